@@ -1,0 +1,383 @@
+"""Kafka clusters of real broker processes on this machine, one folder of data for each."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.response import MetadataResponse
+
+from tests.harness import processes
+from tests.harness.connection import Address, BrokerConnection
+from tests.harness.maven import broker_library
+from tests.harness.ports import free_ports
+from tests.harness.waiting import until
+
+Mode = Literal["zk", "kraft"]
+Listeners = Literal["two", "single"]
+
+HOST = "127.0.0.1"
+SASL_USER = "alice"
+SASL_PASSWORD = "secret"
+
+# Any fixed one that does not begin with a dash, which StorageTool would read as an option.
+_KRAFT_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+_MEMORY_FILE_SYSTEM = Path("/dev/shm")
+# Start-up and steadiness count here, not peak throughput: the first compiler tier is enough.
+_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+_LOGGING = {
+    "defaultLogLevel": "warn",
+    "showDateTime": "true",
+    "dateTimeFormat": "HH:mm:ss.SSS",
+    "showShortLogName": "true",
+    # Each broker says here when it starts to lead a partition, and under which epoch.
+    "log.state.change.logger": "info",
+}
+
+
+class BrokerDiedError(AssertionError):
+    """A broker or ZooKeeper ended by itself; the end of its log is in the message."""
+
+
+class ServerProcess:
+    """One JVM of the cluster, which can be started again."""
+
+    def __init__(self, name: str, argv: Sequence[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._argv = argv
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it; its log goes on in the same file."""
+        assert not self.running, f"{self.name} runs already"
+        self._process = processes.start(self._argv, output=self.log)
+
+    def stop(self) -> None:
+        """End it as an operator does (a broker hands its leaderships over first)."""
+        self._end(grace_s=30.0)
+
+    def kill(self) -> None:
+        """End it at once, without a word to anybody."""
+        self._end(grace_s=0.0)
+
+    def check(self) -> None:
+        """Raise BrokerDiedError if it ended by itself."""
+        if self._process is not None and not self.running:
+            raise BrokerDiedError(f"{self.name} ended by itself:\n{self.log_tail()}")
+
+    def log_tail(self, lines: int = 60) -> str:
+        """The last lines of its log."""
+        if not self.log.exists():
+            return ""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _end(self, grace_s: float) -> None:
+        if self._process is not None:
+            processes.end(self._process, grace_s)
+            self._process = None
+
+
+class Broker(ServerProcess):
+    """A broker and its addresses.
+
+    ``upstream`` is where its clients' listener really is, ``advertised`` what that listener
+    tells clients, ``direct`` an address past every proxy, for the tests' own questions, and
+    ``sasl`` a listener that asks for SASL PLAIN, where the cluster has one.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        argv: Sequence[str],
+        log: Path,
+        *,
+        upstream: Address,
+        advertised: Address,
+        direct: Address,
+        sasl: Address | None,
+    ) -> None:
+        super().__init__(f"broker {node_id}", argv, log)
+        self.node_id = node_id
+        self.rack = rack_of(node_id)
+        self.upstream = upstream
+        self.advertised = advertised
+        self.direct = direct
+        self.sasl = sasl
+
+
+class RealCluster:
+    """A cluster in the sidecar topology, as a context manager.
+
+    With two listeners the brokers talk to each other on INTERNAL, and CLIENTS advertises
+    addresses on which a proxy (or a relay) is meant to listen. With a single listener the
+    brokers' own traffic goes through those addresses too: start the proxy first.
+    The clients' addresses are known before the cluster is entered.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        mode: Mode = "zk",
+        *,
+        folder: Path,
+        brokers: int = 3,
+        listeners: Listeners = "two",
+        sasl: bool = False,
+        overrides: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = _JVM_OPTIONS,
+    ) -> None:
+        """``folder`` takes settings and logs; data goes to a memory file system where one is."""
+        self.version = version
+        self.mode = mode
+        self.name = f"{version}-{mode}" + ("-single" if listeners == "single" else "")
+        self._folder = folder
+        self._data = Path(
+            tempfile.mkdtemp(
+                prefix="leader-hints-",
+                dir=_MEMORY_FILE_SYSTEM if _MEMORY_FILE_SYSTEM.is_dir() else None,
+            )
+        )
+        self._library = broker_library(version)
+        self._listeners = listeners
+        self._with_sasl = sasl
+        self._overrides = dict(overrides or {})
+        self._jvm_options = tuple(jvm_options)
+        self._quorum_ports = free_ports(1 if mode == "zk" else brokers)
+        self._size = brokers
+        self._zookeeper = self._make_zookeeper() if mode == "zk" else None
+        self.brokers = {node: self._make_broker(node) for node in range(1, brokers + 1)}
+
+    @property
+    def servers(self) -> list[ServerProcess]:
+        """All processes of the cluster."""
+        first: list[ServerProcess] = [self._zookeeper] if self._zookeeper else []
+        return first + list(self.brokers.values())
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given: the advertised addresses."""
+        return ",".join(f"{host}:{port}" for host, port in self._addresses("advertised"))
+
+    @property
+    def direct_bootstrap(self) -> str:
+        """What clients that bypass every proxy are given (with two listeners only)."""
+        assert self._listeners == "two", "a single listener advertises the proxies' addresses"
+        return ",".join(f"{host}:{port}" for host, port in self._addresses("direct"))
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill every process and remove the data; the logs stay."""
+        for server in self.servers:
+            server.kill()
+        shutil.rmtree(self._data, ignore_errors=True)
+
+    def check(self) -> None:
+        """Raise BrokerDiedError if any process ended by itself."""
+        for server in self.servers:
+            server.check()
+
+    def connect(self, node_id: int) -> BrokerConnection:
+        """A connection to a broker, past every proxy."""
+        return BrokerConnection(self.brokers[node_id].direct)
+
+    def wait_until_ready(self) -> None:
+        """Wait until every running broker knows every running broker, and a controller."""
+        for broker in self.brokers.values():
+            if broker.running:
+                until(lambda b=broker: self._sees_all(b), f"{self.name} {broker.name} is ready")  # type: ignore[misc]
+
+    def _start(self) -> None:
+        if self.mode == "kraft":
+            self._format()
+        for server in self.servers:
+            server.start()
+        self.wait_until_ready()
+
+    def _sees_all(self, broker: Broker) -> bool:
+        self.check()
+        running = {node for node, other in self.brokers.items() if other.running}
+        request = MetadataRequest(
+            topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        )
+        with contextlib.suppress(OSError), BrokerConnection(broker.direct) as connection:
+            answer = connection.ask(request, MetadataResponse)
+            seen = {int(known.node_id) for known in answer.brokers}
+            return running == seen and answer.controller_id >= 0
+        return False
+
+    def _addresses(self, kind: Literal["advertised", "direct"]) -> list[Address]:
+        return [getattr(broker, kind) for broker in self.brokers.values()]
+
+    def _java(self, main: str, *arguments: str, memory: str = "256m") -> list[str]:
+        logging = [f"-Dorg.slf4j.simpleLogger.{key}={value}" for key, value in _LOGGING.items()]
+        return [
+            "java",
+            f"-Xmx{memory}",
+            *self._jvm_options,
+            *logging,
+            "-cp",
+            self._library.classpath,
+            main,
+            *arguments,
+        ]
+
+    def _make_zookeeper(self) -> ServerProcess:
+        settings = {
+            "dataDir": str(self._data / "zookeeper"),
+            "clientPort": str(self._quorum_ports[0]),
+            "clientPortAddress": HOST,
+            "admin.enableServer": "false",
+            "maxClientCnxns": "0",
+            "tickTime": "2000",
+        }
+        file = self._write("zookeeper", settings)
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        argv = self._java(main, str(file), memory="128m")
+        return ServerProcess("zookeeper", argv, self._folder / "zookeeper.log")
+
+    def _make_broker(self, node_id: int) -> Broker:
+        client, advertised, internal, sasl = ((HOST, port) for port in free_ports(4))
+        addresses = {"CLIENTS": client}
+        if self._listeners == "two":
+            addresses["INTERNAL"] = internal
+        if self._with_sasl:
+            addresses["SASL"] = sasl
+        settings = (
+            self._common_settings()
+            | self._quorum_settings(node_id)
+            | self._listener_settings(node_id, addresses, advertised)
+            | {"log.dirs": str(self._data / f"broker-{node_id}")}
+            | {"broker.rack": rack_of(node_id)}
+            | self._overrides
+        )
+        file = self._write(f"broker-{node_id}", settings)
+        return Broker(
+            node_id,
+            self._java("kafka.Kafka", str(file)),
+            self._folder / f"broker-{node_id}.log",
+            upstream=client,
+            advertised=advertised,
+            direct=addresses.get("INTERNAL", client),
+            sasl=addresses.get("SASL"),
+        )
+
+    def _common_settings(self) -> dict[str, str]:
+        replicas = min(3, self._size)
+        in_sync = min(2, self._size)
+        return {
+            "auto.create.topics.enable": "false",
+            "auto.leader.rebalance.enable": "false",
+            "default.replication.factor": str(replicas),
+            "offsets.topic.num.partitions": "3",
+            "offsets.topic.replication.factor": str(replicas),
+            "transaction.state.log.num.partitions": "3",
+            "transaction.state.log.replication.factor": str(replicas),
+            "transaction.state.log.min.isr": str(in_sync),
+            "group.initial.rebalance.delay.ms": "0",
+            # Followers hide a move behind these two when acks=all; small, moves stay quick.
+            "replica.fetch.wait.max.ms": "100",
+            "replica.fetch.backoff.ms": "50",
+            "num.network.threads": "2",
+            "num.io.threads": "4",
+            "log.cleaner.enable": "false",
+            "controlled.shutdown.retry.backoff.ms": "200",
+        }
+
+    def _quorum_settings(self, node_id: int) -> dict[str, str]:
+        if self.mode == "zk":
+            return {
+                "broker.id": str(node_id),
+                "zookeeper.connect": f"{HOST}:{self._quorum_ports[0]}",
+                "zookeeper.session.timeout.ms": "10000",
+            }
+        voters = (f"{node}@{HOST}:{port}" for node, port in enumerate(self._quorum_ports, 1))
+        return {
+            "node.id": str(node_id),
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": ",".join(voters),
+            "controller.listener.names": "CONTROLLER",
+        }
+
+    def _listener_settings(
+        self, node_id: int, addresses: Mapping[str, Address], advertised: Address
+    ) -> dict[str, str]:
+        bound = dict(addresses)
+        told = dict(addresses) | {"CLIENTS": advertised}
+        if self.mode == "kraft":
+            bound["CONTROLLER"] = (HOST, self._quorum_ports[node_id - 1])
+        protocols = {name: "SASL_PLAINTEXT" if name == "SASL" else "PLAINTEXT" for name in bound}
+        settings = {
+            "listeners": _listener_list(bound),
+            "advertised.listeners": _listener_list(told),
+            "listener.security.protocol.map": ",".join(
+                f"{name}:{protocol}" for name, protocol in protocols.items()
+            ),
+            "inter.broker.listener.name": "INTERNAL" if "INTERNAL" in bound else "CLIENTS",
+        }
+        if "SASL" in bound:
+            module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+            settings |= {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.sasl.plain.sasl.jaas.config": (
+                    f'{module} required user_{SASL_USER}="{SASL_PASSWORD}";'
+                ),
+            }
+        return settings
+
+    def _write(self, name: str, settings: Mapping[str, str]) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._folder / f"{name}.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return file
+
+    def _format(self) -> None:
+        """Give each broker's data folder its cluster id, as KRaft wants before the first start."""
+        formatters = [
+            processes.start(
+                self._java(
+                    "kafka.tools.StorageTool",
+                    *("format", "-t", _KRAFT_CLUSTER_ID),
+                    *("-c", str(self._folder / f"broker-{node}.properties")),
+                ),
+                output=broker.log,
+            )
+            for node, broker in self.brokers.items()
+        ]
+        for formatter, broker in zip(formatters, self.brokers.values(), strict=True):
+            if formatter.wait(120) != 0:
+                raise BrokerDiedError(f"cannot format {broker.name}:\n{broker.log_tail()}")
+
+
+def rack_of(node_id: int) -> str:
+    """The rack that a broker says it stands in."""
+    return f"rack-{node_id}"
+
+
+def _listener_list(addresses: Mapping[str, Address]) -> str:
+    return ",".join(f"{name}://{host}:{port}" for name, (host, port) in addresses.items())

@@ -1,0 +1,42 @@
+"""Free loopback ports that stay free until their process binds them."""
+
+import random
+import socket
+from pathlib import Path
+
+_LOWEST = 10_000
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_given: set[int] = set()
+
+
+def _first_ephemeral_port() -> int:
+    if _RANGE.exists():
+        return int(_RANGE.read_text().split()[0])
+    return 32_768
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ``count`` loopback TCP ports, never the same one twice in a process.
+
+    They lie below the range from which the kernel picks ports for outgoing connections. A port
+    out of that range could be taken by some client while its broker is down, and a client that
+    calls a port where nothing listens could even be joined to itself.
+    """
+    last = _first_ephemeral_port() - 1
+    found: list[int] = []
+    while len(found) < count:
+        port = random.randint(_LOWEST, last)
+        if port not in _given and _can_bind(port):
+            _given.add(port)
+            found.append(port)
+    return found
+
+
+def _can_bind(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
