@@ -1,1 +1,4 @@
-"""."""
+"""The command line.
+
+Nouns: Layer (settings from one place), Refusal (one line that says why a setting is not taken).
+"""

@@ -1,0 +1,120 @@
+"""The command `leader-hints`.
+
+Exit codes: 0 after SIGTERM or SIGINT and for a finished command, 1 for a failure, 2 for bad use or
+configuration. An operator's mistake ends in one line for each problem, never in a traceback.
+"""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import click
+import yaml
+
+from proxy.cli.sources import CONFIG_VARIABLE, load_settings
+from proxy.errors import LeaderHintsError
+from proxy.observe.logs import configure_logs
+from proxy.settings import HintsMode, LogFormat, LogLevel, Settings
+
+_SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_FLAG_OF_SETTING: Final = {"log_level": "log.level", "log_format": "log.format"}
+
+
+def _choice(of: Any) -> str:
+    """How a flag with fixed values shows in --help. The settings' model refuses other values."""
+    return f"[{'|'.join(get_args(of))}]"
+
+
+_SETTINGS_OPTIONS: Final = (
+    click.option(
+        "--config",
+        "file",
+        type=click.Path(path_type=Path),
+        envvar=CONFIG_VARIABLE,
+        metavar="FILE",
+        help="YAML file with settings.",
+    ),
+    click.option(
+        "--route",
+        "routes",
+        multiple=True,
+        metavar="LISTEN=UPSTREAM",
+        help="Where to listen, and the one broker behind it. Give one for each broker.",
+    ),
+    click.option(
+        "--hints", metavar=_choice(HintsMode), help="Give hints, only count them, or relay."
+    ),
+    click.option("--admin", metavar="HOST:PORT", help="Where to serve metrics and health."),
+    click.option("--log-level", metavar=_choice(LogLevel), help="The least level that is written."),
+    click.option("--log-format", metavar=_choice(LogFormat), help="How the log is written."),
+)
+
+
+def _takes_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
+    """Give a command the flags for settings, and pass it the `Settings` that all places make up."""
+
+    @functools.wraps(command)
+    def with_settings(file: Path | None, **flags: Any) -> None:
+        by_key = {_FLAG_OF_SETTING.get(name, name): value for name, value in flags.items()}
+        command(load_settings(by_key, os.environ, file))
+
+    for option in reversed(_SETTINGS_OPTIONS):
+        with_settings = option(with_settings)
+    return with_settings
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kafka-leader-hints", message="%(prog)s %(version)s")
+def cli() -> None:
+    """A proxy before legacy Kafka brokers that gives clients the leader hints of KIP-951."""
+
+
+@cli.command()
+@_takes_settings
+def run(settings: Settings) -> None:
+    """Stand before one broker for each route, until SIGTERM or SIGINT.
+
+    Each setting can also stand in the file, or be an environment variable LEADER_HINTS_... with two
+    underscores between a group and its key. Flags win over variables, variables over the file.
+    """
+    configure_logs(settings.log.level, settings.log.format)
+    # Imported here, since the other commands need no network code and should answer at once.
+    from proxy.net import app
+
+    sys.exit(app.run(settings))
+
+
+@cli.group()
+def config() -> None:
+    """Look at settings without running anything."""
+
+
+@config.command()
+def schema() -> None:
+    """Print the JSON schema of the configuration file."""
+    click.echo(json.dumps({"$schema": _SCHEMA_DIALECT, **Settings.model_json_schema()}, indent=2))
+
+
+@config.command()
+@_takes_settings
+def check(settings: Settings) -> None:
+    """Check the settings that `run` would take from the same flags, and print them all as YAML."""
+    click.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), nl=False)
+
+
+def main() -> None:
+    """The entry point: run the command line and end the process with its exit code."""
+    try:
+        cli(prog_name="leader-hints")
+    except LeaderHintsError as error:
+        for line in str(error).splitlines():
+            click.echo(f"leader-hints: {line}", err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The errors of this package. Each class says who is at fault; anything else raised is a bug."""
+
+
+class LeaderHintsError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    Its text is one clear line for a person: commands print it without a traceback.
+
+    Attributes:
+        exit_code: what a command ends with when it cannot go on because of this error.
+    """
+
+    exit_code = 1
+
+
+class ConfigurationError(LeaderHintsError):
+    """The operator is at fault: a setting is missing, unknown, or not allowed.
+
+    Attributes:
+        problems: one line for each problem that was found; at least one.
+    """
+
+    exit_code = 2
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class ListenError(LeaderHintsError):
+    """The machine or the operator is at fault: an address cannot be listened on."""
+
+
+class ClientError(LeaderHintsError):
+    """A client is at fault: its bytes break the protocol or go over a limit."""
+
+
+class BrokerError(LeaderHintsError):
+    """A broker is at fault: it is out of reach, does not answer, or breaks the protocol."""

@@ -1,0 +1,356 @@
+"""Settings: everything that an operator can set, with its default, its bounds and its meaning.
+
+The descriptions below are the reference: `leader-hints config schema` prints them. Units are in the
+names: `_ms` are milliseconds, `_bytes` are bytes. The models are frozen and refuse unknown keys.
+
+`Settings(...)` takes its values from its arguments alone. `proxy.cli.sources` gathers them from the
+command line, the environment and the file, so that a refusal can say where a value came from.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic_core import core_schema
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+HintsMode = Literal["on", "observe", "off"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "json", "console"]
+
+_MAX_PORT: Final = 65535
+_MAX_FRAME_BYTES: Final = 2**31 - 1  # a frame's size is a signed 32-bit number
+_DEFAULT_BROKER_REQUEST_BYTES: Final = 104857600  # a broker's default socket.request.max.bytes
+_HOST_NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*\.?", re.ASCII)
+_LOOKS_LIKE_IPV4: Final = re.compile(r"[0-9.]+", re.ASCII)
+_WILDCARDS: Final = ("0.0.0.0", "::")
+_ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):[0-9]{1,5}$"
+_ADDRESS_FORM: Final = "HOST:PORT, such as 127.0.0.1:9092, broker-1:9092 or [::1]:9092"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """A host and a TCP port, written `HOST:PORT`; an IPv6 host stands in brackets.
+
+    Attributes:
+        host: a host name in lower case, or an IP address in its shortest form, without brackets.
+        port: 0 to 65535; 0 lets the system choose where that makes sense (listening).
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `HOST:PORT`.
+
+        Raises:
+            ValueError: the text is no address; the message says what is wrong and what is allowed.
+        """
+        host, colon, port = text.rpartition(":")
+        if not colon:
+            raise ValueError(f"no port; allowed: {_ADDRESS_FORM}")
+        if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= _MAX_PORT):
+            raise ValueError(f"the port must be a number from 0 to {_MAX_PORT}")
+        return cls(_parse_host(host), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether the host stands for every address of the machine."""
+        return self.host in _WILDCARDS
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the host is plainly this machine: `localhost`, 127.0.0.0/8 or ::1."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """As text in files and in the JSON schema, as an `Address` in the program."""
+        text = core_schema.str_schema(pattern=_ADDRESS_PATTERN)
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(cls.parse, text),
+            python_schema=core_schema.no_info_plain_validator_function(cls._from_value),
+            serialization=core_schema.to_string_ser_schema(),
+        )
+
+    @classmethod
+    def _from_value(cls, value: Any) -> Self:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            return cls.parse(value)
+        raise ValueError(f"allowed: {_ADDRESS_FORM}")
+
+
+def _parse_host(text: str) -> str:
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return str(ipaddress.IPv6Address(text[1:-1]))
+        except ValueError:
+            raise ValueError("the host in brackets is no IPv6 address") from None
+    if ":" in text:
+        raise ValueError("an IPv6 address stands in brackets, such as [::1]:9092")
+    if _LOOKS_LIKE_IPV4.fullmatch(text):
+        try:
+            return str(ipaddress.IPv4Address(text))
+        except ValueError:
+            raise ValueError("the host is no IPv4 address") from None
+    host = text.lower()
+    if len(host) > 253 or not _HOST_NAME.fullmatch(host):
+        raise ValueError(f"the host is no host name; allowed: {_ADDRESS_FORM}")
+    return host
+
+
+def _whole(default: int, low: int, high: int, description: str) -> Any:
+    """A whole number from low to high. Strict, so that `true` or `"5"` in a file is refused."""
+    return Field(default=default, ge=low, le=high, strict=True, description=description)
+
+
+class _Group(BaseModel):
+    """What all groups of settings share."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RouteSettings(_Group):
+    """A listening address and the one broker behind it."""
+
+    listen: Address = Field(
+        description="HOST:PORT that clients connect to and that the broker advertises. 0.0.0.0 or "
+        "[::] listens on every address, port 0 on a free port."
+    )
+    upstream: Address = Field(
+        description="HOST:PORT of the broker's listener whose advertised address is this route's."
+    )
+
+    name: str = Field(
+        default_factory=lambda route: str(route.get("listen", "")),
+        pattern=r"^[A-Za-z0-9._:\[\]%-]{1,100}$",
+        description="Names the route in logs and metrics. Default: the text of `listen`.",
+    )
+
+    @model_validator(mode="after")
+    def _check_upstream(self) -> Self:
+        if self.upstream.port == 0 or self.upstream.is_wildcard:
+            raise ValueError(f"upstream {self.upstream} is no address that can be connected to")
+        if _leads_to(self.upstream, self.listen):
+            raise ValueError(
+                f"upstream {self.upstream} leads to the route's own listen {self.listen}; "
+                "upstream must be the broker's address"
+            )
+        return self
+
+
+def _leads_to(upstream: Address, listen: Address) -> bool:
+    """Whether a connection to `upstream` would come out at `listen` on this machine."""
+    if upstream.port != listen.port:
+        return False
+    if upstream.host == listen.host:
+        return True
+    if listen.is_wildcard:
+        return upstream.is_loopback
+    # 127.0.0.1 and 127.0.0.2 are different places; localhost is the same as either family's first.
+    same = {"localhost", "127.0.0.1", "::1"}
+    return "localhost" in (upstream.host, listen.host) and {upstream.host, listen.host} <= same
+
+
+class LimitSettings(_Group):
+    """What one client, one link or the process may take up."""
+
+    request_bytes: int = _whole(
+        1073741824,
+        _DEFAULT_BROKER_REQUEST_BYTES,
+        _MAX_FRAME_BYTES,
+        "Largest request that is relayed. Requests are streamed, so this costs no memory: it is a "
+        "guard against garbage, such as the text of an HTTP request read as a size. Never set it "
+        "below the brokers' socket.request.max.bytes.",
+    )
+    link_buffer_bytes: int = _whole(
+        4194304,
+        65536,
+        1073741824,
+        "Most of one Fetch response that a link keeps while it looks for errors. A larger response "
+        "goes on as it is, without a hint, and is counted.",
+    )
+    process_buffer_bytes: int = _whole(
+        67108864,
+        65536,
+        68719476736,
+        "Most that all links together keep. At least link_buffer_bytes.",
+    )
+    requests_in_flight: int = _whole(
+        10000,
+        1,
+        1000000,
+        "Requests on one link that await their response. At the bound the link reads no further "
+        "request until a response has come.",
+    )
+
+    @model_validator(mode="after")
+    def _check_buffers(self) -> Self:
+        if self.process_buffer_bytes < self.link_buffer_bytes:
+            raise ValueError(
+                f"process_buffer_bytes {self.process_buffer_bytes} must be at least "
+                f"link_buffer_bytes {self.link_buffer_bytes}"
+            )
+        return self
+
+
+class HoldSettings(_Group):
+    """How long an error response waits for a hint. All behind it on its link waits too."""
+
+    deadline_ms: int = _whole(
+        100,
+        0,
+        10000,
+        "Longest hold, from the first error of a partition on a broker under one epoch. 0: hold "
+        "nothing, and give only the hints that are known already.",
+    )
+    shared_response_ms: int = _whole(
+        20,
+        0,
+        10000,
+        "Longest hold where other partitions in the response carry records or acknowledgements.",
+    )
+    grace_ms: int = _whole(
+        20,
+        0,
+        10000,
+        "Longest wait for the response's remaining failed partitions after the first has its hint.",
+    )
+    link_ms_per_second: int = _whole(
+        100, 0, 1000, "Longest that one link is held in each second, all its responses together."
+    )
+    confirm_ms: int = _whole(
+        10,
+        0,
+        1000,
+        "How long a hint waits for the hinted leader's own answer when another broker gave it. A "
+        "client that comes before the leader knows of its office pays a back-off.",
+    )
+
+
+class SubscriptionSettings(_Group):
+    """How the view of leaders and epochs is kept fresh, on connections of the proxy's own."""
+
+    poll_interval_ms: int = _whole(
+        30000, 100, 3600000, "Time between two polls of everything that is known."
+    )
+    slice_partitions: int = _whole(
+        2000, 1, 100000, "Most partitions that one Metadata request of a poll asks for."
+    )
+    refresh_interval_ms: int = _whole(
+        10, 1, 10000, "Time between two refreshes of the same partitions while a response is held."
+    )
+    refreshes_per_second: int = _whole(
+        20, 1, 1000, "Refreshes on demand that the process starts in a second, in the long run."
+    )
+    refresh_burst: int = _whole(
+        20, 1, 1000, "Refreshes on demand that may start at once after a quiet time."
+    )
+    answer_timeout_ms: int = _whole(
+        2000, 10, 60000, "How long a broker's answer is awaited before its connection is made anew."
+    )
+    reconnect_min_ms: int = _whole(
+        100, 10, 60000, "First pause before a broker is tried again; it doubles at each failure."
+    )
+    reconnect_max_ms: int = _whole(
+        5000, 10, 600000, "Longest pause before a broker is tried again. At least reconnect_min_ms."
+    )
+
+    @model_validator(mode="after")
+    def _check_pauses(self) -> Self:
+        if self.reconnect_max_ms < self.reconnect_min_ms:
+            raise ValueError(
+                f"reconnect_max_ms {self.reconnect_max_ms} must be at least "
+                f"reconnect_min_ms {self.reconnect_min_ms}"
+            )
+        return self
+
+
+class LogSettings(_Group):
+    """What is logged, to standard error."""
+
+    level: LogLevel = Field(default="info", description="The least level that is written.")
+    format: LogFormat = Field(
+        default="auto",
+        description="json writes one JSON object on each line, console is for people to read; auto "
+        "is console on a terminal and json elsewhere.",
+    )
+
+
+class Settings(BaseSettings):
+    """Everything that an operator can set."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="LEADER_HINTS_",
+        env_nested_delimiter="__",
+        title="leader-hints settings",
+    )
+
+    routes: Annotated[tuple[RouteSettings, ...], Field(min_length=1)] = Field(
+        description="One route for each broker that this process stands before. LISTEN=UPSTREAM on "
+        "the command line; in the environment a comma-separated list of those, or a JSON list."
+    )
+    hints: HintsMode = Field(
+        default="on",
+        description="on: raise versions and give hints. observe: count what would have been hinted "
+        "and change no byte. off: relay only.",
+    )
+    admin: Address | None = Field(
+        default=None,
+        description="HOST:PORT of the HTTP server for metrics and health. null: none. It has no "
+        "access control: keep it on the loopback address or a private network.",
+    )
+    connect_timeout_ms: int = _whole(
+        10000,
+        1,
+        600000,
+        "How long a connection to a route's broker may take before the client's is closed.",
+    )
+    limits: LimitSettings = LimitSettings()
+    hold: HoldSettings = HoldSettings()
+    subscription: SubscriptionSettings = SubscriptionSettings()
+    log: LogSettings = LogSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only the arguments: the library's environment source drops unknown variables silently."""
+        return (init_settings,)
+
+    @model_validator(mode="after")
+    def _check_routes(self) -> Self:
+        listens = [route.listen for route in self.routes]
+        if self.admin is not None:
+            listens.append(self.admin)
+        _refuse_twice("listening address", [str(listen) for listen in listens if listen.port])
+        _refuse_twice("route name", [route.name for route in self.routes])
+        return self
+
+
+def _refuse_twice(what: str, texts: list[str]) -> None:
+    twice = sorted({text for text in texts if texts.count(text) > 1})
+    if twice:
+        raise ValueError(f"the {what} {', '.join(twice)} is used twice; each must be used once")
