@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -210,7 +211,20 @@ class RealCluster:
         """Wait until every running broker knows every running broker, and a controller."""
         for broker in self.brokers.values():
             if broker.running:
-                until(lambda b=broker: self._sees_all(b), f"{self.name} {broker.name} is ready")  # type: ignore[misc]
+                until(partial(self._sees_all, broker), f"{self.name} {broker.name} is ready")
+
+    def restart(self, node_id: int) -> None:
+        """Start a broker that was stopped or killed, and wait until the cluster has it back."""
+        # The cluster forgets a killed broker only when its session ends; ZooKeeper does not let
+        # it register before.
+        self._wait_until_forgotten(node_id)
+        self.brokers[node_id].start()
+        self.wait_until_ready()
+
+    def _wait_until_forgotten(self, node_id: int) -> None:
+        for broker in self.brokers.values():
+            if broker.running:
+                until(partial(self._sees_all, broker), f"{broker.name} forgot broker {node_id}")
 
     def _start(self) -> None:
         if self.mode == "kraft":
@@ -254,7 +268,7 @@ class RealCluster:
             "clientPortAddress": HOST,
             "admin.enableServer": "false",
             "maxClientCnxns": "0",
-            "tickTime": "2000",
+            "tickTime": "1000",
         }
         file = self._write("zookeeper", settings)
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -314,7 +328,7 @@ class RealCluster:
             return {
                 "broker.id": str(node_id),
                 "zookeeper.connect": f"{HOST}:{self._quorum_ports[0]}",
-                "zookeeper.session.timeout.ms": "10000",
+                "zookeeper.session.timeout.ms": "6000",
             }
         voters = (f"{node}@{HOST}:{port}" for node, port in enumerate(self._quorum_ports, 1))
         return {

@@ -14,7 +14,7 @@ class TimedOutError(AssertionError):
     """A condition did not come true before its deadline."""
 
 
-def until(condition: Callable[[], T], what: str, deadline_s: float = 60.0) -> T:
+def until(condition: Callable[[], T | None], what: str, deadline_s: float = 60.0) -> T:
     """Return the first true value of ``condition``.
 
     The deadline is generous on purpose: it bounds a broken test, it measures nothing.

@@ -1,0 +1,303 @@
+"""Topics and leader moves, asked of the brokers themselves, past every proxy."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple, TypeVar
+
+from kio.schema.alter_partition_reassignments.v0 import request as reassign
+from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
+from kio.schema.create_topics.v7 import request as create
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v6 import request as delete
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.elect_leaders.v2 import request as elect
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from tests.harness.cluster import RealCluster
+from tests.harness.waiting import until
+
+R = TypeVar("R", bound=ResponsePayload)
+
+_PREFERRED = i8(0)
+_MOVED = (ErrorCode.none, ErrorCode.election_not_needed)
+
+
+class AdminError(AssertionError):
+    """A broker refused what the tests asked of it."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition by its topic's name."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """What one broker's Metadata says of a partition: nodes by id, leader -1 where unknown."""
+
+    leader: int
+    epoch: int
+    replicas: tuple[int, ...]
+    in_sync: frozenset[int]
+
+
+class ClusterAdmin:
+    """Asks the brokers of one cluster."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        self.cluster = cluster
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Sequence[Sequence[int]],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a topic; ``assignment`` has one replica list for each partition, leaders first.
+
+        Returns when every broker knows the leaders of all its partitions.
+        """
+        request = create.CreateTopicsRequest(
+            topics=(
+                create.CreatableTopic(
+                    name=TopicName(name),
+                    num_partitions=i32(-1),
+                    replication_factor=i16(-1),
+                    assignments=tuple(
+                        create.CreatableReplicaAssignment(
+                            partition_index=i32(partition),
+                            broker_ids=tuple(BrokerId(node) for node in replicas),
+                        )
+                        for partition, replicas in enumerate(assignment)
+                    ),
+                    configs=tuple(
+                        create.CreatableTopicConfig(name=key, value=value)
+                        for key, value in (settings or {}).items()
+                    ),
+                ),
+            ),
+        )
+        for topic in self._ask_controller(request, CreateTopicsResponse).topics:
+            _refuse_error(topic.error_code, f"create {name}: {topic.error_message}")
+        wanted = {partition: replicas[0] for partition, replicas in enumerate(assignment)}
+        until(lambda: self._all_agree(name, wanted), f"all brokers know topic {name}")
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic; returns when no broker knows it any more."""
+        topic = delete.DeleteTopicState(name=TopicName(name), topic_id=None)
+        request = delete.DeleteTopicsRequest(topics=(topic,), timeout=_milliseconds(30_000))
+        for result in self._ask_controller(request, DeleteTopicsResponse).responses:
+            _refuse_error(result.error_code, f"delete {name}")
+        until(lambda: self._all_agree(name, {}), f"all brokers forgot topic {name}")
+
+    def metadata(self, topics: Sequence[str], node: int | None = None) -> MetadataResponse:
+        """The Metadata answer (version 12) of broker ``node``, or of any that runs."""
+        request = MetadataRequest(
+            topics=tuple(
+                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics
+            ),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        return self._ask(node or self._any_node(), request, MetadataResponse)
+
+    def partitions(self, topic: str, node: int | None = None) -> dict[int, PartitionState]:
+        """The partitions of a topic as broker ``node`` (or any) sees them; empty if it knows none.
+
+        All but the leader and its epoch lags on followers: ask the leader for the in-sync set.
+        """
+        (answer,) = self.metadata([topic], node).topics
+        return {
+            int(partition.partition_index): PartitionState(
+                leader=int(partition.leader_id),
+                epoch=int(partition.leader_epoch),
+                replicas=tuple(int(replica) for replica in partition.replica_nodes),
+                in_sync=frozenset(int(replica) for replica in partition.isr_nodes),
+            )
+            for partition in answer.partitions
+        }
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """The leader of a partition that all brokers agree on."""
+        return until(
+            lambda: self._agreed_leader(topic, partition), f"a leader of {topic}-{partition}"
+        )
+
+    def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
+        """Move one leader, to the next replica in its list or to ``to``; returns the new leader."""
+        where = TopicPartition(topic, partition)
+        return self.move_leaders({where: to})[where]
+
+    def move_leaders(self, moves: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
+        """Move several leaders at once and return them when all brokers know the new ones.
+
+        Each replica list is rotated so that the new leader stands first; once no reassignment is
+        under way, the preferred leaders are elected. The first step alone raises the epoch
+        (the leader stays), so consumers meet FENCED_LEADER_EPOCH twice.
+        """
+        targets = self.raise_epochs(moves)
+        self._elect(targets)
+        until(
+            lambda: all(self._agreed_leader(*where) == to for where, to in targets.items()),
+            f"all brokers know the leaders {targets}",
+        )
+        return targets
+
+    def raise_epochs(self, moves: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
+        """Put the next replica (or the one named) first in each list without electing it.
+
+        The leader stays, its epoch goes up. Returns who stands first now.
+        """
+        orders: dict[TopicPartition, tuple[int, ...]] = {}
+        for where, to in moves.items():
+            state = self.partitions(where.topic)[where.partition]
+            first = to if to is not None else _next(state.replicas, state.leader)
+            rest = tuple(node for node in state.replicas if node != first)
+            orders[where] = (first, *rest)
+        self._reassign(orders)
+        until(self._nothing_reassigned, "no reassignment is under way")
+        return {where: order[0] for where, order in orders.items()}
+
+    def wait_in_sync(self, topic: str) -> None:
+        """Wait until every replica of a topic is in sync, as the leaders say."""
+        until(lambda: self._in_sync(topic), f"all replicas of {topic} are in sync")
+
+    def _in_sync(self, topic: str) -> bool:
+        states = self.partitions(topic)
+        for partition, state in states.items():
+            if state.leader < 0:
+                return False
+            truth = self.partitions(topic, state.leader).get(partition)
+            if truth is None or truth.in_sync != set(truth.replicas):
+                return False
+        return bool(states)
+
+    def _all_agree(self, topic: str, leaders: Mapping[int, int]) -> bool:
+        return all(
+            {number: state.leader for number, state in self.partitions(topic, node).items()}
+            == leaders
+            for node in self._running()
+        )
+
+    def _agreed_leader(self, topic: str, partition: int) -> int | None:
+        views = {
+            (state.leader, state.epoch) if state else None
+            for state in (self.partitions(topic, node).get(partition) for node in self._running())
+        }
+        view = views.pop()
+        return view[0] if not views and view is not None and view[0] >= 0 else None
+
+    def _reassign(self, orders: Mapping[TopicPartition, Sequence[int]]) -> None:
+        request = reassign.AlterPartitionReassignmentsRequest(
+            topics=tuple(
+                reassign.ReassignableTopic(
+                    name=TopicName(topic),
+                    partitions=tuple(
+                        reassign.ReassignablePartition(
+                            partition_index=i32(where.partition),
+                            replicas=tuple(BrokerId(node) for node in order),
+                        )
+                        for where, order in orders.items()
+                        if where.topic == topic
+                    ),
+                )
+                for topic in {where.topic for where in orders}
+            )
+        )
+        answer = self._ask_controller(request, AlterPartitionReassignmentsResponse)
+        _refuse_error(answer.error_code, f"reassign: {answer.error_message}")
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                _refuse_error(partition.error_code, f"reassign: {partition.error_message}")
+
+    def _nothing_reassigned(self) -> bool:
+        answer = self._ask_controller(
+            ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse
+        )
+        _refuse_error(answer.error_code, "list reassignments")
+        return not answer.topics
+
+    def _elect(self, targets: Mapping[TopicPartition, int]) -> None:
+        waiting = set(targets)
+
+        def all_elected() -> bool:
+            # A preferred replica that is just then out of sync is elected a moment later.
+            waiting.difference_update(self._elected(waiting))
+            return not waiting
+
+        until(all_elected, f"preferred leaders of {targets} elected")
+
+    def _elected(self, wanted: set[TopicPartition]) -> set[TopicPartition]:
+        request = elect.ElectLeadersRequest(
+            election_type=_PREFERRED,
+            topic_partitions=tuple(
+                elect.TopicPartitions(
+                    topic=TopicName(topic),
+                    partitions=tuple(i32(w.partition) for w in wanted if w.topic == topic),
+                )
+                for topic in {where.topic for where in wanted}
+            ),
+        )
+        answer = self._ask_controller(request, ElectLeadersResponse)
+        return {
+            TopicPartition(result.topic, int(partition.partition_id))
+            for result in answer.replica_election_results
+            for partition in result.partition_result
+            if partition.error_code in _MOVED
+        }
+
+    def _running(self) -> list[int]:
+        return [node for node, broker in self.cluster.brokers.items() if broker.running]
+
+    def _any_node(self) -> int:
+        return self._running()[0]
+
+    def _ask_controller(self, request: RequestPayload, response_type: type[R]) -> R:
+        return until(lambda: self._try_controller(request, response_type), "the controller answers")
+
+    def _try_controller(self, request: RequestPayload, response_type: type[R]) -> R | None:
+        controller = int(self.metadata([]).controller_id)
+        if controller not in self._running():
+            return None
+        with contextlib.suppress(ConnectionError):
+            answer = self._ask(controller, request, response_type)
+            if ErrorCode.not_controller not in _error_codes(answer):
+                return answer
+        return None
+
+    def _ask(self, node: int, request: RequestPayload, response_type: type[R]) -> R:
+        with self.cluster.connect(node) as connection:
+            return connection.ask(request, response_type)
+
+
+def _next(replicas: Sequence[int], leader: int) -> int:
+    return replicas[(replicas.index(leader) + 1) % len(replicas)]
+
+
+def _milliseconds(count: int) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(milliseconds=count))
+
+
+def _error_codes(answer: ResponsePayload) -> set[object]:
+    """The error codes at the top of an answer and of its topics."""
+    codes = {getattr(answer, "error_code", None)}
+    for part in (*getattr(answer, "topics", ()), *getattr(answer, "responses", ())):
+        codes.add(getattr(part, "error_code", None))
+    return codes
+
+
+def _refuse_error(code: ErrorCode, what: str) -> None:
+    if code is not ErrorCode.none:
+        raise AdminError(f"{what} ({code.name})")

@@ -1,0 +1,39 @@
+"""Every leader and epoch that a cluster had."""
+
+import re
+from collections import defaultdict
+
+from tests.harness.admin import TopicPartition
+from tests.harness.cluster import RealCluster
+
+# Written by Partition.makeLeader in ZooKeeper and KRaft mode alike, by the leader itself.
+_LED = re.compile(
+    r"\[Broker id=(?P<leader>\d+)\] Leader (?P<topic>\S+)-(?P<partition>\d+) with topic id "
+    r".*? starts at leader epoch (?P<epoch>\d+) "
+)
+
+
+class LeaderHistory:
+    """Who led which partition under which epoch, as the leaders' own logs say.
+
+    A log misses nothing, where repeated Metadata questions could miss a short term. Topics are
+    told apart by name: do not judge one that was deleted and made anew.
+    """
+
+    def __init__(self, cluster: RealCluster) -> None:
+        self._cluster = cluster
+
+    def terms(self) -> dict[TopicPartition, dict[int, int]]:
+        """For each partition its leaders by epoch, up to now."""
+        terms: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+        for broker in self._cluster.brokers.values():
+            for term in _LED.finditer(broker.log.read_text(errors="replace")):
+                where = TopicPartition(term["topic"], int(term["partition"]))
+                leader, epoch = int(term["leader"]), int(term["epoch"])
+                before = terms[where].setdefault(epoch, leader)
+                assert before == leader, f"{where}: {before} and {leader} both led {epoch}"
+        return dict(terms)
+
+    def had(self, topic: str, partition: int, leader: int, epoch: int) -> bool:
+        """Whether ``leader`` led the partition under ``epoch``."""
+        return self.terms().get(TopicPartition(topic, partition), {}).get(epoch) == leader
