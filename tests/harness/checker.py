@@ -1,0 +1,109 @@
+"""Nothing lost, nothing doubled, order kept: clients' reports against what the brokers hold."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.clients import ConsumerRun, Outcome, ProducerRun
+from tests.harness.stored import Stored, read_partition
+
+
+def check_produced(admin: ClusterAdmin, run: ProducerRun) -> None:
+    """Check every partition of a producer that has stopped, by what its settings promise.
+
+    The topic must be that producer's alone.
+    """
+    assert not run.failed, f"{run.name} gave up {len(run.failed)}: {run.failed[:3]}"
+    assert run.acked, f"{run.name} had nothing acknowledged"
+    for partition in run.spec.partitions:
+        acked = sorted(
+            (outcome for outcome in run.acked if outcome.partition == partition),
+            key=lambda outcome: outcome.seq,
+        )
+        log = read_partition(
+            admin, run.spec.topic, partition, committed_only=run.spec.transaction > 0
+        )
+        where = f"{run.name} {run.spec.topic}-{partition}"
+        if run.spec.idempotent or run.spec.transaction:
+            _check_exactly_once(where, acked, log)
+        elif run.spec.acks == "0":
+            _check_at_most_once(where, acked, log)
+        else:
+            _check_at_least_once(where, acked, log, truncates=run.spec.acks == "1")
+
+
+def check_consumed(admin: ClusterAdmin, run: ConsumerRun) -> None:
+    """Wait until a consumer that began at the start has all, and check that it is just that."""
+    for partition in run.spec.partitions:
+        log = read_partition(
+            admin, run.spec.topic, partition, committed_only=run.spec.committed_only
+        )
+        expected = [(record.offset, record.producer, record.seq) for record in log]
+        last = expected[-1][0] if expected else -1
+        run.wait_consumed(
+            lambda records, p=partition, end=last: (
+                any(  # type: ignore[misc]
+                    record.partition == p and record.offset >= end for record in reversed(records)
+                )
+                or end < 0
+            ),
+            f"{run.spec.topic}-{partition} to offset {last}",
+        )
+        got = [
+            (record.offset, record.producer, record.seq)
+            for record in run.consumed
+            if record.partition == partition
+        ]
+        where = f"{run.name} {run.spec.topic}-{partition}"
+        assert got == expected, f"{where}: {_difference(expected, got)}"
+
+
+def _check_exactly_once(where: str, acked: Sequence[Outcome], log: Sequence[Stored]) -> None:
+    stored = [(record.seq, record.offset) for record in log]
+    wanted = [(outcome.seq, outcome.offset) for outcome in acked]
+    assert stored == wanted, f"{where}: {_difference(wanted, stored)}"
+
+
+def _check_at_most_once(where: str, acked: Sequence[Outcome], log: Sequence[Stored]) -> None:
+    sent = {outcome.seq for outcome in acked}
+    stored = [record.seq for record in log]
+    assert stored, f"{where}: nothing arrived"
+    assert set(stored) <= sent, f"{where}: never sent {set(stored) - sent}"
+    assert _increases(stored), f"{where}: order or number wrong in {stored}"
+
+
+def _check_at_least_once(
+    where: str, acked: Sequence[Outcome], log: Sequence[Stored], truncates: bool
+) -> None:
+    first_stored: dict[int, Stored] = {}
+    for record in log:
+        first_stored.setdefault(record.seq, record)
+    assert _increases(list(first_stored)), f"{where}: order wrong in {list(first_stored)}"
+    by_offset = {record.offset: record for record in log}
+    epoch_before = -1
+    for outcome in acked:
+        if outcome.seq in first_stored:
+            epoch_before = first_stored[outcome.seq].epoch
+            continue
+        # With acks=1 a new leader may lack what the old one acknowledged alone; then its own
+        # records stand at those offsets, under a newer epoch. Nothing else may be lost.
+        instead = by_offset.get(outcome.offset)
+        explained = truncates and instead is not None and instead.epoch > epoch_before
+        assert explained, f"{where}: lost {outcome}, there stands {instead}"
+
+
+def _increases(numbers: Sequence[int]) -> bool:
+    return all(left < right for left, right in itertools.pairwise(numbers))
+
+
+def _difference(expected: Sequence[tuple[object, ...]], got: Sequence[tuple[object, ...]]) -> str:
+    lacking = Counter(expected) - Counter(got)
+    surplus = Counter(got) - Counter(expected)
+    if not lacking and not surplus:
+        return "all there once, but in another order"
+    return f"lacking {_some(lacking)}, too many {_some(surplus)}, of {len(expected)} in all"
+
+
+def _some(counted: Iterable[object]) -> list[object]:
+    return list(counted)[:5]

@@ -1,0 +1,89 @@
+"""confluent-kafka's producer and consumer, as the worker drives them."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from tests.harness.python_client import CLOSE_S, POLL_S, Delivered, Record
+
+
+class ConfluentProducer:
+    """confluent-kafka's producer."""
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        self._topic = topic
+        self._producer = Producer(settings)
+        if "transactional.id" in settings:
+            self._producer.init_transactions()
+
+    def send(self, partition: int, key: bytes, value: bytes, delivered: Delivered) -> None:
+        def report(error: KafkaError | None, message: Message) -> None:
+            offset = message.offset()
+            delivered(-1 if offset is None or offset < 0 else offset, str(error) if error else None)
+
+        self._producer.produce(self._topic, value, key, partition=partition, on_delivery=report)
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        assert self._producer.flush(CLOSE_S) == 0, "records without an outcome"
+
+    def begin_transaction(self) -> None:
+        self._producer.begin_transaction()
+
+    def end_transaction(self, commits: bool) -> None:
+        if commits:
+            self._producer.commit_transaction()
+        else:
+            self._producer.abort_transaction()
+
+    def wait(self, seconds: float) -> None:
+        # Delivery reports are served only while polling.
+        self._producer.poll(seconds)
+
+    def close(self) -> None:
+        self.flush()
+
+
+class ConfluentConsumer:
+    """confluent-kafka's consumer."""
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        self._topic = topic
+        self._grouped = "group.id" in settings
+        # librdkafka wants a group id even where partitions are assigned.
+        own = {"group.id": "unused", "enable.auto.commit": "false"}
+        self._consumer = Consumer(settings if self._grouped else own | settings)
+
+    def start(self, partitions: Sequence[int], from_end: bool, ready: Callable[[], None]) -> None:
+        if self._grouped:
+            self._consumer.subscribe([self._topic], on_assign=lambda *_: ready())
+            return
+        starts = []
+        for partition in partitions:
+            where = TopicPartition(self._topic, partition)
+            # A logical end would be looked up later, perhaps behind the first record of the test.
+            start = self._consumer.get_watermark_offsets(where)[1] if from_end else OFFSET_BEGINNING
+            starts.append(TopicPartition(self._topic, partition, start))
+        self._consumer.assign(starts)
+        ready()
+
+    def poll(self) -> Iterable[Record]:
+        for message in self._consumer.consume(100, POLL_S):
+            error, value = message.error(), message.value()
+            partition, offset = message.partition(), message.offset()
+            if error is not None:
+                # librdkafka goes on by itself after every error that it tells here.
+                print(error, file=sys.stderr)
+            elif partition is not None and offset is not None and value is not None:
+                yield partition, offset, value
+
+    def close(self) -> None:
+        self._consumer.close()

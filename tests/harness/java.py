@@ -1,0 +1,42 @@
+"""The Java clients: compiled once, run in one JVM that serves many producers and consumers."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from tests.harness.clients import ClientProcess
+from tests.harness.maven import BUILD, ROOT, client_library
+
+COMPILED_AGAINST = "3.9.1"
+_SOURCES = ROOT / "tests" / "java"
+
+
+def java_clients(folder: Path, version: str = COMPILED_AGAINST) -> ClientProcess:
+    """Start a JVM with the Java clients of ``version``; its log goes to ``folder``."""
+    classpath = f"{compile_sources()}:{client_library(version).classpath}"
+    argv = [
+        "java",
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        "-cp",
+        classpath,
+        "KafkaClients",
+    ]
+    return ClientProcess(argv, folder / f"java-{version}.log")
+
+
+def compile_sources() -> Path:
+    """Compile ``tests/java`` unless it was; returns the folder of the classes."""
+    sources = sorted(_SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    classes = BUILD / "java" / digest[:16]
+    if not (classes / "complete").exists():
+        classes.mkdir(parents=True, exist_ok=True)
+        libraries = client_library(COMPILED_AGAINST).classpath
+        command = ["javac", "-Xlint:all", "-Werror", "-cp", libraries, "-d", str(classes)]
+        subprocess.run([*command, *map(str, sources)], check=True)
+        (classes / "complete").touch()
+    return classes

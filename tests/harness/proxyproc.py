@@ -1,0 +1,198 @@
+"""The proxy as users run it: processes of ``leader-hints run`` before a cluster."""
+
+import contextlib
+import json
+import sys
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.harness import processes
+from tests.harness.connection import Address
+from tests.harness.maven import ROOT
+from tests.harness.ports import free_ports
+from tests.harness.waiting import until
+
+Hints = Literal["on", "observe", "off"]
+Route = tuple[Address, Address]
+LogLine = Mapping[str, Any]
+
+_STOP_S = 30.0
+
+
+class ProxyError(AssertionError):
+    """The proxy died, wrote an error, or ended badly; its log is in the message."""
+
+
+class ProxyProcess:
+    """One ``leader-hints run``, as a context manager; leaving it checks that it went well."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        log: Path,
+        *,
+        hints: Hints = "on",
+        arguments: Sequence[str] = (),
+    ) -> None:
+        """``routes`` are pairs of listening and upstream addresses; ``log`` must be a new file."""
+        self.routes = list(routes)
+        self.log = log
+        self._admin = free_ports(1)[0]
+        self._argv = [
+            *(sys.executable, "-m", "proxy.cli.main", "run", "--hints", hints),
+            *("--admin", f"127.0.0.1:{self._admin}"),
+            *("--log-level", "debug", "--log-format", "json"),
+            *(part for route in routes for part in ("--route", _route_text(route))),
+            *arguments,
+        ]
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        assert not self.log.exists(), f"{self.log} has another proxy's lines"
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._process = processes.start(
+            self._argv, output=self.log, environment={"PYTHONPATH": str(ROOT)}
+        )
+        try:
+            until(self._ready, "the proxy is ready")
+        except BaseException:
+            processes.end(self._process)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        died = self._process.poll() is not None
+        code = processes.end(self._process, _STOP_S)
+        if error is not None and not died:
+            return  # The test has failed already; its own error says more.
+        if died or code != 0:
+            raise ProxyError(f"the proxy ended with {code}:\n{self.log_tail()}") from error
+        errors = [line for line in self.lines() if line["level"] in ("error", "critical")]
+        if errors:
+            raise ProxyError(f"the proxy wrote errors: {errors[:3]}") from error
+
+    def check(self) -> None:
+        """Raise ProxyError if it has ended."""
+        if self._process.poll() is not None:
+            raise ProxyError(f"the proxy ended by itself:\n{self.log_tail()}")
+
+    def lines(self) -> list[LogLine]:
+        """Its log lines so far; what is not JSON (a traceback) comes as an error line."""
+        text = self.log.read_text(errors="replace")
+        whole = text[: text.rfind("\n") + 1]
+        return [_parse(line) for line in whole.splitlines()]
+
+    def events(self, name: str) -> list[LogLine]:
+        """Its log lines of one event."""
+        return [line for line in self.lines() if line["event"] == name]
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric's present value, summed over all labels that are not given."""
+        samples = (
+            sample
+            for family in text_string_to_metric_families(self._get("/metrics"))
+            for sample in family.samples
+            if sample.name == name and labels.items() <= sample.labels.items()
+        )
+        return sum(sample.value for sample in samples)
+
+    def log_tail(self, lines: int = 60) -> str:
+        """The last lines of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def _ready(self) -> bool:
+        self.check()
+        with contextlib.suppress(OSError):
+            self._get("/livez")
+            return len(self.events("listening")) >= len(self.routes)
+        return False
+
+    def _get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._admin}{path}", timeout=10) as answer:
+            body: bytes = answer.read()
+            return body.decode()
+
+
+class ProxyFleet:
+    """Proxies before all brokers of a cluster: one process for all, or one for each broker."""
+
+    def __init__(self, processes: Sequence[ProxyProcess]) -> None:
+        self.processes = list(processes)
+
+    @classmethod
+    def before(
+        cls,
+        routes: Sequence[Route],
+        folder: Path,
+        *,
+        hints: Hints = "on",
+        sidecars: bool = False,
+        arguments: Sequence[str] = (),
+    ) -> Self:
+        """Proxies for ``routes``; with ``sidecars`` each route has a process of its own."""
+        groups = [[route] for route in routes] if sidecars else [list(routes)]
+        return cls(
+            [
+                ProxyProcess(
+                    group, folder / f"proxy-{number}.log", hints=hints, arguments=arguments
+                )
+                for number, group in enumerate(groups, 1)
+            ]
+        )
+
+    def events(self, name: str) -> list[LogLine]:
+        """The log lines of one event from all of them."""
+        return [line for process in self.processes for line in process.events(name)]
+
+    def metric(self, name: str, **labels: str) -> float:
+        """A metric's present value, summed over all of them."""
+        return sum(process.metric(name, **labels) for process in self.processes)
+
+    def check(self) -> None:
+        """Raise ProxyError if one of them has ended."""
+        for process in self.processes:
+            process.check()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as started:
+            for process in self.processes:
+                started.enter_context(process)
+            self._started = started.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._started.__exit__(kind, error, trace)
+
+
+def _route_text(route: Route) -> str:
+    (host, port), (upstream_host, upstream_port) = route
+    return f"{host}:{port}={upstream_host}:{upstream_port}"
+
+
+def _parse(line: str) -> LogLine:
+    try:
+        parsed = json.loads(line)
+    except ValueError:
+        parsed = None
+    if isinstance(parsed, dict) and "event" in parsed and "level" in parsed:
+        return parsed
+    return {"event": line, "level": "error"}

@@ -1,0 +1,153 @@
+"""What a partition holds, read from its leader itself."""
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kio.records.readers import read_batch
+from kio.records.schema import Record, RecordBatch
+from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v11.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v11.response import FetchResponse, PartitionData
+from kio.schema.list_offsets.v5.request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kio.schema.list_offsets.v5.response import ListOffsetsResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i32Timedelta, i64
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.connection import BrokerConnection
+from tests.harness.waiting import until
+
+_LATEST = i64(-1)
+# Brokers tell a replica, and one that says it debugs, the end of their log and not its high
+# watermark (ListOffsetsRequest.DEBUGGING_REPLICA_ID).
+_DEBUGGING = BrokerId(-2)
+_CONSUMER = BrokerId(-1)
+_FETCH_WAIT = i32Timedelta.parse(timedelta(milliseconds=100))
+_FETCH_BYTES = i32(1 << 20)
+
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_COMMIT = 1
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One record as the log has it; ``epoch`` is the leader epoch that appended it."""
+
+    offset: int
+    epoch: int
+    producer: str
+    seq: int
+
+
+def read_partition(
+    admin: ClusterAdmin, topic: str, partition: int = 0, *, committed_only: bool = False
+) -> list[Stored]:
+    """All records in the order of their offsets, up to where the log ends now.
+
+    With ``committed_only`` those of aborted and of open transactions are left out.
+    """
+    kept: list[Stored] = []
+    undecided: dict[int, list[Stored]] = defaultdict(list)
+    for batch in _read_batches(admin, topic, partition):
+        if batch.attributes & _CONTROL:
+            finished = undecided.pop(batch.producer_id, [])
+            kept += finished if _commits(batch.records[0]) else []
+        elif batch.attributes & _TRANSACTIONAL and committed_only:
+            undecided[batch.producer_id] += _stored(batch)
+        else:
+            kept += _stored(batch)
+    return sorted(kept, key=lambda record: record.offset)
+
+
+def _read_batches(admin: ClusterAdmin, topic: str, partition: int) -> list[RecordBatch]:
+    batches: list[RecordBatch] = []
+    with admin.cluster.connect(admin.leader(topic, partition)) as connection:
+        end = until(lambda: _end(connection, topic, partition), f"the end of {topic}-{partition}")
+        position = 0
+
+        def more() -> list[RecordBatch]:
+            return list(_decode(_fetch(connection, topic, partition, position)))
+
+        while position < end:
+            # What is not replicated yet comes a moment later.
+            batches += until(more, f"{topic}-{partition} from {position} to {end}")
+            position = batches[-1].base_offset + batches[-1].last_offset_delta + 1
+    return batches
+
+
+def _end(connection: BrokerConnection, topic: str, partition: int) -> int | None:
+    request = ListOffsetsRequest(
+        replica_id=_DEBUGGING,
+        isolation_level=i8(0),
+        topics=(
+            ListOffsetsTopic(
+                name=TopicName(topic),
+                partitions=(
+                    ListOffsetsPartition(partition_index=i32(partition), timestamp=_LATEST),
+                ),
+            ),
+        ),
+    )
+    answer = connection.ask(request, ListOffsetsResponse).topics[0].partitions[0]
+    return answer.offset if answer.error_code is ErrorCode.none else None
+
+
+def _fetch(
+    connection: BrokerConnection, topic: str, partition: int, position: int
+) -> PartitionData:
+    request = FetchRequest(
+        replica_id=_CONSUMER,
+        max_wait=_FETCH_WAIT,
+        min_bytes=i32(1),
+        topics=(
+            FetchTopic(
+                topic=TopicName(topic),
+                partitions=(
+                    FetchPartition(
+                        partition=i32(partition),
+                        fetch_offset=i64(position),
+                        partition_max_bytes=_FETCH_BYTES,
+                    ),
+                ),
+            ),
+        ),
+        forgotten_topics_data=(),
+    )
+    return connection.ask(request, FetchResponse).responses[0].partitions[0]
+
+
+def _decode(data: PartitionData) -> Iterator[RecordBatch]:
+    """The whole batches of a Fetch answer; the last one may be cut off."""
+    raw = bytes(data.records or b"")
+    start = 0
+    while len(raw) - start >= 12:
+        (length,) = struct.unpack_from(">i", raw, start + 8)
+        if len(raw) - start < 12 + length:
+            return
+        batch, size = read_batch(raw, start)
+        yield batch
+        start += size
+
+
+def _stored(batch: RecordBatch) -> Sequence[Stored]:
+    return [_parse(record, batch.partition_leader_epoch) for record in batch.records]
+
+
+def _parse(record: Record, epoch: int) -> Stored:
+    assert record.value is not None
+    producer, _, seq, _ = record.value.decode().split("|", 3)
+    return Stored(int(record.offset), epoch, producer, int(seq))
+
+
+def _commits(marker: Record) -> bool:
+    assert marker.key is not None
+    _, kind = struct.unpack(">hh", marker.key)
+    return bool(kind == _COMMIT)
