@@ -49,6 +49,8 @@ class Address:
         Raises:
             ValueError: the text is no address; the message says what is wrong and what is allowed.
         """
+        if "/" in text:  # brokers write theirs as PLAINTEXT://host:port
+            raise ValueError(f"no scheme and no path; allowed: {_ADDRESS_FORM}")
         host, colon, port = text.rpartition(":")
         if not colon:
             raise ValueError(f"no port; allowed: {_ADDRESS_FORM}")
