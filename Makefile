@@ -1,0 +1,50 @@
+# `make help` lists the targets. Needs Python 3.11 or newer and make; the real-broker tests also need
+# Java 17 and Maven.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# The first Python that is new enough. Give PYTHON=... to choose another.
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3.14; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		&& echo $$python && break; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint types contracts check bench clean
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+venv: $(STAMP) ## Make .venv and install the package with all that its development needs
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluster
+	$(BIN)/python -m demo
+
+test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
+	$(BIN)/python -m pytest tests
+
+lint: $(STAMP) ## Check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## Check types
+	$(BIN)/mypy
+
+contracts: $(STAMP) ## Check which layer imports which
+	$(BIN)/lint-imports
+
+check: lint types contracts ## All checks that run no code
+
+bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
+	$(BIN)/python -m bench
+
+clean: ## Remove the environment, caches and builds
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
