@@ -37,7 +37,10 @@ def refusals(error: ValidationError, origins: Mapping[Path, str]) -> tuple[str, 
 
 def shown(value: Any) -> str:
     """A value as text in one short line; control characters are escaped."""
-    text = json.dumps(value, default=str)
+    try:
+        text = json.dumps(value, default=str)
+    except ValueError:  # a list in a YAML file can hold itself
+        text = json.dumps(str(value))
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
 
 

@@ -149,7 +149,8 @@ def _path_of(variable: str) -> Path:
 
 
 def _put_environment_routes(layer: Layer, text: str, origin: str) -> None:
-    if not text.lstrip().startswith("["):
+    # A list of LISTEN=UPSTREAM may begin with the bracket of an IPv6 address, but ends with a port.
+    if not text.rstrip().endswith("]"):
         layer.put_routes(text.split(","), origin)
         return
     try:
@@ -195,7 +196,7 @@ def _read_scalar(text: str) -> Any:
 def _read_document(layer: Layer, text: str, file: FilePath) -> None:
     loader = _Loader(text)
     root = loader.get_single_node()
-    if root is None:
+    if root is None or root.tag == "tag:yaml.org,2002:null":
         return
     if not isinstance(root, yaml.MappingNode):
         layer.problems.append(f"{file}: it must hold keys with values at the top")

@@ -1,0 +1,133 @@
+"""The commands that run nothing, and what a mistake ends with: an exit code and clear lines."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from proxy.settings import Settings
+from tests.cli.commands import clean_environment, leader_hints
+
+ROOT = Path(__file__).parents[2]
+ROUTE = "--route=127.0.0.1:19092=broker-1:9092"
+
+
+def test_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    done = leader_hints("--version")
+
+    assert (done.returncode, done.stdout) == (0, f"leader-hints {project['version']}\n")
+
+
+def test_it_also_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "proxy.cli.main", "config", "check", ROUTE, "--hints", "loud"],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'leader-hints: --hints: hints is "loud"; allowed: on, observe, off\n'
+
+
+def test_schema_is_a_valid_json_schema() -> None:
+    done = leader_hints("config", "schema")
+
+    schema = json.loads(done.stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert set(schema["properties"]) == set(Settings.model_fields)
+    assert done.returncode == 0
+
+
+def test_check_prints_what_is_in_force_as_a_file_that_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("hints: off\nhold: {grace_ms: 7}\n", encoding="utf-8")
+    arguments = ["--config", str(tmp_path / "one.yaml"), ROUTE, "--admin", "[::1]:9100"]
+
+    first = leader_hints("config", "check", *arguments, "--log-level", "debug")
+    (tmp_path / "two.yaml").write_text(first.stdout, encoding="utf-8")
+    second = leader_hints("config", "check", "--config", str(tmp_path / "two.yaml"))
+
+    assert (first.returncode, first.stderr) == (0, "")
+    in_force = yaml.safe_load(first.stdout)
+    assert in_force["routes"] == [
+        {"listen": "127.0.0.1:19092", "upstream": "broker-1:9092", "name": "127.0.0.1:19092"}
+    ]
+    assert in_force["hints"] == "off"
+    assert in_force["hold"]["grace_ms"] == 7
+    assert in_force["admin"] == "[::1]:9100"
+    assert in_force["log"] == {"level": "debug", "format": "auto"}
+    assert in_force["connect_timeout_ms"] == 10000
+    assert (second.returncode, second.stdout) == (0, first.stdout)
+
+
+def test_the_file_can_be_named_by_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("hints: off\n", encoding="utf-8")
+
+    done = leader_hints(
+        "config", "check", ROUTE, variables={"LEADER_HINTS_CONFIG": str(tmp_path / "one.yaml")}
+    )
+
+    assert yaml.safe_load(done.stdout)["hints"] == "off"
+
+
+@pytest.mark.parametrize("command", [("run",), ("config", "check")])
+def test_each_problem_is_a_line_and_ends_with_2(command: tuple[str, ...]) -> None:
+    done = leader_hints(*command, "--hints=loud", "--admin=x", ROUTE)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sorted(line.split(" is ")[0] for line in done.stderr.splitlines()) == [
+        "leader-hints: --admin: admin",
+        "leader-hints: --hints: hints",
+    ]
+
+
+def test_run_without_a_route_ends_with_2() -> None:
+    done = leader_hints("run")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("leader-hints: no route: give --route LISTEN=UPSTREAM, ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_bad_variable_ends_with_2() -> None:
+    done = leader_hints("run", ROUTE, variables={"LEADER_HINTS_HOLD__DEADLINE_MS": "soon"})
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "leader-hints: environment variable LEADER_HINTS_HOLD__DEADLINE_MS: hold.deadline_ms is "
+        '"soon"; allowed: a whole number from 0 to 10000\n'
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["nonsense"], ["run", "--nonsense"]])
+def test_bad_use_ends_with_2(arguments: list[str]) -> None:
+    done = leader_hints(*arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nonsense" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_every_flag_and_its_values() -> None:
+    done = leader_hints("run", "--help")
+
+    assert done.returncode == 0
+    for text in (
+        "--config FILE",
+        "--route LISTEN=UPSTREAM",
+        "--hints [on|observe|off]",
+        "--admin HOST:PORT",
+        "--log-level [debug|info|warning|error]",
+        "--log-format [auto|json|console]",
+    ):
+        assert text in done.stdout

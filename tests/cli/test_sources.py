@@ -1,0 +1,177 @@
+"""Settings from the command line, the environment and a file: what wins, what each form means."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.cli.sources import load_settings
+from proxy.errors import ConfigurationError
+
+ROUTES = ("127.0.0.1:19092=broker-1:9092",)
+
+
+def _file(folder: Path, text: str) -> Path:
+    file = folder / "settings.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_flags_win_over_variables_over_the_file_over_defaults(tmp_path: Path) -> None:
+    file = _file(tmp_path, "hold: {deadline_ms: 1, grace_ms: 2}\nhints: off\nlog: {level: error}\n")
+    variables = {
+        "LEADER_HINTS_HOLD__DEADLINE_MS": "3",
+        "LEADER_HINTS_HINTS": "observe",
+        "LEADER_HINTS_LOG__LEVEL": "warning",
+    }
+
+    settings = load_settings({"routes": ROUTES, "hints": "on"}, variables, file)
+
+    assert settings.hints == "on"
+    assert settings.log.level == "warning"
+    assert settings.hold.deadline_ms == 3
+    assert settings.hold.grace_ms == 2
+    assert settings.hold.confirm_ms == 10
+
+
+def test_routes_are_taken_whole_from_the_highest_place(tmp_path: Path) -> None:
+    file = _file(tmp_path, "routes:\n  - {name: a, listen: 127.0.0.1:1, upstream: broker-1:9092}\n")
+    variables = {"LEADER_HINTS_ROUTES": "127.0.0.1:2=broker-2:9092"}
+
+    by_file = load_settings({}, {}, file)
+    by_variable = load_settings({}, variables, file)
+    by_flag = load_settings({"routes": ROUTES}, variables, file)
+
+    assert [route.name for route in by_file.routes] == ["a"]
+    assert [route.name for route in by_variable.routes] == ["127.0.0.1:2"]
+    assert [route.name for route in by_flag.routes] == ["127.0.0.1:19092"]
+
+
+def test_flags_that_are_not_given_leave_the_file_alone(tmp_path: Path) -> None:
+    file = _file(tmp_path, "hints: observe\n")
+
+    flags = {"routes": ROUTES, "hints": None, "log.level": None}
+
+    assert load_settings(flags, {}, file).hints == "observe"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "127.0.0.1:1=broker-1:9092,[::1]:2=broker-2:9092",
+        " 127.0.0.1:1 = broker-1:9092 , [::1]:2 = broker-2:9092 ",
+        '[{"listen": "127.0.0.1:1", "upstream": "broker-1:9092"},'
+        ' {"listen": "[::1]:2", "upstream": "broker-2:9092"}]',
+    ],
+)
+def test_routes_in_the_environment(text: str) -> None:
+    settings = load_settings({}, {"LEADER_HINTS_ROUTES": text}, None)
+
+    assert [(str(route.listen), str(route.upstream)) for route in settings.routes] == [
+        ("127.0.0.1:1", "broker-1:9092"),
+        ("[::1]:2", "broker-2:9092"),
+    ]
+
+
+def test_a_list_of_routes_that_begins_with_an_ipv6_address() -> None:
+    settings = load_settings({}, {"LEADER_HINTS_ROUTES": "[::1]:1=broker-1:9092"}, None)
+
+    assert str(settings.routes[0].listen) == "[::1]:1"
+
+
+def test_every_setting_has_a_variable() -> None:
+    """Each leaf of the model is set to another value through the environment."""
+    variables = {
+        "LEADER_HINTS_ADMIN": "127.0.0.1:9100",
+        "LEADER_HINTS_HINTS": "off",
+        "LEADER_HINTS_LOG__LEVEL": "debug",
+        "LEADER_HINTS_LOG__FORMAT": "json",
+    }
+    before = load_settings({"routes": ROUTES}, {}, None).model_dump(exclude={"routes"})
+    for key, value in _leaves(before):
+        if isinstance(value, int):
+            variables["LEADER_HINTS_" + "__".join(key).upper()] = str(value + 1)
+
+    after = load_settings({"routes": ROUTES}, variables, None).model_dump(exclude={"routes"})
+
+    changed = {key for key, value in _leaves(after) if value != dict(_leaves(before))[key]}
+    assert changed == {key for key, _ in _leaves(before)}
+    assert len(variables) == len(changed)
+
+
+def _leaves(values: dict[str, Any], at: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    found: list[tuple[tuple[str, ...], Any]] = []
+    for name, value in values.items():
+        if isinstance(value, dict) and name != "admin":
+            found += _leaves(value, (*at, name))
+        else:
+            found.append(((*at, name), value))
+    return found
+
+
+def test_a_variable_can_take_the_admin_address_away(tmp_path: Path) -> None:
+    file = _file(tmp_path, "admin: 127.0.0.1:9100\n")
+    flags = {"routes": ROUTES}
+
+    assert load_settings(flags, {}, file).admin is not None
+    assert load_settings(flags, {"LEADER_HINTS_ADMIN": "null"}, file).admin is None
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    file = _file(tmp_path, "hints: off\n")
+
+    assert load_settings({"routes": ROUTES}, {"LEADER_HINTS_HINTS": ""}, file).hints == "off"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LEADER_HINTS_CONFIG",
+        "LEADER_HINTS_SERVICE_HOST",
+        "LEADER_HINTS_SERVICE_PORT",
+        "LEADER_HINTS_SERVICE_PORT_ADMIN",
+        "LEADER_HINTS_PORT",
+        "LEADER_HINTS_PORT_9100_TCP",
+        "LEADER_HINTS_PORT_9100_TCP_ADDR",
+        "LEADER_HINTS_ADMIN_PORT_9100_TCP_PROTO",
+        "LEADER_HINTS_ADMIN_SERVICE_PORT",
+        "LEADER_HINTSX",
+        "HINTS",
+    ],
+)
+def test_variables_that_are_no_settings(name: str) -> None:
+    """Kubernetes sets most of these for a Service that is named leader-hints."""
+    assert load_settings({"routes": ROUTES}, {name: "tcp://10.0.0.1:9100"}, None).admin is None
+
+
+@pytest.mark.parametrize("mode", ["on", "off", '"on"', "observe"])
+def test_on_and_off_need_no_quotes_in_the_file(tmp_path: Path, mode: str) -> None:
+    settings = load_settings({"routes": ROUTES}, {}, _file(tmp_path, f"hints: {mode}\n"))
+
+    assert settings.hints == mode.strip('"')
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n"])
+def test_a_file_may_be_empty(tmp_path: Path, text: str) -> None:
+    assert load_settings({"routes": ROUTES}, {}, _file(tmp_path, text)).hints == "on"
+
+
+def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
+    file = _file(
+        tmp_path,
+        "routes:\n"
+        "  - &first {name: a, listen: 127.0.0.1:1, upstream: broker-1:9092}\n"
+        "  - {<<: *first, name: b, listen: 127.0.0.1:2}\n",
+    )
+
+    settings = load_settings({}, {}, file)
+
+    assert [(route.name, str(route.upstream)) for route in settings.routes] == [
+        ("a", "broker-1:9092"),
+        ("b", "broker-1:9092"),
+    ]
+
+
+def test_a_file_that_holds_itself_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"routes\[0\] is .*; allowed: the keys listen"):
+        load_settings({}, {}, _file(tmp_path, "routes: &routes [*routes]\n"))
