@@ -147,12 +147,16 @@ def test_values_of_other_types_do_not_fail() -> None:
 def test_a_reader_that_has_gone_stops_nothing() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with contextlib.suppress(BrokenPipeError), open(writer, "w", encoding="utf-8") as stream:
-        with pytest.raises(BrokenPipeError):  # so the lines below cannot be written either
-            os.write(writer, b"x")
-        configure_logs("info", "json", stream)
-        for _ in range(3):
-            structlog.get_logger().info("listening", padding="x" * 10000)
+    with pytest.raises(BrokenPipeError):  # so the lines below cannot be written either
+        os.write(writer, b"x")
+    stream = os.fdopen(writer, "w", encoding="utf-8")
+    configure_logs("info", "json", stream)
+
+    for _ in range(3):
+        structlog.get_logger().info("listening", padding="x" * 10000)
+
+    with contextlib.suppress(BrokenPipeError):
+        stream.close()
 
 
 def test_a_closed_stream_stops_nothing() -> None:
