@@ -1,0 +1,1 @@
+"""The demo's pure parts; the demo as a whole is tested in tests/mock."""

@@ -1,0 +1,1 @@
+"""The mock tier: confluent-kafka clients on librdkafka's mock cluster, through the proxy."""

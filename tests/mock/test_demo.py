@@ -1,0 +1,105 @@
+"""The demo as a whole: it passes when all is well, and fails for each thing that it promises."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import demo.__main__
+from demo.faults import find_faults
+from demo.move import Move
+from demo.screen import Screen
+from demo.stage import Stage, open_stage, play_round
+from proxy.mock.cluster import MockCluster
+from tests.harness.waiting import until
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["demo", "--plain", "--moves", "2"])
+    return demo.__main__.main()
+
+
+def test_it_passes_as_users_run_it() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "demo", "--moves", "2"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    lines = ran.stdout.splitlines()
+    assert sum(" -> " in line for line in lines) == 8
+    assert sum(" hint x" in line for line in lines) == 4
+    assert any(line.split()[:6] == ["|", "leader", "moves", "|", "4", "|"] for line in lines)
+    assert "PASSED" in ran.stdout
+    assert ran.stderr == ""
+
+
+def test_many_moves_with_hints_lose_and_double_nothing() -> None:
+    with open_stage(hints_on=True) as stage:
+        report = play_round(stage, stage.bootstrap, 30, lambda move: None)
+    assert find_faults([report]) == []
+    assert len(report.moves) == 30
+    assert all(move.hints for move in report.moves)
+
+
+@contextmanager
+def stage_of_brokers_that_advertise_themselves(hints_on: bool) -> Iterator[Stage]:
+    with open_stage(hints_on) as stage:
+        for node, (host, port) in stage.cluster.brokers.items():
+            stage.cluster.set_advertised(node, host, port)
+        yield stage
+
+
+def test_it_fails_if_clients_are_sent_past_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo.__main__, "open_stage", stage_of_brokers_that_advertise_themselves)
+    assert run_main(monkeypatch) == 1
+    shown = capsys.readouterr().out
+    assert "FAILED" in shown
+    assert "traffic went past the proxy: a client connected to" in shown
+
+
+@pytest.mark.parametrize("hints_on", [True, False])
+def test_a_bootstrap_past_the_proxy_alone_is_a_fault(hints_on: bool) -> None:
+    # All records go through the proxy here; only the first connections do not.
+    with open_stage(hints_on) as stage:
+        report = play_round(stage, stage.cluster.bootstrap, 1, lambda move: None)
+    faults = find_faults([report])
+    assert any("a client connected to 127.0.0.1:" in fault for fault in faults)
+    assert any("the proxy got" in fault for fault in faults)
+
+
+def test_it_fails_if_the_brokers_could_give_hints_themselves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("demo.stage.CAPS", {"Produce": 10, "Fetch": 16})
+    assert run_main(monkeypatch) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "mock broker 1 offers Produce up to 10, not 9, so a hint could come from it" in shown
+
+
+def test_it_fails_if_the_mock_cluster_crashes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stages: list[Stage] = []
+
+    @contextmanager
+    def remembered_stage(hints_on: bool) -> Iterator[Stage]:
+        with open_stage(hints_on) as stage:
+            stages.append(stage)
+            yield stage
+
+    def crash(self: Screen, move: Move) -> None:
+        cluster: MockCluster = stages[-1].cluster
+        os.kill(cluster.pid, signal.SIGKILL)
+        until(lambda: not cluster.alive, "the crash shows", 10)
+
+    monkeypatch.setattr(demo.__main__, "open_stage", remembered_stage)
+    monkeypatch.setattr(Screen, "move", crash)
+    assert run_main(monkeypatch) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "FAILED: - the mock cluster's process" in shown
+    assert "killed by SIGKILL" in shown
