@@ -87,12 +87,6 @@ class Traffic:
         self._producer.close()
 
     @property
-    def acknowledged(self) -> int:
-        """Records that brokers took so far."""
-        with self._changed:
-            return self._ledger.acknowledged
-
-    @property
     def client_bytes(self) -> int:
         """Bytes that both clients have sent, by their last statistics."""
         with self._changed:
