@@ -1,1 +1,14 @@
-"""."""
+"""The Kafka APIs that the proxy understands, one file each; pure.
+
+Each file heads with its versions and what each changed, as far as the proxy must know. The
+source is the message definitions of apache/kafka (clients/src/main/resources/common/message).
+
+Nouns:
+
+- ApiKey, ErrorCode: the numbers that the proxy acts upon.
+- RequestHeader: what stands before every request's body.
+- Failure: a partition in a response whose error a hint can answer, and where its tags stand.
+- LeaderHint, Endpoint: the answer, in KIP-951's CurrentLeader and NodeEndpoints.
+- FetchScan: looks for failures in a Fetch response while its bytes still arrive.
+- TopicMetadata, MetadataResponse: what a broker says of leaders and endpoints.
+"""

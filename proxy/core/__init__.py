@@ -1,1 +1,18 @@
-"""."""
+"""Decisions: what passes, what is changed, which hint is given and when; pure.
+
+Nouns:
+
+- Mode: whether a route gives hints, only counts them, or is a plain relay.
+- Plan: the versions that a route raises and what is sent to the broker for each.
+- Route: a listening address and the one broker behind it, and what is known about both.
+- Link: one client connection joined to its own connection to the broker. Its two Flows are
+  byte machines: RequestFlow upwards, ResponseFlow downwards.
+- Exchange: one request that awaits its response on a link.
+- FetchSessions: the leader epochs that the partitions of a fetch session were last asked with.
+- LeaderView: who leads which partition of a cluster since which epoch.
+- Held: an error response that is kept back; Desk: decides when it goes on and with which hints.
+- Budget: the bytes that may be kept back in all.
+- Tally: counts of what passed; Event: something worth a line in a log.
+
+Nothing here reads a clock: the time is an argument, in seconds of a clock that never goes back.
+"""

@@ -1,1 +1,11 @@
-"""."""
+"""Sockets and tasks: the only package that imports Trio.
+
+Nouns:
+
+- Pump: moves the bytes of all links, in one task that polls all their sockets.
+- HoldKeeper: wakes held responses when the view has moved or their time is over.
+- BrokerConnection: a connection of the proxy's own to a broker, one request at a time.
+- Peer: one broker that is asked for Metadata, over and over; Subscription: all of them.
+- Admin: the HTTP server for metrics and health.
+- App: everything together, from the first listener to the last.
+"""

@@ -1,0 +1,87 @@
+"""ApiVersions: which versions a broker takes, and who the client is.
+
+Request v0 to v2: empty. v3 (KIP-511, flexible): client software name and version. v4 (KIP-1022)
+is the same; a broker that lacks it answers UNSUPPORTED_VERSION.
+Response v0: error, array of (key, min, max). v1 adds throttle time; v2 is v1. v3 is flexible:
+compact array with tags, then tagged features. The header is always v0.
+An answer UNSUPPORTED_VERSION has the body of v0, whatever version was asked (KIP-511), and names
+ApiVersions alone: nothing in it is raised.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from proxy.apis.error_codes import ErrorCode
+from proxy.apis.header import read_request_header
+from proxy.wire.reader import Reader
+from proxy.wire.writer import compact_string
+
+_MAXIMUM = struct.Struct(">h")
+#: In front of a response's body: size prefix and correlation id.
+BODY = 8
+
+
+class ClientSoftware(NamedTuple):
+    """What a client says of itself (KIP-511), such as apache-kafka-java, 3.9.1."""
+
+    name: str
+    version: str
+
+
+class VersionRange(NamedTuple):
+    """The versions of an API that a broker takes; ``at`` is where the maximum stands."""
+
+    minimum: int
+    maximum: int
+    at: int
+
+
+def read_software(frame: memoryview) -> ClientSoftware | None:
+    """Return what an ApiVersions request says of its client, ``None`` below v3.
+
+    :raises WireError: the request is not well formed.
+    """
+    header = read_request_header(frame)
+    if header.version < 3:
+        return None
+    reader = Reader(frame, header.body)
+    return ClientSoftware(reader.compact_string() or "", reader.compact_string() or "")
+
+
+def write_request_body(software: ClientSoftware) -> bytes:
+    """Return the body of a request v3."""
+    return compact_string(software.name) + compact_string(software.version) + b"\0"
+
+
+def read_ranges(reader: Reader, version: int) -> dict[int, VersionRange]:
+    """Return what a response offers, by API key; empty for an error answer.
+
+    ``reader`` stands at the body; ``version`` is the one asked for.
+
+    :raises WireError: the response is not well formed.
+    """
+    if reader.int16() != ErrorCode.NONE:
+        return {}
+    flexible = version >= 3
+    count = reader.compact_array(7) if flexible else reader.array(6)
+    ranges = {}
+    for _ in range(count):
+        key, minimum = reader.int16(), reader.int16()
+        at = reader.at
+        ranges[key] = VersionRange(minimum, reader.int16(), at)
+        if flexible:
+            reader.skip_tags()
+    return ranges
+
+
+def raise_maxima(
+    frame: memoryview, ranges: Mapping[int, VersionRange], raised: Mapping[int, int]
+) -> None:
+    """Write the maxima of ``raised`` into the response in place.
+
+    Only entries that the broker sent are changed; the frame's size stays.
+    """
+    for key, maximum in raised.items():
+        if key in ranges:
+            _MAXIMUM.pack_into(frame, ranges[key].at, maximum)

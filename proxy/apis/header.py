@@ -1,0 +1,69 @@
+"""Request and response headers.
+
+Request header v1: key, version, correlation id, client id. v2 adds a tag section and is used by
+flexible versions; the client id keeps the old string encoding (KIP-482).
+Response header v0: correlation id. v1 adds a tag section and is used by flexible versions,
+except for ApiVersions, whose answers always have v0 (KIP-511: the client does not know yet
+which versions the broker speaks).
+"""
+
+import struct
+from typing import NamedTuple
+
+from proxy.apis.keys import ApiKey
+from proxy.wire.reader import Reader
+from proxy.wire.writer import frame, string
+
+#: First version with the flexible encoding, for the APIs that the proxy reads.
+FLEXIBLE_FROM = {
+    ApiKey.PRODUCE: 9,
+    ApiKey.FETCH: 12,
+    ApiKey.LIST_OFFSETS: 6,
+    ApiKey.METADATA: 9,
+    ApiKey.API_VERSIONS: 3,
+}
+
+_REQUEST = struct.Struct(">hhi")
+
+
+class RequestHeader(NamedTuple):
+    """What stands before a request's body. ``body`` is the position of the body."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    body: int
+
+
+def read_request_header(frame: memoryview) -> RequestHeader:
+    """Read the header of a whole or begun request; ``frame`` begins with the size prefix.
+
+    :raises Truncated: the header goes on beyond ``frame``.
+    """
+    reader = Reader(frame, 4)
+    key, version, correlation_id = reader.int16(), reader.int16(), reader.int32()
+    client_id = reader.string()
+    if version >= FLEXIBLE_FROM.get(ApiKey(key), 1 << 15):
+        reader.skip_tags()
+    return RequestHeader(key, version, correlation_id, client_id, reader.at)
+
+
+def request(key: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
+    """Return a whole request frame, size prefix included."""
+    header = _REQUEST.pack(key, version, correlation_id) + string(client_id)
+    if version >= FLEXIBLE_FROM[key]:
+        header += b"\0"
+    return frame(header + body)
+
+
+def response_body(key: ApiKey, version: int, payload: memoryview) -> Reader:
+    """Return a reader at the body of a response whose ``payload`` begins at the correlation id.
+
+    :raises Truncated: the header goes on beyond ``payload``.
+    """
+    reader = Reader(payload)
+    reader.int32()
+    if key is not ApiKey.API_VERSIONS and version >= FLEXIBLE_FROM[key]:
+        reader.skip_tags()
+    return reader

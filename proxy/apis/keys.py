@@ -1,0 +1,105 @@
+"""API keys, and the names that logs and metrics give them."""
+
+from enum import IntEnum
+
+
+class ApiKey(IntEnum):
+    """The APIs that the proxy acts upon; every other key passes untouched."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+
+
+#: Names as the Kafka protocol guide spells them, for metrics. A key that is not here (newer
+#: than this list, or garbage) is counted as "other", so that labels stay bounded.
+NAMES: dict[int, str] = dict(
+    enumerate(
+        (
+            "Produce",
+            "Fetch",
+            "ListOffsets",
+            "Metadata",
+            "LeaderAndIsr",
+            "StopReplica",
+            "UpdateMetadata",
+            "ControlledShutdown",
+            "OffsetCommit",
+            "OffsetFetch",
+            "FindCoordinator",
+            "JoinGroup",
+            "Heartbeat",
+            "LeaveGroup",
+            "SyncGroup",
+            "DescribeGroups",
+            "ListGroups",
+            "SaslHandshake",
+            "ApiVersions",
+            "CreateTopics",
+            "DeleteTopics",
+            "DeleteRecords",
+            "InitProducerId",
+            "OffsetForLeaderEpoch",
+            "AddPartitionsToTxn",
+            "AddOffsetsToTxn",
+            "EndTxn",
+            "WriteTxnMarkers",
+            "TxnOffsetCommit",
+            "DescribeAcls",
+            "CreateAcls",
+            "DeleteAcls",
+            "DescribeConfigs",
+            "AlterConfigs",
+            "AlterReplicaLogDirs",
+            "DescribeLogDirs",
+            "SaslAuthenticate",
+            "CreatePartitions",
+            "CreateDelegationToken",
+            "RenewDelegationToken",
+            "ExpireDelegationToken",
+            "DescribeDelegationToken",
+            "DeleteGroups",
+            "ElectLeaders",
+            "IncrementalAlterConfigs",
+            "AlterPartitionReassignments",
+            "ListPartitionReassignments",
+            "OffsetDelete",
+            "DescribeClientQuotas",
+            "AlterClientQuotas",
+            "DescribeUserScramCredentials",
+            "AlterUserScramCredentials",
+            "Vote",
+            "BeginQuorumEpoch",
+            "EndQuorumEpoch",
+            "DescribeQuorum",
+            "AlterPartition",
+            "UpdateFeatures",
+            "Envelope",
+            "FetchSnapshot",
+            "DescribeCluster",
+            "DescribeProducers",
+            "BrokerRegistration",
+            "BrokerHeartbeat",
+            "UnregisterBroker",
+            "DescribeTransactions",
+            "ListTransactions",
+            "AllocateProducerIds",
+            "ConsumerGroupHeartbeat",
+            "ConsumerGroupDescribe",
+            "ControllerRegistration",
+            "GetTelemetrySubscriptions",
+            "PushTelemetry",
+            "AssignReplicasToDirs",
+            "ListClientMetricsResources",
+            "DescribeTopicPartitions",
+        )
+    )
+)
+
+
+def api_name(key: int) -> str:
+    """Return the name of an API, "other" where it is not known."""
+    return NAMES.get(key, "other")

@@ -1,0 +1,47 @@
+"""ListOffsets: asked by the proxy only, to learn which node stands behind a route.
+
+Request v4 (KIP-320): current leader epoch of each partition. Only the leader answers; a replica
+whose epoch is lower or higher says so before it looks at who leads. v4 is not flexible and is
+taken by every broker since 2.1.
+"""
+
+import struct
+from collections.abc import Mapping
+
+from proxy.wire.reader import Reader
+from proxy.wire.writer import string
+
+VERSION = 4
+_LATEST = -1
+_CONSUMER = -1
+_READ_UNCOMMITTED = 0
+_PARTITION = struct.Struct(">iiq")
+_ANSWER = struct.Struct(">ihqqi")
+
+Partition = tuple[str, int]
+
+
+def write_request_body(epochs: Mapping[Partition, int]) -> bytes:
+    """Return the body of a request for the end of each partition, at the epoch given."""
+    out = struct.pack(">ibi", _CONSUMER, _READ_UNCOMMITTED, len(epochs))
+    for (topic, partition), epoch in epochs.items():
+        out += string(topic) + struct.pack(">i", 1)
+        out += _PARTITION.pack(partition, epoch, _LATEST)
+    return out
+
+
+def read_errors(reader: Reader) -> dict[Partition, int]:
+    """Return the error code of each partition; 0: the broker led it at the epoch asked.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader.int32()
+    errors = {}
+    for _ in range(reader.array(6)):
+        topic = reader.string() or ""
+        for _ in range(reader.array(_ANSWER.size)):
+            at = reader.at
+            reader.skip(_ANSWER.size)
+            partition, error = _ANSWER.unpack_from(reader.buffer, at)[:2]
+            errors[topic, partition] = error
+    return errors

@@ -1,0 +1,114 @@
+"""Metadata: who leads which partition, and where the brokers are.
+
+Response v9: flexible. v10 (KIP-516): topic ids. v11: no cluster authorized operations.
+v12: a topic's name may be null. Before v9 (brokers older than 2.4) leader epochs are not
+reliable, and clients discard them: such brokers give no hints.
+Request v9: topics by name, null for all. v10: an id before each name (zero: by name). v11: no
+include cluster authorized operations.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from proxy.apis.leader_hint import Endpoint
+from proxy.wire.reader import Reader
+from proxy.wire.varint import write_uvarint
+from proxy.wire.writer import compact_string
+
+#: The versions that :func:`read_response` and :func:`write_request_body` know.
+OLDEST, NEWEST = 9, 12
+_TOPIC_IDS_FROM = 10
+_CLUSTER_OPERATIONS_UNTIL = 10
+
+#: Error code, partition, leader, leader epoch.
+_PARTITION = struct.Struct(">hiii")
+_SMALLEST_PARTITION = _PARTITION.size + 4
+_SMALLEST_TOPIC = 10
+_SMALLEST_BROKER = 11
+
+ZERO_ID = bytes(16)
+
+
+class Led(NamedTuple):
+    """Who leads a partition since which epoch; leader -1: nobody, or not known."""
+
+    partition: int
+    leader: int
+    epoch: int
+
+
+class TopicMetadata(NamedTuple):
+    """One topic of an answer. ``id`` is all zeros where the cluster has no topic ids."""
+
+    error: int
+    name: str
+    id: bytes
+    partitions: tuple[Led, ...]
+
+
+class ClusterMetadata(NamedTuple):
+    """What an answer says before its topics: brokers on the listener that was asked."""
+
+    endpoints: dict[int, Endpoint]
+    cluster_id: str
+    topics: Iterator[TopicMetadata]
+
+
+def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
+    """Return the body of a request for ``topics`` by name; ``None`` asks for all of them.
+
+    Topics are never created by it.
+    """
+    if topics is None:
+        out = b"\0"
+    else:
+        prefix = ZERO_ID if version >= _TOPIC_IDS_FROM else b""
+        entries = [prefix + compact_string(name) + b"\0" for name in topics]
+        out = write_uvarint(len(entries) + 1) + b"".join(entries)
+    auto_create, cluster_operations, topic_operations, tags = b"\0", b"\0", b"\0", b"\0"
+    if version > _CLUSTER_OPERATIONS_UNTIL:
+        cluster_operations = b""
+    return out + auto_create + cluster_operations + topic_operations + tags
+
+
+def read_response(reader: Reader, version: int) -> ClusterMetadata:
+    """Read the answer at the reader's position, which is its body.
+
+    The topics are read as they are iterated over, so that a large answer can be taken in
+    slices; what iterating raises is the same as here.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader.int32()
+    endpoints = {}
+    for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+        node, host = reader.int32(), reader.compact_string() or ""
+        endpoints[node] = Endpoint(host, reader.int32(), reader.compact_string())
+        reader.skip_tags()
+    cluster_id = reader.compact_string() or ""
+    reader.int32()
+    return ClusterMetadata(endpoints, cluster_id, _read_topics(reader, version))
+
+
+def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata]:
+    for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
+        error, name = reader.int16(), reader.compact_string() or ""
+        topic_id = reader.uuid() if version >= _TOPIC_IDS_FROM else ZERO_ID
+        reader.int8()
+        partitions = tuple(
+            _read_partition(reader) for _ in range(reader.compact_array(_SMALLEST_PARTITION))
+        )
+        reader.int32()
+        reader.skip_tags()
+        yield TopicMetadata(error, name, topic_id, partitions)
+
+
+def _read_partition(reader: Reader) -> Led:
+    at = reader.at
+    reader.skip(_PARTITION.size)
+    _, partition, leader, epoch = _PARTITION.unpack_from(reader.buffer, at)
+    for _ in ("replicas", "in-sync replicas", "offline replicas"):
+        reader.skip(4 * max(reader.uvarint() - 1, 0))
+    reader.skip_tags()
+    return Led(partition, leader, epoch)

@@ -1,0 +1,325 @@
+"""Decides when an error response goes on, and with which hints.
+
+The rules, in order; "now" means that the response goes on at once:
+
+1. Every failed partition has a hint that satisfies the epoch rules: now.
+2. The client cannot use one, it is a replica, or the error is another: never comes here.
+3. A fresh answer says that nobody leads, or nobody can be asked: now, without a hint.
+4. A deadline runs from the first error of (partition, broker, epoch). After it, such errors
+   are not held for about a second: hints must not make a long outage longer.
+5. A link is held for a bounded part of each second, since a held response blocks all behind
+   it; more briefly where other partitions in the response brought something.
+6. After the first hint the others of the response have a short grace.
+7. Client gone or hints switched off: now.
+
+A hint is good when leader and epoch come from one answer and its epoch is above the one that
+the client used (an epoch also rises while the leader stays: a rule that waits for another
+leader waits in vain). A Produce request says no epoch. There the leader must be another broker
+than the one that answered, which must be known to have led before or to have been asked after
+the error; or the epoch must be above the last one under which that broker was known to lead.
+
+A hint that arrives before the leader knows of its office costs the client a back-off, so a
+hint not yet confirmed by the leader's own answer waits a little for it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proxy.apis.error_codes import ErrorCode
+from proxy.apis.fetch import Topic
+from proxy.apis.leader_hint import Failure, LeaderHint
+from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed
+from proxy.core.held import Held
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.core.sessions import UNKNOWN_EPOCH
+from proxy.core.view import Leader
+
+
+class Reason(StrEnum):
+    """Why an error response went on without a hint for a partition."""
+
+    NO_FRESHER_VIEW = "no_fresher_view"
+    HOLD_EXPIRED = "hold_expired"
+    LINK_HOLD_SPENT = "link_hold_spent"
+    NO_LEADER = "no_leader"
+    NO_ENDPOINT = "no_endpoint"
+    HINTS_OFF = "hints_off"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRules:
+    """Bounds in seconds; see the rules above.
+
+    ``deadline``: rule 4. ``calm``: how long errors are not held after it. ``link_second``:
+    most hold of a link in each second, ``shared``: most hold where other partitions brought
+    something (rule 5). ``grace``: rule 6. ``confirm``: how long a hint waits for the leader's
+    own word.
+    """
+
+    deadline: float = 0.1
+    calm: float = 1.0
+    link_second: float = 0.1
+    shared: float = 0.02
+    grace: float = 0.02
+    confirm: float = 0.01
+
+
+class _Wanted:
+    """One failed partition that waits for its hint.
+
+    ``led``: the epoch under which the answering broker was known to lead at the time of the
+    error, -1 where it was not. ``asked``: the answering broker was asked after the error.
+    """
+
+    __slots__ = ("asked", "client_epoch", "failure", "good_since", "hint", "led", "reason")
+
+    def __init__(self, failure: Failure, client_epoch: int, led: int) -> None:
+        self.failure = failure
+        self.client_epoch = client_epoch
+        self.led = led
+        self.asked = False
+        self.hint: LeaderHint | None = None
+        self.good_since: float | None = None
+        self.reason: Reason | None = None
+
+
+class _Waiting:
+    """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6."""
+
+    __slots__ = ("deadline", "detached", "first_hint", "held", "since", "wanted")
+
+    def __init__(self, held: Held, wanted: list[_Wanted], since: float) -> None:
+        self.held = held
+        self.wanted = wanted
+        self.since = since
+        self.deadline = since
+        self.first_hint: float | None = None
+        self.detached = False
+
+
+class Desk:
+    """Holds error responses of all links of a process until their hints are good.
+
+    ``events``: what was given and missed; whoever calls takes them out.
+    """
+
+    def __init__(self, rules: HoldRules) -> None:
+        self.rules = rules
+        self.events: list[Event] = []
+        self._waiting: list[_Waiting] = []
+        self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
+        self._spent: dict[int, tuple[float, float]] = {}
+
+    def submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
+        """Take an error response; return its hints, or ``None`` while it is held.
+
+        A response that is held comes back from :meth:`review`.
+        """
+        route = held.link.route
+        wanted = [
+            _Wanted(failure, epoch, self._led(route, failure))
+            for failure, epoch in zip(held.scanned.failures, held.epochs, strict=True)
+        ]
+        waiting = _Waiting(held, wanted, now)
+        if route.mode is Mode.OFF:
+            return self._finish(waiting, now, Reason.HINTS_OFF)
+        waiting.deadline, reason = self._deadline(waiting, now)
+        if self._ready(waiting, now) or now >= waiting.deadline:
+            return self._finish(waiting, now, reason)
+        self._waiting.append(waiting)
+        if route.mode is Mode.OBSERVE:
+            # Nothing is kept back; what would have come of it is counted all the same.
+            waiting.detached = True
+            return [None] * len(wanted)
+        return None
+
+    def review(self, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
+        """Return the responses whose hints are good, or whose time is over."""
+        done = []
+        waiting, self._waiting = self._waiting, []
+        for item in waiting:
+            if self._ready(item, now) or now >= item.deadline:
+                hints = self._finish(item, now, Reason.HOLD_EXPIRED)
+                if not item.detached:
+                    done.append((item.held, hints))
+            else:
+                self._waiting.append(item)
+        return done
+
+    def asked(self, route: Route, topics: Collection[Topic], since: float) -> None:
+        """Note that the broker behind ``route`` answered for ``topics`` (names or ids).
+
+        ``since``: when it was asked. Only errors from before that moment are concerned.
+        """
+        for item in self._waiting:
+            if item.held.link.route is route and item.since <= since:
+                for wanted in item.wanted:
+                    wanted.asked = wanted.asked or wanted.failure.topic in topics
+
+    def forget(self, link: int) -> None:
+        """Drop what is held for a link that is gone."""
+        self._waiting = [w for w in self._waiting if w.held.link.number != link]
+        self._spent.pop(link, None)
+
+    def next_deadline(self) -> float | None:
+        """Return when :meth:`review` has something to do even if nothing is learnt."""
+        times = []
+        for item in self._waiting:
+            times.append(item.deadline)
+            times += [
+                w.good_since + self.rules.confirm
+                for w in item.wanted
+                if w.hint is None and w.good_since is not None
+            ]
+        return min(times, default=None)
+
+    def waiting_for(self) -> dict[str, tuple[Route, set[Topic]]]:
+        """Return the topics (names or ids) that a fresher view is wanted for, by route name."""
+        wanted: dict[str, tuple[Route, set[Topic]]] = {}
+        for item in self._waiting:
+            route = item.held.link.route
+            _, topics = wanted.setdefault(route.name, (route, set()))
+            topics.update(w.failure.topic for w in item.wanted if w.hint is None)
+        return wanted
+
+    # How long.
+
+    def _deadline(self, waiting: _Waiting, now: float) -> tuple[float, Reason]:
+        """Return until when to hold, and the reason to give if that is not at all."""
+        held, rules = waiting.held, self.rules
+        route = held.link.route
+        if not route.reachable:
+            return now, Reason.NO_FRESHER_VIEW
+        latest = max((self._episode(route, w, now) for w in waiting.wanted), default=now)
+        if latest <= now:
+            return now, Reason.HOLD_EXPIRED
+        allowed = rules.link_second - self._spent_lately(held.link.number, now)
+        if held.scanned.carries:
+            allowed = min(allowed, rules.shared)
+        if allowed <= 0:
+            return now, Reason.LINK_HOLD_SPENT
+        return min(latest, now + allowed), Reason.HOLD_EXPIRED
+
+    def _episode(self, route: Route, wanted: _Wanted, now: float) -> float:
+        """Return the deadline of rule 4 for one partition."""
+        rules, episodes = self.rules, self._episodes
+        while episodes and next(iter(episodes.values())) + rules.deadline + rules.calm <= now:
+            episodes.popitem(last=False)
+        known = route.view.leader(*wanted.failure[:2]) if route.view else None
+        epoch = known.epoch if known else UNKNOWN_EPOCH
+        key = (route.name, wanted.failure.topic, wanted.failure.partition, epoch)
+        return episodes.setdefault(key, now) + rules.deadline
+
+    def _spent_lately(self, link: int, now: float) -> float:
+        start, spent = self._spent.get(link, (now, 0.0))
+        return spent if now - start < 1.0 else 0.0
+
+    def _spend(self, waiting: _Waiting, now: float) -> None:
+        held_for = now - waiting.since
+        if held_for <= 0 or waiting.detached:
+            return
+        link = waiting.held.link.number
+        start, spent = self._spent.get(link, (waiting.since, 0.0))
+        if waiting.since - start >= 1.0:
+            start, spent = waiting.since, 0.0
+        self._spent[link] = (start, spent + held_for)
+
+    # Which hint.
+
+    def _led(self, route: Route, failure: Failure) -> int:
+        """Return the epoch under which the answering broker is known to have led last."""
+        if route.view is None:
+            return UNKNOWN_EPOCH
+        known = route.view.leader(failure.topic, failure.partition)
+        before = route.view.before(failure.topic, failure.partition)
+        for leader in (known, before):
+            if leader is not None and route.is_self(leader.node):
+                return leader.epoch
+        return UNKNOWN_EPOCH
+
+    def _ready(self, waiting: _Waiting, now: float) -> bool:
+        """Look for hints; whether nothing is left to wait for."""
+        route = waiting.held.link.route
+        missing = False
+        for wanted in waiting.wanted:
+            if wanted.hint is None and wanted.reason is not Reason.NO_LEADER:
+                self._judge(route, wanted, now)
+            if wanted.hint is not None and waiting.first_hint is None:
+                waiting.first_hint = now
+                waiting.deadline = min(waiting.deadline, now + self.rules.grace)
+            missing |= wanted.hint is None and wanted.reason is not Reason.NO_LEADER
+        return not missing
+
+    def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
+        """Set the hint of ``wanted``, or the reason why there is none so far."""
+        topic, partition, error, _, _ = wanted.failure
+        wanted.reason = None
+        leader = route.view.leader(topic, partition) if route.view else None
+        if leader is None or not self._fresher(route, wanted, leader):
+            return
+        if leader.node < 0:
+            wanted.reason = Reason.NO_LEADER
+            return
+        endpoint = route.endpoints.get(leader.node)
+        if endpoint is None:
+            wanted.reason = Reason.NO_ENDPOINT
+            return
+        if wanted.good_since is None:
+            wanted.good_since = now
+        assert route.view is not None
+        fenced_by_leader = error == ErrorCode.FENCED_LEADER_EPOCH and route.is_self(leader.node)
+        confirmed = fenced_by_leader or route.view.confirmed(topic, partition)
+        if confirmed or now >= wanted.good_since + self.rules.confirm:
+            wanted.hint = LeaderHint(leader.node, leader.epoch, endpoint)
+
+    def _fresher(self, route: Route, wanted: _Wanted, leader: Leader) -> bool:
+        """Whether what the view says is news to the client, and can be relied upon."""
+        if wanted.client_epoch >= 0:
+            if leader.epoch <= wanted.client_epoch:
+                return False
+            if route.is_self(leader.node) and wanted.failure.error != ErrorCode.FENCED_LEADER_EPOCH:
+                # A KRaft broker may learn only up to 500 ms later that it leads.
+                return wanted.asked
+            return True
+        if leader.node < 0:
+            return leader.epoch > wanted.led and wanted.asked
+        if route.is_self(leader.node) is False:
+            return leader.epoch > wanted.led and (wanted.led >= 0 or wanted.asked)
+        return route.is_self(leader.node) is True and leader.epoch > wanted.led and wanted.asked
+
+    # What came of it.
+
+    def _finish(self, waiting: _Waiting, now: float, reason: Reason) -> list[LeaderHint | None]:
+        self._spend(waiting, now)
+        self.events += self._tell(waiting, now, reason)
+        if waiting.held.link.route.mode is Mode.ON:
+            return [wanted.hint for wanted in waiting.wanted]
+        return [None] * len(waiting.wanted)
+
+    def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterable[Event]:
+        held, route = waiting.held, waiting.held.link.route
+        for wanted in waiting.wanted:
+            failure, hint = wanted.failure, wanted.hint
+            name = route.view.name(failure.topic) if route.view else None
+            if name is None:
+                name = failure.topic.hex() if isinstance(failure.topic, bytes) else failure.topic
+            answered = ErrorAnswered(
+                route=route.name,
+                link=held.link.number,
+                client_id=held.link.client_id or "",
+                api=held.key.name.capitalize(),
+                version=held.version,
+                topic=name,
+                partition=failure.partition,
+                error=failure.error,
+                client_epoch=wanted.client_epoch,
+                hold_ms=(now - waiting.since) * 1000,
+                observed=route.mode is Mode.OBSERVE,
+            )
+            if hint is not None and route.mode is not Mode.OFF:
+                yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
+            else:
+                yield HintMissed(answered=answered, reason=wanted.reason or reason)

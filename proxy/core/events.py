@@ -1,0 +1,141 @@
+"""What happened, as data. Logs, metrics and the journal are made of these."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderMoved:
+    """A partition's epoch rose; the leader may be the same as before."""
+
+    cluster: str
+    topic: str
+    partition: int
+    leader_before: int
+    epoch_before: int
+    leader: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorAnswered:
+    """What hints given and hints missed have in common.
+
+    ``hold_ms``: how long the response was kept back. ``client_epoch``: the leader epoch that
+    the client used, -1 where it is not known. ``observed``: nothing was changed or kept back;
+    the line says what hints would have done.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    api: str
+    version: int
+    topic: str
+    partition: int
+    error: int
+    client_epoch: int
+    hold_ms: float
+    observed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintGiven:
+    """An error response named the new leader."""
+
+    answered: ErrorAnswered
+    leader: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintMissed:
+    """An error response went on as it was; see :class:`proxy.core.desk.Reason`."""
+
+    answered: ErrorAnswered
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutePlan:
+    """What a route does about its broker's versions; ``raised``: API -> [broker's, offered]."""
+
+    route: str
+    native: bool
+    raised: dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadClientBytes:
+    """A client sent what cannot be Kafka; its connection was closed."""
+
+    route: str
+    client: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotUnderstood:
+    """A message could not be read; it went on as it was."""
+
+    route: str
+    link: int
+    side: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamUnreachable:
+    """The broker behind a route did not take a connection; the client's was closed."""
+
+    route: str
+    upstream: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionLost:
+    """The proxy's own connection to a broker ended; it is made anew."""
+
+    broker: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionReady:
+    """The proxy's own connection to a broker answers."""
+
+    broker: str
+    node: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """A route takes connections."""
+
+    route: str
+    listen: str
+    upstream: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFailed:
+    """A defect of the proxy ended one link; ``traceback`` holds no values, only places."""
+
+    route: str
+    link: int
+    traceback: str
+
+
+Event = (
+    LeaderMoved
+    | HintGiven
+    | HintMissed
+    | RoutePlan
+    | BadClientBytes
+    | NotUnderstood
+    | UpstreamUnreachable
+    | SubscriptionLost
+    | SubscriptionReady
+    | Listening
+    | LinkFailed
+)

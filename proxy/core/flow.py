@@ -1,0 +1,105 @@
+"""One direction of a link: bytes in, pieces to be sent out."""
+
+from abc import ABC, abstractmethod
+
+from proxy.core.budget import Budget
+
+#: Pieces to be sent, in order. They may be views of the shared buffer: what cannot be sent at
+#: once must be copied before anything else is received there.
+Pieces = list[memoryview | bytes]
+
+
+class Flow(ABC):
+    """Walks the frames of one direction.
+
+    The driver receives into :meth:`buffer` and then calls :meth:`received`. The buffer is one
+    for all links of a process, so that idle links cost none; while a frame is gathered it is
+    that frame's own, so that no byte is copied twice.
+
+    ``opaque``: bytes are no longer looked at. ``fault``: the stream is beyond repair, in
+    words; the driver sends what was returned and closes the link.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_carry",
+        "_filled",
+        "_gather",
+        "_owed",
+        "_shared",
+        "_skip",
+        "fault",
+        "opaque",
+    )
+
+    def __init__(self, shared: memoryview, budget: Budget, opaque: bool) -> None:
+        self._shared = shared
+        self._budget = budget
+        self._carry = b""
+        self._skip = 0
+        self._gather: memoryview | None = None
+        self._filled = 0
+        self._owed = 0
+        self.opaque = opaque
+        self.fault: str | None = None
+
+    def buffer(self) -> memoryview:
+        """Return where the next bytes are to be received; never empty."""
+        if self._gather is not None:
+            return self._gather[self._filled :]
+        if self._carry:
+            size = len(self._carry)
+            self._shared[:size] = self._carry
+            return self._shared[size:]
+        return self._shared
+
+    def received(self, size: int) -> Pieces:
+        """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
+        if self._gather is not None:
+            self._filled += size
+            return self._gathered(self._gather)
+        if self._carry:
+            size += len(self._carry)
+            self._carry = b""
+        data = self._shared[:size]
+        return [data] if self.opaque else self._walk(data)
+
+    def ended(self) -> Pieces:
+        """Return what was kept back of an unfinished frame: the sender has no more to say."""
+        pieces: Pieces = []
+        if self._gather is not None:
+            pieces.append(self._gather[: self._filled])
+            self._gather = None
+        if self._carry:
+            pieces.append(self._carry)
+            self._carry = b""
+        return pieces
+
+    def flushed(self) -> None:
+        """Say that all pieces have been sent: gathered memory is no longer in use."""
+        if self._owed and self._gather is None:
+            self._budget.give_back(self._owed)
+            self._owed = 0
+
+    def close(self) -> None:
+        """Give back what is reserved; the flow is of no further use."""
+        self._gather = None
+        self.flushed()
+
+    @abstractmethod
+    def _walk(self, data: memoryview) -> Pieces:
+        """Walk the frames in ``data``, which begins where the last call ended."""
+
+    @abstractmethod
+    def _gathered(self, frame: memoryview) -> Pieces:
+        """Go on after bytes arrived in the gathered ``frame``, of which some are there."""
+
+    def _begin_gather(self, begun: memoryview, size: int) -> bool:
+        """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
+        if not self._budget.take(size):
+            return False
+        self._owed += size
+        self._gather = memoryview(bytearray(size))
+        self._filled = len(begun)
+        self._gather[: self._filled] = begun
+        return True

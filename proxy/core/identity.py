@@ -1,0 +1,45 @@
+"""Which node stands behind a route.
+
+No request asks a broker for its id, and addresses do not tell: brokers advertise the
+proxies'. But only a leader answers ListOffsets, and it leads one partition at one epoch: a
+broker that answers for a partition at the epoch that the view has is that partition's leader,
+and one that answers NOT_LEADER_OR_FOLLOWER is another.
+"""
+
+from proxy.apis.error_codes import ErrorCode
+from proxy.apis.list_offsets import Partition
+from proxy.core.route import Route
+from proxy.core.view import Leader, LeaderView
+
+Probe = dict[Partition, Leader]
+
+
+def probe(view: LeaderView) -> Probe:
+    """Return one partition for each node that leads something, to be asked of the broker."""
+    chosen: dict[int, Partition] = {}
+    leaders: Probe = {}
+    for name, partition, leader in view.led():
+        if leader.node not in chosen:
+            chosen[leader.node] = (name, partition)
+            leaders[name, partition] = leader
+    return leaders
+
+
+def conclude(route: Route, asked: Probe, errors: dict[Partition, int]) -> None:
+    """Take the broker's answer: set the route's ``node``, or what it is not.
+
+    Where all other nodes are ruled out, the one that is left is the broker's. An answer that
+    rules out the node that was taken for the broker's undoes it.
+    """
+    for partition, leader in asked.items():
+        error = errors.get(partition)
+        if error == ErrorCode.NONE:
+            route.node = leader.node
+            return
+        if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            route.others |= {leader.node}
+    if route.node in route.others:
+        route.node = None
+    left = route.endpoints.keys() - route.others
+    if len(left) == 1:
+        route.node = next(iter(left))

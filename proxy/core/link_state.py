@@ -1,0 +1,110 @@
+"""What the two flows of a link share."""
+
+from collections import deque
+
+from proxy.apis.api_versions import ClientSoftware
+from proxy.apis.header import FLEXIBLE_FROM, read_request_header
+from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
+from proxy.core.events import Event, NotUnderstood
+from proxy.core.exchange import Exchange
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.core.tally import Tally
+from proxy.wire.errors import WireError
+
+#: Clients that use CurrentLeader alone, in Fetch versions without NodeEndpoints: name in
+#: ApiVersions (KIP-511), first version that does. Others get such a hint in vain or break.
+_CURRENT_LEADER_ALONE = {
+    "apache-kafka-java": (3, 7),
+    "kafka-python": (3, 0),
+}
+
+
+class LinkState:
+    """Exchanges under way, the client, and the link's plan.
+
+    ``number``: unique in the process. ``events``: what the flows want told; who drives the
+    link takes them out. ``unread``: requests are no longer looked at, so neither are the
+    responses to come.
+    """
+
+    __slots__ = (
+        "client_id",
+        "events",
+        "exchanges",
+        "number",
+        "plan",
+        "route",
+        "software",
+        "unread",
+    )
+
+    def __init__(self, route: Route, number: int) -> None:
+        self.route = route
+        self.number = number
+        self.plan = route.link_plan
+        self.exchanges: deque[Exchange] = deque()
+        self.client_id: str | None = None
+        self.software: ClientSoftware | None = None
+        self.events: list[Event] = []
+        self.unread = False
+
+    @property
+    def tally(self) -> Tally:
+        """Counts of the link's route."""
+        return self.route.tally
+
+    def hintable(self, key: ApiKey, version: int) -> bool:
+        """Whether a response of ``version`` is to be looked at for errors.
+
+        With hints on: where this client can use one. Where they are only counted no version
+        is raised, so every version that can be read stands for the raised one.
+        """
+        plan = self.plan
+        if self.route.mode is Mode.OBSERVE:
+            return FLEXIBLE_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
+        if (key, version) in plan.sent:
+            return True
+        return (
+            bool(plan.sent)
+            and CURRENT_LEADER_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
+            and self._uses_current_leader_alone()
+        )
+
+    def _uses_current_leader_alone(self) -> bool:
+        if self.software is None:
+            return False
+        least = _CURRENT_LEADER_ALONE.get(self.software.name)
+        return least is not None and _version(self.software.version) >= least
+
+    def meet(self, frame: memoryview) -> None:
+        """Take the client id from a request, the first time."""
+        if self.client_id is not None:
+            return
+        try:
+            self.client_id = read_request_header(frame).client_id or ""
+        except WireError:
+            self.client_id = ""
+
+    def misunderstood(self, side: str, reason: str) -> None:
+        """Tell that a message of ``side`` could not be read and goes on as it is."""
+        self.tally.raw["not understood"] += 1
+        self.events.append(
+            NotUnderstood(route=self.route.name, link=self.number, side=side, reason=reason)
+        )
+
+    def stop_matching(self) -> None:
+        """Keep no further exchanges: responses are no longer looked at."""
+        self.exchanges = deque(maxlen=0)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version such as 3.9.1 or 4.0.0-rc1."""
+    numbers = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)

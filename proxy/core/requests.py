@@ -1,0 +1,169 @@
+"""The direction from the client to the broker."""
+
+import struct
+
+from proxy.apis import api_versions, produce, sasl_handshake
+from proxy.apis.keys import ApiKey
+from proxy.core.budget import Budget
+from proxy.core.exchange import Exchange
+from proxy.core.flow import Flow, Pieces
+from proxy.core.link_state import LinkState
+from proxy.wire.errors import Truncated, WireError
+
+#: Size prefix, key, version, correlation id.
+_HEAD = struct.Struct(">ihhi")
+_SIZE = struct.Struct(">i")
+_VERSION = struct.Struct(">h")
+#: Position of the version in a frame.
+_VERSION_AT = 6
+#: Key, version and correlation id: no request is shorter.
+_SMALLEST = 8
+#: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
+_PREFIX = 131_072
+
+#: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
+_TLS_HELLO = range(0x16030000, 0x16030500)
+_TLS_ALERT = range(0x15030000, 0x15030500)
+
+
+class RequestFlow(Flow):
+    """Notes each request as an exchange, and brings raised versions down, in place."""
+
+    __slots__ = ("_largest", "_link", "_readers")
+
+    def __init__(
+        self, shared: memoryview, budget: Budget, link: LinkState, largest: int, opaque: bool
+    ) -> None:
+        super().__init__(shared, budget, opaque)
+        self._link = link
+        self._largest = largest
+        self._readers = {
+            ApiKey.PRODUCE: self._produce,
+            ApiKey.FETCH: self._fetch,
+            ApiKey.SASL_HANDSHAKE: self._sasl_handshake,
+            ApiKey.API_VERSIONS: self._api_versions,
+        }
+
+    def _walk(self, data: memoryview) -> Pieces:
+        size = len(data)
+        at = self._skip
+        if at >= size:
+            self._skip -= size
+            return [data]
+        while size - at >= _SIZE.size:
+            (length,) = _SIZE.unpack_from(data, at)
+            if not _SMALLEST <= length <= self._largest:
+                self.fault = _describe(length, self._largest)
+                return [data[:at]]
+            if size - at < _HEAD.size:
+                break
+            _, key, version, correlation_id = _HEAD.unpack_from(data, at)
+            length += _SIZE.size
+            reader = self._readers.get(key)
+            if reader is None:
+                self._forward(Exchange(correlation_id, key, version), version)
+            elif not reader(data[at : at + length], length, version, correlation_id):
+                break
+            at += length
+            if self.opaque:
+                # What follows are no Kafka requests, or cannot be told apart.
+                return [data]
+            if at >= size:
+                self._skip = at - size
+                return [data]
+        self._skip = 0
+        if self._gather is None:
+            self._carry = bytes(data[at:])
+        return [data[:at]] if at else []
+
+    def _gathered(self, frame: memoryview) -> Pieces:
+        if self._filled < len(frame):
+            return []
+        self._gather = None
+        return self._walk(frame)
+
+    def _forward(self, exchange: Exchange, sent: int) -> None:
+        self._link.exchanges.append(exchange)
+        self._link.tally.requests[exchange.key, exchange.version, sent] += 1
+
+    def _restamp(self, frame: memoryview, key: int, version: int) -> int:
+        sent = self._link.plan.sent.get((key, version), version)
+        if sent != version:
+            _VERSION.pack_into(frame, _VERSION_AT, sent)
+        return sent
+
+    # Each reader returns whether it is done with the frame. Where it is not, more bytes are
+    # needed: it has begun to gather them, or the few at hand are carried over.
+
+    def _produce(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
+        try:
+            acks = produce.read_acks(frame)
+        except Truncated:
+            if len(frame) < min(length, _PREFIX):
+                return False
+            return self._lost("Produce request whose acks cannot be found")
+        except WireError as error:
+            return self._lost(f"Produce request: {error}")
+        self._link.meet(frame)
+        sent = self._restamp(frame, ApiKey.PRODUCE, version)
+        exchange = Exchange(
+            correlation_id, ApiKey.PRODUCE, version, self._link.hintable(ApiKey.PRODUCE, version)
+        )
+        if acks:
+            self._forward(exchange, sent)
+        else:
+            # No response will come.
+            self._link.tally.requests[ApiKey.PRODUCE, version, sent] += 1
+        return True
+
+    def _fetch(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
+        hintable = self._link.hintable(ApiKey.FETCH, version)
+        request = None
+        if hintable:
+            if len(frame) == length:
+                request = bytes(frame)
+            elif self._begin_gather(frame, length):
+                return False
+            self._link.meet(frame)
+        sent = self._restamp(frame, ApiKey.FETCH, version)
+        self._forward(Exchange(correlation_id, ApiKey.FETCH, version, hintable, request), sent)
+        return True
+
+    def _sasl_handshake(
+        self, frame: memoryview, length: int, version: int, correlation_id: int
+    ) -> bool:
+        if version == sasl_handshake.BARE_TOKENS_VERSION:
+            self.opaque = self._link.unread = True
+        self._forward(Exchange(correlation_id, ApiKey.SASL_HANDSHAKE, version), version)
+        return True
+
+    def _api_versions(
+        self, frame: memoryview, length: int, version: int, correlation_id: int
+    ) -> bool:
+        if len(frame) < length and self._begin_gather(frame, length):
+            return False
+        try:
+            self._link.software = api_versions.read_software(frame) or self._link.software
+        except WireError:
+            # A version newer than we know may be laid out differently; the broker judges.
+            self._link.tally.raw["client software"] += 1
+        self._link.meet(frame)
+        self._forward(Exchange(correlation_id, ApiKey.API_VERSIONS, version), version)
+        return True
+
+    def _lost(self, reason: str) -> bool:
+        """Give up reading: whether a response will come is not known from here on."""
+        self.opaque = self._link.unread = True
+        self._link.misunderstood("client", reason)
+        return True
+
+
+def _describe(length: int, largest: int) -> str:
+    """Say in words what a first length that cannot be one most likely is."""
+    if length in _TLS_HELLO or length in _TLS_ALERT:
+        return "TLS bytes on a plaintext listener"
+    if length < 0:
+        return f"negative request size {length}"
+    if length < _SMALLEST:
+        return f"request size {length} is too small for a request"
+    return f"request size {length} is above the limit of {largest} bytes, or no Kafka request"

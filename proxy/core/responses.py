@@ -1,0 +1,206 @@
+"""The direction from the broker to the client."""
+
+import struct
+from collections.abc import Sequence
+
+from proxy.apis import api_versions, metadata, produce
+from proxy.apis.fetch import FetchScan, read_request
+from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import LeaderHint, Scanned
+from proxy.core.budget import Budget
+from proxy.core.exchange import Exchange
+from proxy.core.flow import Flow, Pieces
+from proxy.core.held import Held
+from proxy.core.link_state import LinkState
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
+from proxy.core.sessions import UNKNOWN_EPOCH
+from proxy.wire.errors import WireError
+from proxy.wire.reader import Reader
+
+#: Size prefix, correlation id.
+_HEAD = struct.Struct(">ii")
+_SMALLEST = 4
+_SIZE_PREFIX = 4
+#: Largest Metadata response that is read besides being passed on: some 1500 partitions,
+#: so that reading never stops the event loop for long. The subscription reads larger ones.
+_SNOOPED = 65_536
+
+
+class ResponseFlow(Flow):
+    """Matches responses with exchanges and looks for errors that a hint can answer.
+
+    ``held``: set when a response waits for its hints; then nothing may be received until
+    :meth:`release` was called. ``snooped``: Metadata responses that went by, as (version,
+    payload), for whoever keeps the view; who drives the link takes them out.
+    """
+
+    __slots__ = ("_backlog", "_exchange", "_link", "_scan", "held", "snooped")
+
+    def __init__(self, shared: memoryview, budget: Budget, link: LinkState, opaque: bool) -> None:
+        super().__init__(shared, budget, opaque)
+        self._link = link
+        self._backlog = bytearray()
+        self._exchange: Exchange | None = None
+        self._scan: FetchScan | None = None
+        self.held: Held | None = None
+        self.snooped: list[tuple[int, bytes]] = []
+
+    def release(self, hints: Sequence[LeaderHint | None]) -> Pieces:
+        """Let the held response go on with ``hints``, and what came behind it."""
+        assert self.held is not None
+        held, self.held = self.held, None
+        try:
+            pieces = held.answer(hints)
+        except WireError as error:
+            self._link.misunderstood("broker", str(error))
+            pieces = [held.frame]
+        backlog, self._backlog = memoryview(self._backlog), bytearray()
+        if backlog:
+            pieces += [backlog] if self.opaque else self._walk(backlog)
+        return pieces
+
+    def _walk(self, data: memoryview) -> Pieces:
+        size = len(data)
+        at = self._skip
+        if at >= size:
+            self._skip -= size
+            return [data]
+        self._skip = 0
+        while size - at >= _HEAD.size:
+            length, correlation_id = _HEAD.unpack_from(data, at)
+            exchange = self._match(length, correlation_id)
+            if exchange is None:
+                return [data]
+            end = at + _SIZE_PREFIX + length
+            if not self._look(exchange, data[at:end], end - at):
+                if self.held is not None:
+                    self._backlog += data[end:]
+                return [data[:at]] if at else []
+            at = end
+            if at >= size:
+                self._skip = at - size
+                return [data]
+        if at < size and not self._link.exchanges:
+            # Nothing is awaited, so no header begins here: do not keep it back.
+            self._stop_looking()
+            return [data]
+        self._carry = bytes(data[at:])
+        return [data[:at]] if at else []
+
+    def _match(self, length: int, correlation_id: int) -> Exchange | None:
+        """Return the exchange that a response answers; ``None``: stop looking at responses."""
+        exchanges = self._link.exchanges
+        if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
+            return exchanges.popleft()
+        self._stop_looking()
+        return None
+
+    def _stop_looking(self) -> None:
+        self.opaque = True
+        if not self._link.unread:
+            self._link.misunderstood("broker", "response that answers no request")
+        self._link.stop_matching()
+
+    def _gathered(self, frame: memoryview) -> Pieces:
+        assert self._exchange is not None
+        exchange = self._exchange
+        if exchange.key == ApiKey.FETCH:
+            return self._gathered_fetch(exchange, frame)
+        if self._filled < len(frame):
+            return []
+        self._gather = None
+        return [frame] if self._look(exchange, frame, len(frame)) else []
+
+    def _gathered_fetch(self, exchange: Exchange, frame: memoryview) -> Pieces:
+        done = self._look_at_fetch(exchange, frame, self._filled, len(frame))
+        if done:
+            self._gather = None
+            self._skip = len(frame) - self._filled
+            return [frame[: self._filled]]
+        if self.held is not None:
+            self._gather = None
+        return []
+
+    # Each look returns whether the frame may go on as it is, or as it was changed in place.
+    # Where it may not, it is held, or it has begun to be gathered.
+
+    def _look(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        """``frame`` is as much as is there of ``length`` bytes."""
+        if exchange.hintable:
+            if exchange.key == ApiKey.FETCH:
+                return self._begin_fetch(exchange, frame, length)
+            if len(frame) < length:
+                return self._pass_or_gather(exchange, frame, length)
+            return self._look_at_produce(exchange, frame)
+        if exchange.key == ApiKey.API_VERSIONS:
+            if len(frame) < length:
+                return self._pass_or_gather(exchange, frame, length)
+            self._look_at_versions(exchange, frame)
+        elif exchange.key == ApiKey.METADATA:
+            whole = len(frame) == length <= _SNOOPED
+            if whole and metadata.OLDEST <= exchange.version <= metadata.NEWEST:
+                self.snooped.append((exchange.version, bytes(frame[_SIZE_PREFIX:])))
+        return True
+
+    def _pass_or_gather(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        self._exchange = exchange
+        if self._begin_gather(frame, length):
+            return False
+        self._link.tally.raw["budget"] += 1
+        return True
+
+    def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        self._scan = FetchScan(exchange.version)
+        if self._look_at_fetch(exchange, frame, len(frame), length):
+            return True
+        return self.held is None and self._pass_or_gather(exchange, frame, length)
+
+    def _look_at_fetch(self, exchange: Exchange, frame: memoryview, have: int, length: int) -> bool:
+        assert self._scan is not None
+        scan = self._scan
+        try:
+            scan.advance(frame, have, length)
+            if not scan.clean and scan.scanned is None:
+                return False
+            if exchange.request is not None:
+                self._link.route.sessions.answered(exchange.request, scan.session_id, scan.error)
+        except WireError as error:
+            self._link.misunderstood("broker", f"Fetch v{exchange.version}: {error}")
+            return True
+        return scan.scanned is None or not self._hold(exchange, frame, scan.scanned)
+
+    def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
+        try:
+            scanned = produce.scan_response(frame)
+        except WireError as error:
+            self._link.misunderstood("broker", f"Produce v{exchange.version}: {error}")
+            return True
+        return not scanned.failures or not self._hold(exchange, frame, scanned)
+
+    def _hold(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> bool:
+        """Keep a response back; false where it is a replica's, which must never wait."""
+        epochs = [UNKNOWN_EPOCH] * len(scanned.failures)
+        if exchange.request is not None:
+            request = read_request(memoryview(exchange.request))
+            if request.replica_id >= 0:
+                return False
+            sessions = self._link.route.sessions
+            epochs = [sessions.epoch(request, f.topic, f.partition) for f in scanned.failures]
+        if frame.obj is self._shared.obj:
+            frame = memoryview(bytes(frame))
+        key = ApiKey(exchange.key)
+        self.held = Held(self._link, key, exchange.version, frame, scanned, epochs)
+        return True
+
+    def _look_at_versions(self, exchange: Exchange, frame: memoryview) -> None:
+        try:
+            reader = Reader(frame, api_versions.BODY)
+            ranges = api_versions.read_ranges(reader, exchange.version)
+        except WireError as error:
+            self._link.misunderstood("broker", f"ApiVersions v{exchange.version}: {error}")
+            return
+        if ranges and self._link.route.mode is Mode.ON:
+            plan = plan_for({key: versions.maximum for key, versions in ranges.items()})
+            self._link.plan = plan
+            api_versions.raise_maxima(frame, ranges, plan.raised)

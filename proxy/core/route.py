@@ -1,0 +1,51 @@
+"""A listening address and the one broker behind it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from proxy.apis.leader_hint import Endpoint
+from proxy.core.mode import Mode
+from proxy.core.plan import PASS, READ_ONLY, Plan
+from proxy.core.sessions import FetchSessions
+from proxy.core.tally import Tally
+from proxy.core.view import LeaderView
+
+
+@dataclass(slots=True)
+class Route:
+    """What is known about a route and its broker.
+
+    ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first.
+    ``endpoints``: the cluster's brokers on the route's own listener, by node id; hints take
+    addresses from here only, so that no other listener's leak. ``node``: the broker's node id,
+    ``others``: node ids proved to be other brokers'; see :mod:`proxy.core.identity`.
+    ``reachable``: some broker of the cluster can be asked for a fresher view.
+    """
+
+    name: str
+    mode: Mode
+    plan: Plan | None = None
+    view: LeaderView | None = None
+    endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
+    node: int | None = None
+    others: frozenset[int] = frozenset()
+    reachable: bool = False
+    sessions: FetchSessions = field(default_factory=FetchSessions)
+    tally: Tally = field(default_factory=Tally)
+
+    @property
+    def link_plan(self) -> Plan:
+        """The plan that a new link starts with."""
+        if self.mode is Mode.OFF:
+            return PASS
+        if self.plan is not None and not self.plan.reads:
+            return self.plan
+        if self.mode is Mode.OBSERVE or self.plan is None:
+            return READ_ONLY
+        return self.plan
+
+    def is_self(self, node: int) -> bool | None:
+        """Whether ``node`` is the broker behind this route, ``None`` where that is not known."""
+        if self.node is not None:
+            return node == self.node
+        return False if node in self.others else None

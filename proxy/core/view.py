@@ -1,0 +1,231 @@
+"""Who leads which partition of a cluster, since which epoch.
+
+The view only moves to a higher epoch. It is keyed by topic id where there is one, since a topic
+that is made anew starts at epoch 0 again. Without ids (clusters before 2.8), an entry falls
+when the topic is reported absent, or when a lower epoch is reported in two polls.
+"""
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from proxy.apis.error_codes import ErrorCode
+from proxy.apis.fetch import Topic
+from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.events import LeaderMoved
+
+#: No epoch is known; no leader is known, or there is none.
+UNKNOWN = -1
+#: Moves remembered in all: enough for every partition of a large broker to move at once.
+RECENT_MOVES = 20_000
+#: Former ids remembered for a name, so that a lagging broker cannot bring one back.
+_RETIRED = 8
+#: Partitions of a topic that are followed; a broker that names a higher one is out of its mind,
+#: and the arrays must not follow it there.
+_MOST_PARTITIONS = 1 << 20
+#: Polls in which a topic must be absent before it is forgotten.
+_ABSENT_POLLS = 2
+
+
+class Leader(NamedTuple):
+    """Node and epoch, both from one and the same answer. Node -1: nobody leads."""
+
+    node: int
+    epoch: int
+
+
+class _Move:
+    """Who led before, and whether the new leader itself has said that it leads."""
+
+    __slots__ = ("before", "confirmed")
+
+    def __init__(self, before: Leader, confirmed: bool) -> None:
+        self.before = before
+        self.confirmed = confirmed
+
+
+class _Topic:
+    """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small."""
+
+    __slots__ = ("absent", "epochs", "id", "leaders", "lower", "name", "retired")
+
+    def __init__(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> None:
+        self.name = name
+        self.id = topic_id
+        self.retired = retired
+        self.leaders = array("i")
+        self.epochs = array("i")
+        self.lower: frozenset[int] = frozenset()
+        self.absent = 0
+
+    @property
+    def key(self) -> Topic:
+        return self.id or self.name
+
+    def grow(self, partitions: int) -> None:
+        missing = partitions - len(self.leaders)
+        if missing > 0:
+            self.leaders.extend([UNKNOWN] * missing)
+            self.epochs.extend([UNKNOWN] * missing)
+
+
+class LeaderView:
+    """What is known of one cluster."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self._topics: dict[Topic, _Topic] = {}
+        self._names: dict[str, Topic] = {}
+        self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Partitions known."""
+        return sum(len(topic.leaders) for topic in self._topics.values())
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the topics known."""
+        return self._names.keys()
+
+    def key(self, topic: Topic) -> Topic:
+        """Return the key of a topic given by name or id: its id where there is one."""
+        return self._names.get(topic, topic) if isinstance(topic, str) else topic
+
+    def name(self, topic: Topic) -> str | None:
+        """Return the name of a topic given by name or id, ``None`` for an unknown id."""
+        if isinstance(topic, str):
+            return topic
+        known = self._topics.get(topic)
+        return known.name if known else None
+
+    def leader(self, topic: Topic, partition: int) -> Leader | None:
+        """Return who leads a partition, ``None`` where nothing is known."""
+        known = self._topics.get(self.key(topic))
+        if known is None or not 0 <= partition < len(known.epochs):
+            return None
+        epoch = known.epochs[partition]
+        return None if epoch == UNKNOWN else Leader(known.leaders[partition], epoch)
+
+    def before(self, topic: Topic, partition: int) -> Leader | None:
+        """Return who led before the present leader, where that move was seen lately."""
+        move = self._moves.get((self.key(topic), partition))
+        return move.before if move else None
+
+    def confirmed(self, topic: Topic, partition: int) -> bool:
+        """Whether the present leader itself has said so, or has led for long."""
+        move = self._moves.get((self.key(topic), partition))
+        return move is None or move.confirmed
+
+    def led(self) -> Iterator[tuple[str, int, Leader]]:
+        """Iterate over name, partition and leader of every partition that somebody leads."""
+        for topic in self._topics.values():
+            for partition, node in enumerate(topic.leaders):
+                if node != UNKNOWN:
+                    yield topic.name, partition, Leader(node, topic.epochs[partition])
+
+    def partitions(self, name: str) -> int:
+        """Return how many partitions of a topic are known."""
+        topic = self._topics.get(self.key(name))
+        return len(topic.leaders) if topic else 0
+
+    def learn(
+        self, answer: TopicMetadata, source: int | None, *, poll: bool = False
+    ) -> list[LeaderMoved]:
+        """Take what a broker says of one topic; return the moves that it brought to light.
+
+        ``source``: the node that answered, where it is known. ``poll``: the answer belongs to
+        a poll of everything, of which one broker makes one at a time.
+        """
+        topic = self._topic(answer)
+        if topic is None:
+            return []
+        topic.absent = 0
+        partitions = [led for led in answer.partitions if 0 <= led.partition < _MOST_PARTITIONS]
+        topic.grow(1 + max((led.partition for led in partitions), default=-1))
+        moves = []
+        lower = set()
+        for led in partitions:
+            known = topic.epochs[led.partition]
+            if led.epoch > known:
+                moves += self._move(topic, led, source)
+            elif led.epoch == known:
+                self._agree(topic, led, source)
+            elif led.epoch != UNKNOWN and not topic.id and poll:
+                lower.add(led.partition)
+                if led.partition in topic.lower:
+                    moves += self._move(topic, led, source)
+        if poll:
+            topic.lower = frozenset(lower)
+        return moves
+
+    def _topic(self, answer: TopicMetadata) -> _Topic | None:
+        topic_id = b"" if answer.id == ZERO_ID else answer.id
+        known = self._topics.get(self._names.get(answer.name, answer.name))
+        if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            # With ids a lagging broker costs nothing: a topic made anew has another id.
+            if known is not None and not known.id:
+                self._forget(known)
+            return None
+        if answer.error and not answer.partitions:
+            return None
+        if known is None:
+            return self._add(_Topic(answer.name, topic_id, ()))
+        if known.id == topic_id:
+            return known
+        if topic_id in known.retired or not topic_id:
+            return None
+        self._forget(known)
+        retired = (*known.retired, known.id)[-_RETIRED:] if known.id else ()
+        return self._add(_Topic(answer.name, topic_id, retired))
+
+    def _add(self, topic: _Topic) -> _Topic:
+        self._topics[topic.key] = topic
+        self._names[topic.name] = topic.key
+        return topic
+
+    def _forget(self, topic: _Topic) -> None:
+        self._topics.pop(topic.key, None)
+        self._names.pop(topic.name, None)
+        for partition in range(len(topic.leaders)):
+            self._moves.pop((topic.key, partition), None)
+
+    def forget_absent(self, present: Collection[str]) -> None:
+        """Forget the topics that a second poll of everything lacked; ``present`` are its names."""
+        absent = [t for t in self._topics.values() if t.name not in present]
+        for topic in absent:
+            topic.absent += 1
+            if topic.absent >= _ABSENT_POLLS:
+                self._forget(topic)
+
+    def _move(self, topic: _Topic, led: Led, source: int | None) -> list[LeaderMoved]:
+        before = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
+        topic.leaders[led.partition] = led.leader
+        topic.epochs[led.partition] = led.epoch
+        if before.epoch == UNKNOWN:
+            return []
+        key = (topic.key, led.partition)
+        self._moves[key] = _Move(before, confirmed=led.leader == source)
+        self._moves.move_to_end(key)
+        if len(self._moves) > RECENT_MOVES:
+            self._moves.popitem(last=False)
+        return [
+            LeaderMoved(
+                cluster=self.cluster_id,
+                topic=topic.name,
+                partition=led.partition,
+                leader_before=before.node,
+                epoch_before=before.epoch,
+                leader=led.leader,
+                epoch=led.epoch,
+            )
+        ]
+
+    def _agree(self, topic: _Topic, led: Led, source: int | None) -> None:
+        if topic.leaders[led.partition] == UNKNOWN:
+            # A ZooKeeper broker says -1 at the same epoch while it does not see the leader's
+            # endpoint alive; who names the leader knows more.
+            topic.leaders[led.partition] = led.leader
+        move = self._moves.get((topic.key, led.partition))
+        if move is not None and source is not None and led.leader == source:
+            move.confirmed = True

@@ -1,0 +1,188 @@
+"""Everything together: listeners, pump, subscription, admin server, signals."""
+
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.metadata import version
+
+import structlog
+import trio
+
+from proxy.apis.api_versions import ClientSoftware
+from proxy.core.budget import Budget
+from proxy.core.desk import Desk, HoldRules
+from proxy.core.events import Event, Listening, UpstreamUnreachable
+from proxy.core.mode import Mode
+from proxy.core.refresh_rate import RefreshRate
+from proxy.core.route import Route
+from proxy.errors import ListenError
+from proxy.net.admin import Admin
+from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.peer import PeerSettings
+from proxy.net.pump import Pump
+from proxy.net.subscription import Subscription
+from proxy.observe.event_log import EventLog
+from proxy.observe.metrics import Metrics
+from proxy.settings import Address, HoldSettings, RouteSettings, Settings
+
+_DISTRIBUTION = "kafka-leader-hints"
+_SOFTWARE = "leader-hints"
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code.
+
+    :raises ListenError: an address cannot be listened on.
+    """
+    try:
+        trio.run(partial(serve, settings), strict_exception_groups=True)
+    except* ListenError as group:
+        raise _first(group) from None
+    return 0
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until a signal or cancellation."""
+    app = _App(settings)
+    async with trio.open_nursery() as nursery:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            await app.start(nursery)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+                break
+
+
+class _App:
+    """Builds the parts and joins them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._routes = [(Route(r.name, Mode(settings.hints)), r) for r in settings.routes]
+        self._metrics = Metrics([route for route, _ in self._routes])
+        self._log = EventLog(structlog.get_logger())
+        self._unreachable: set[str] = set()
+        limits, asking = settings.limits, settings.subscription
+        desk = Desk(_hold_rules(settings.hold))
+        self._keeper = HoldKeeper(desk, self._emit)
+        self._subscription = Subscription(
+            [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
+            self._keeper,
+            RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
+            asking.refresh_interval_ms / 1000,
+            _peer_settings(settings),
+            self._emit,
+        )
+        self._pump = Pump(
+            Budget(limits.link_buffer_bytes, limits.process_buffer_bytes),
+            self._keeper,
+            self._emit,
+            self._subscription.snooped,
+            largest_request=limits.request_bytes,
+            requests_in_flight=limits.requests_in_flight,
+        )
+        self._keeper.settle = self._pump.settle
+
+    def _emit(self, event: Event) -> None:
+        self._metrics.take(event)
+        self._log.take(event)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start every task in ``nursery``; return when all listeners take connections."""
+        nursery.start_soon(self._pump.run)
+        nursery.start_soon(self._keeper.run)
+        nursery.start_soon(self._subscription.run)
+        if self._settings.admin is not None:
+            admin = Admin(
+                {"/metrics": self._metrics.render, "/livez": lambda _: (b"alive\n", "text/plain")}
+            )
+            await _listen(nursery, self._settings.admin, admin.handle)
+        for route, settings in self._routes:
+            bound = await _listen(nursery, settings.listen, partial(self._accept, route, settings))
+            self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
+
+    async def _accept(
+        self, route: Route, settings: RouteSettings, client: trio.SocketStream
+    ) -> None:
+        """Connect to the broker and hand both sockets to the pump; or close the client's."""
+        upstream = settings.upstream
+        try:
+            with trio.fail_after(self._settings.connect_timeout_ms / 1000):
+                broker = await trio.open_tcp_stream(upstream.host, upstream.port)
+        except (OSError, trio.TooSlowError) as error:
+            await client.aclose()
+            self._tell_unreachable(route, upstream, error)
+            return
+        self._unreachable.discard(route.name)
+        name = _peer_name(client)
+        self._pump.adopt(route, _detached(client), _detached(broker), name)
+
+    def _tell_unreachable(self, route: Route, upstream: Address, error: Exception) -> None:
+        """Tell it once until a connection is made again: clients try many times a second."""
+        if route.name in self._unreachable:
+            return
+        self._unreachable.add(route.name)
+        reason = "no connection in time" if isinstance(error, trio.TooSlowError) else str(error)
+        self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=reason))
+
+
+async def _listen(
+    nursery: trio.Nursery, address: Address, handler: Callable[[trio.SocketStream], Awaitable[object]]
+) -> str:
+    """Serve connections to ``address`` in ``nursery``; return the address that was bound."""
+    try:
+        listeners = await trio.open_tcp_listeners(address.port, host=address.host)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
+    nursery.start_soon(partial(trio.serve_listeners, handler, listeners))
+    host, port = listeners[0].socket.getsockname()[:2]
+    return str(Address(host, port))
+
+
+def _detached(stream: trio.SocketStream) -> socket.socket:
+    """Take the socket out of Trio's hands, for the pump's."""
+    sock = socket.socket(fileno=stream.socket.detach())
+    sock.setblocking(False)
+    # A client whose machine vanished must not keep its link for ever.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return sock
+
+
+def _peer_name(stream: trio.SocketStream) -> str:
+    try:
+        host, port = stream.socket.getpeername()[:2]
+    except OSError:
+        return "a client that has gone"
+    return str(Address(host, port))
+
+
+def _hold_rules(settings: HoldSettings) -> HoldRules:
+    return HoldRules(
+        deadline=settings.deadline_ms / 1000,
+        link_second=settings.link_ms_per_second / 1000,
+        shared=settings.shared_response_ms / 1000,
+        grace=settings.grace_ms / 1000,
+        confirm=settings.confirm_ms / 1000,
+    )
+
+
+def _peer_settings(settings: Settings) -> PeerSettings:
+    asking = settings.subscription
+    return PeerSettings(
+        client=ClientSoftware(_SOFTWARE, version(_DISTRIBUTION)),
+        poll=asking.poll_interval_ms / 1000,
+        answer=asking.answer_timeout_ms / 1000,
+        connect=settings.connect_timeout_ms / 1000,
+        reconnect_min=asking.reconnect_min_ms / 1000,
+        reconnect_max=asking.reconnect_max_ms / 1000,
+        slice_partitions=asking.slice_partitions,
+    )
+
+
+def _first(group: BaseExceptionGroup[ListenError]) -> ListenError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, ListenError)
+    return error

@@ -1,0 +1,65 @@
+"""Wakes held responses when the view has moved or their time is over."""
+
+import math
+from collections.abc import Callable
+
+import trio
+
+from proxy.apis.leader_hint import LeaderHint
+from proxy.core.desk import Desk
+from proxy.core.events import Event
+from proxy.core.held import Held
+
+Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
+
+
+class HoldKeeper:
+    """Gives the desk its clock.
+
+    ``settle`` takes the responses that may go on. ``waiting``: set while a response is held, so
+    that the subscription can wait for it.
+    """
+
+    def __init__(self, desk: Desk, emit: Callable[[Event], None]) -> None:
+        self.desk = desk
+        self.settle: Settle = lambda decided: None
+        self.waiting = trio.Event()
+        self._emit = emit
+        self._changed = trio.Event()
+
+    def submit(self, held: Held) -> list[LeaderHint | None] | None:
+        """See :meth:`proxy.core.desk.Desk.submit`."""
+        hints = self.desk.submit(held, trio.current_time())
+        self._tell()
+        if self.desk.next_deadline() is not None:
+            self.waiting.set()
+        return hints
+
+    def review(self) -> None:
+        """Let go what the view's news, or the time, allow."""
+        decided = self.desk.review(trio.current_time())
+        self._tell()
+        if self.desk.next_deadline() is None:
+            self.waiting = trio.Event()
+        if decided:
+            self.settle(decided)
+
+    def forget(self, link: int) -> None:
+        """See :meth:`proxy.core.desk.Desk.forget`."""
+        self.desk.forget(link)
+
+    async def run(self) -> None:
+        """Review at each deadline, until cancelled."""
+        while True:
+            self._changed = trio.Event()
+            deadline = self.desk.next_deadline()
+            with trio.move_on_at(math.inf if deadline is None else deadline) as scope:
+                await self._changed.wait()
+            if scope.cancelled_caught:
+                self.review()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        events, self.desk.events = self.desk.events, []
+        for event in events:
+            self._emit(event)

@@ -1,0 +1,225 @@
+"""One broker that is asked for Metadata, over and over, on a connection of the proxy's own."""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from proxy.apis import api_versions, list_offsets, metadata
+from proxy.apis.api_versions import ClientSoftware
+from proxy.apis.keys import ApiKey
+from proxy.apis.metadata import ClusterMetadata
+from proxy.core import identity
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from proxy.errors import BrokerError
+from proxy.net.broker_connection import BrokerConnection
+from proxy.settings import Address
+from proxy.wire.errors import WireError
+
+#: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
+_API_VERSIONS_TRIED = (3, 0)
+#: First pause until the broker's node id is looked for again; it doubles.
+_IDENTIFY_SECONDS = 0.25
+#: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
+#: ask for the known ones, in slices.
+_FULL_POLL_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """Times in seconds; see :class:`proxy.settings.SubscriptionSettings`."""
+
+    client: ClientSoftware
+    poll: float
+    answer: float
+    connect: float
+    reconnect_min: float
+    reconnect_max: float
+    slice_partitions: int
+
+
+class Listener(Protocol):
+    """Who is told what a peer learns."""
+
+    def opened(self, peer: "Peer", maxima: dict[int, int]) -> None:
+        """The broker answers, and takes these versions (maximum by API key)."""
+
+    def lost(self, peer: "Peer", reason: str) -> None:
+        """The connection ended, or could not be made."""
+
+    async def learn(
+        self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool
+    ) -> set[str]:
+        """Take an answer; return the names of its topics."""
+
+    def view(self, peer: "Peer") -> LeaderView | None:
+        """Return the view of the peer's cluster."""
+
+
+class Peer:
+    """The broker behind ``route``, or another of its cluster: then it is ``node``.
+
+    ``connected``: it can be asked now.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        settings: PeerSettings,
+        listener: Listener,
+        *,
+        route: Route | None = None,
+        node: int | None = None,
+    ) -> None:
+        self.address = address
+        self.route = route
+        self.connected = False
+        self._node = node
+        self._settings = settings
+        self._listener = listener
+        self._wanted: set[str] = set()
+        self._everything = False
+        self._wake = trio.Event()
+        self._version = metadata.OLDEST
+        self._polls = 0
+
+    @property
+    def node(self) -> int | None:
+        """The broker's node id, where it is known."""
+        return self.route.node if self.route is not None else self._node
+
+    def refresh(self, topics: Iterable[str], *, everything: bool = False) -> None:
+        """Have ``topics`` asked for as soon as no other request is under way.
+
+        ``everything``: all topics, where one is wanted whose name is not known.
+        """
+        self._wanted.update(topics)
+        self._everything |= everything
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled; connect again whenever the connection is lost."""
+        pause = self._settings.reconnect_min
+        while True:
+            try:
+                stream = await self._connect()
+                async with stream:
+                    connection = BrokerConnection(
+                        stream, self._settings.client.name, self._settings.answer
+                    )
+                    await self._open(connection)
+                    pause = self._settings.reconnect_min
+                    await self._serve(connection)
+            except (BrokerError, WireError) as error:
+                self.connected = False
+                self._listener.lost(self, str(error))
+            await trio.sleep(pause)
+            pause = min(2 * pause, self._settings.reconnect_max)
+
+    async def _connect(self) -> trio.SocketStream:
+        try:
+            with trio.fail_after(self._settings.connect):
+                return await trio.open_tcp_stream(self.address.host, self.address.port)
+        except trio.TooSlowError:
+            raise BrokerError(f"no connection within {self._settings.connect:g} s") from None
+        except OSError as error:
+            raise BrokerError(f"cannot connect: {error.strerror or error}") from None
+
+    async def _open(self, connection: BrokerConnection) -> None:
+        maxima: dict[int, int] = {}
+        for version in _API_VERSIONS_TRIED:
+            body = api_versions.write_request_body(self._settings.client) if version else b""
+            reader = await connection.ask(ApiKey.API_VERSIONS, version, body)
+            ranges = api_versions.read_ranges(reader, version)
+            maxima = {key: offered.maximum for key, offered in ranges.items()}
+            if maxima:
+                break
+        newest = maxima.get(ApiKey.METADATA, -1)
+        self._version = min(newest, metadata.NEWEST)
+        self.connected = newest >= metadata.OLDEST
+        self._polls = 0
+        self._listener.opened(self, maxima)
+
+    async def _serve(self, connection: BrokerConnection) -> None:
+        if not self.connected:
+            # Nothing that this broker says of leaders could be relied upon.
+            await trio.sleep_forever()
+        poll_at = -math.inf
+        identify = _IDENTIFY_SECONDS
+        while True:
+            now = trio.current_time()
+            if now >= poll_at:
+                await self._poll(connection)
+                pause = self._settings.poll
+                if self.route is not None and not await self._identify(connection):
+                    pause = min(pause, identify)
+                    identify *= 2
+                poll_at = trio.current_time() + pause
+            with trio.move_on_at(poll_at):
+                await self._wake.wait()
+            await self._refresh(connection)
+
+    async def _refresh(self, connection: BrokerConnection) -> None:
+        self._wake = trio.Event()
+        wanted, self._wanted = self._wanted, set()
+        everything, self._everything = self._everything, False
+        if everything:
+            await self._ask(connection, None, poll=False)
+        elif wanted:
+            await self._ask(connection, wanted, poll=False)
+
+    async def _poll(self, connection: BrokerConnection) -> None:
+        """Ask for everything: of a cluster's brokers only those behind routes are polled."""
+        if self.route is None:
+            await self._ask(connection, (), poll=False)
+            return
+        view = self._listener.view(self)
+        due = self._polls % _FULL_POLL_EVERY == 0
+        self._polls += 1
+        if due or view is None or not view.names:
+            present = await self._ask(connection, None, poll=True)
+            known = self._listener.view(self)
+            if known is not None:
+                known.forget_absent(present)
+            return
+        for names in _slices(view, self._settings.slice_partitions):
+            await self._ask(connection, names, poll=True)
+
+    async def _ask(
+        self, connection: BrokerConnection, topics: Collection[str] | None, *, poll: bool
+    ) -> set[str]:
+        asked_at = trio.current_time()
+        body = metadata.write_request_body(self._version, topics)
+        reader = await connection.ask(ApiKey.METADATA, self._version, body)
+        answer = metadata.read_response(reader, self._version)
+        return await self._listener.learn(self, answer, asked_at, poll=poll)
+
+    async def _identify(self, connection: BrokerConnection) -> bool:
+        """Find out the node id of the route's broker; see :mod:`proxy.core.identity`."""
+        assert self.route is not None
+        view = self._listener.view(self)
+        asked = identity.probe(view) if view is not None else {}
+        if asked:
+            epochs = {partition: leader.epoch for partition, leader in asked.items()}
+            body = list_offsets.write_request_body(epochs)
+            reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+            identity.conclude(self.route, asked, list_offsets.read_errors(reader))
+        return self.route.node is not None
+
+
+def _slices(view: LeaderView, most: int) -> Iterable[list[str]]:
+    """Yield the known topics in lists of at most ``most`` partitions, or of one topic."""
+    names: list[str] = []
+    partitions = 0
+    for name in list(view.names):
+        size = view.partitions(name)
+        if names and partitions + size > most:
+            yield names
+            names, partitions = [], 0
+        names.append(name)
+        partitions += size
+    if names:
+        yield names

@@ -1,0 +1,361 @@
+"""Moves the bytes of all links.
+
+One task polls the sockets of all links and serves whatever is ready in one synchronous step:
+task switches, not work on bytes, are what small messages cost. One buffer serves all links,
+since each step sends or copies what it has received before it ends.
+
+Back-pressure: a socket is read only while the other side takes everything. What a full socket
+did not take is kept, at most one buffer or one gathered frame for each direction of a link.
+"""
+
+import selectors
+import socket
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+import trio
+
+from proxy.apis.leader_hint import LeaderHint
+from proxy.core.budget import Budget
+from proxy.core.events import BadClientBytes, Event, LinkFailed
+from proxy.core.flow import Flow, Pieces
+from proxy.core.held import Held
+from proxy.core.link import Link
+from proxy.core.route import Route
+from proxy.net.hold_keeper import HoldKeeper
+
+#: Received at once. Large, since each step costs the same for few bytes and for many; it also
+#: must hold the longest prefix that a request is carried over with.
+BUFFER_BYTES = 262_144
+#: Polls in a row before other tasks get their turn, while sockets stay ready.
+_ROUNDS = 8
+#: Pieces given to the system at once; IOV_MAX is 1024.
+_MOST_PIECES = 512
+
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+Snoop = Callable[[Route, int, bytes], None]
+
+
+class _Side:
+    """One socket of a link: ``flow`` takes what is received here and yields what ``peer`` sends.
+
+    ``ended``: the other end has no more to say. ``shut``: we told it the same, or will when
+    the queue is empty.
+    """
+
+    __slots__ = ("ended", "events", "flow", "joint", "peer", "queue", "shut", "socket")
+
+    def __init__(self, sock: socket.socket, flow: Flow, joint: "_Joint") -> None:
+        self.socket = sock
+        self.flow = flow
+        self.joint = joint
+        self.peer: _Side = self
+        self.queue: deque[memoryview | bytes] = deque()
+        self.events = 0
+        self.ended = False
+        self.shut = False
+
+
+class _Joint:
+    """A link and its two sockets."""
+
+    __slots__ = ("broker", "client", "client_name", "link", "open")
+
+    def __init__(
+        self, link: Link, client: socket.socket, broker: socket.socket, client_name: str
+    ) -> None:
+        self.link = link
+        self.client_name = client_name
+        self.client = _Side(client, link.requests, self)
+        self.broker = _Side(broker, link.responses, self)
+        self.client.peer, self.broker.peer = self.broker, self.client
+        self.open = True
+
+
+class Pump:
+    """Owns the sockets of all links from :meth:`adopt` on.
+
+    ``emit``: where events go. ``snoop``: where Metadata responses go that pass by.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        keeper: HoldKeeper,
+        emit: Callable[[Event], None],
+        snoop: Snoop,
+        *,
+        largest_request: int,
+        requests_in_flight: int,
+    ) -> None:
+        self._budget = budget
+        self._keeper = keeper
+        self._emit = emit
+        self._snoop = snoop
+        self._largest_request = largest_request
+        self._requests_in_flight = requests_in_flight
+        self._shared = memoryview(bytearray(BUFFER_BYTES))
+        self._selector = selectors.DefaultSelector()
+        self._joints: dict[int, _Joint] = {}
+        self._numbers = 0
+
+    def adopt(
+        self, route: Route, client: socket.socket, broker: socket.socket, client_name: str
+    ) -> None:
+        """Join two connected sockets, which do not block, to a link of ``route``."""
+        self._numbers += 1
+        link = Link(
+            route,
+            self._numbers,
+            self._shared,
+            self._budget,
+            largest_request=self._largest_request,
+            requests_in_flight=self._requests_in_flight,
+        )
+        joint = _Joint(link, client, broker, client_name)
+        self._joints[self._numbers] = joint
+        route.tally.links += 1
+        route.tally.links_open += 1
+        self._watch(joint.client)
+        self._watch(joint.broker)
+
+    async def run(self) -> None:
+        """Serve all links until cancelled; then close them."""
+        try:
+            while True:
+                await trio.lowlevel.wait_readable(self._selector.fileno())
+                for _ in range(_ROUNDS):
+                    if not self.step():
+                        break
+        finally:
+            for joint in list(self._joints.values()):
+                self._close(joint)
+            self._selector.close()
+
+    def step(self) -> bool:
+        """Serve every socket that is ready now; whether there was one."""
+        ready = self._selector.select(0)
+        for key, events in ready:
+            side: _Side = key.data
+            try:
+                if events & _WRITE and side.joint.open:
+                    self._writable(side)
+                if events & _READ and side.joint.open:
+                    self._readable(side)
+            except Exception:
+                # A defect of ours must end one link and not all of them.
+                self._failed(side.joint)
+        return bool(ready)
+
+    def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
+        """Let held responses go on with their hints."""
+        for held, hints in decided:
+            joint = self._joints.get(held.link.number)
+            if joint is None:
+                continue
+            try:
+                self._send(joint.client, joint.link.responses.release(hints))
+                if joint.open:
+                    self._responded(joint)
+            except Exception:
+                self._failed(joint)
+
+    # Receiving.
+
+    def _readable(self, side: _Side) -> None:
+        try:
+            size = side.socket.recv_into(side.flow.buffer())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._close(side.joint)
+            return
+        if not size:
+            self._end(side)
+            return
+        joint = side.joint
+        tally = joint.link.state.tally
+        pieces = side.flow.received(size)
+        if side is joint.client:
+            tally.up += size
+            self._send(side.peer, pieces)
+            if side.flow.fault is not None:
+                self._blame(joint, side.flow.fault)
+            elif joint.open:
+                self._requested(joint)
+        else:
+            tally.down += size
+            self._send(side.peer, pieces)
+            if joint.open:
+                self._responded(joint)
+
+    def _requested(self, joint: _Joint) -> None:
+        if joint.link.state.events:
+            self._tell(joint)
+        if joint.client.events != _READ or joint.link.crowded:
+            self._watch(joint.client)
+
+    def _responded(self, joint: _Joint) -> None:
+        responses = joint.link.responses
+        while responses.held is not None and joint.open:
+            hints = self._keeper.submit(responses.held)
+            if hints is None:
+                break
+            self._send(joint.client, responses.release(hints))
+        if responses.snooped:
+            snooped, responses.snooped = responses.snooped, []
+            for version, payload in snooped:
+                self._snoop(joint.link.state.route, version, payload)
+        if not joint.open:
+            return
+        if joint.link.state.events:
+            self._tell(joint)
+        if joint.broker.ended:
+            self._end(joint.broker)
+            return
+        if joint.broker.events != _READ or responses.held is not None:
+            self._watch(joint.broker)
+        if not joint.client.events & _READ:
+            # A response may have made room for requests.
+            self._watch(joint.client)
+
+    def _end(self, side: _Side) -> None:
+        """The other end has no more to say: pass on what was kept back, and say so too."""
+        joint = side.joint
+        side.ended = True
+        if side is joint.broker and joint.link.responses.held is not None:
+            self._watch(side)
+            return
+        self._send(side.peer, side.flow.ended())
+        if joint.open:
+            side.peer.shut = True
+            if not side.peer.queue:
+                self._shut(side.peer)
+            if joint.open:
+                self._watch(side)
+
+    def _shut(self, side: _Side) -> None:
+        joint = side.joint
+        if side is joint.client or side.ended:
+            # A broker that closes has closed both directions; so does a client once it has all.
+            self._close(joint)
+            return
+        try:
+            side.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(joint)
+
+    # Sending.
+
+    def _send(self, side: _Side, pieces: Pieces) -> None:
+        if not pieces:
+            return
+        if side.queue:
+            self._queue(side, pieces, 0)
+            return
+        try:
+            if len(pieces) == 1:
+                sent = side.socket.send(pieces[0])
+            else:
+                sent = side.socket.sendmsg(pieces[:_MOST_PIECES])
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError:
+            self._close(side.joint)
+            return
+        if sent == sum(map(len, pieces)):
+            side.peer.flow.flushed()
+        else:
+            self._queue(side, pieces, sent)
+
+    def _queue(self, side: _Side, pieces: Pieces, sent: int) -> None:
+        """Keep what was not sent: as it is, or as a copy where the buffer is the shared one."""
+        for piece in pieces:
+            if sent >= len(piece):
+                sent -= len(piece)
+                continue
+            rest = memoryview(piece)[sent:]
+            sent = 0
+            shared = rest.obj is self._shared.obj
+            side.queue.append(bytes(rest) if shared else rest)
+        self._watch(side)
+        self._watch(side.peer)
+
+    def _writable(self, side: _Side) -> None:
+        queue = side.queue
+        try:
+            sent = side.socket.sendmsg([queue[i] for i in range(min(len(queue), _MOST_PIECES))])
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._close(side.joint)
+            return
+        while queue and sent >= len(queue[0]):
+            sent -= len(queue.popleft())
+        if queue:
+            queue[0] = memoryview(queue[0])[sent:]
+            return
+        side.peer.flow.flushed()
+        if side.shut:
+            self._shut(side)
+        if side.joint.open:
+            self._watch(side)
+            self._watch(side.peer)
+
+    def _watch(self, side: _Side) -> None:
+        """Have the selector tell what this socket is to be used for now."""
+        joint = side.joint
+        events = _WRITE if side.queue else 0
+        if not side.ended and not side.peer.queue and self._may_read(joint, side):
+            events |= _READ
+        if events == side.events:
+            return
+        if not side.events:
+            self._selector.register(side.socket, events, side)
+        elif events:
+            self._selector.modify(side.socket, events, side)
+        else:
+            self._selector.unregister(side.socket)
+        side.events = events
+
+    def _may_read(self, joint: _Joint, side: _Side) -> bool:
+        if side is joint.client:
+            return not joint.link.crowded
+        return joint.link.responses.held is None
+
+    # Ending.
+
+    def _close(self, joint: _Joint) -> None:
+        if not joint.open:
+            return
+        joint.open = False
+        for side in (joint.client, joint.broker):
+            if side.events:
+                self._selector.unregister(side.socket)
+                side.events = 0
+            side.queue.clear()
+            side.socket.close()
+        if joint.link.state.events:
+            self._tell(joint)
+        joint.link.close()
+        joint.link.state.tally.links_open -= 1
+        self._keeper.forget(joint.link.state.number)
+        self._joints.pop(joint.link.state.number, None)
+
+    def _blame(self, joint: _Joint, fault: str) -> None:
+        route = joint.link.state.route.name
+        self._emit(BadClientBytes(route=route, client=joint.client_name, reason=fault))
+        self._close(joint)
+
+    def _failed(self, joint: _Joint) -> None:
+        state = joint.link.state
+        text = traceback.format_exc()
+        self._emit(LinkFailed(route=state.route.name, link=state.number, traceback=text))
+        self._close(joint)
+
+    def _tell(self, joint: _Joint) -> None:
+        events, joint.link.state.events = joint.link.state.events, []
+        for event in events:
+            self._emit(event)

@@ -1,0 +1,204 @@
+"""Keeps the views of the clusters fresh.
+
+Each route's own broker is asked at its upstream address, never through a proxy; the other
+brokers of its cluster at the addresses that the route's listener advertises. A poll asks for
+everything, slowly. While error responses are held, every broker is asked for the topics
+concerned every few milliseconds: Metadata lags the error, and whichever broker knows first
+wakes them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import trio
+
+from proxy.apis import metadata
+from proxy.apis.fetch import Topic
+from proxy.apis.keys import api_name
+from proxy.apis.leader_hint import Endpoint
+from proxy.apis.metadata import ClusterMetadata, TopicMetadata
+from proxy.core.events import Event, RoutePlan, SubscriptionLost
+from proxy.core.plan import plan_for
+from proxy.core.refresh_rate import RefreshRate
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.peer import Peer, PeerSettings
+from proxy.settings import Address
+from proxy.wire.errors import WireError
+from proxy.wire.reader import Reader
+
+#: Topics that are taken from a large answer before other tasks get their turn.
+_TOPICS_IN_A_STEP = 50
+
+
+class Subscription:
+    """The peers of all routes, and the views that they keep.
+
+    ``routes``: each with the upstream address of its broker.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[tuple[Route, Address]],
+        keeper: HoldKeeper,
+        rate: RefreshRate,
+        interval: float,
+        settings: PeerSettings,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._keeper = keeper
+        self._rate = rate
+        self._interval = interval
+        self._settings = settings
+        self._emit = emit
+        self._views: dict[str, LeaderView] = {}
+        self._own = [Peer(address, settings, self, route=route) for route, address in routes]
+        self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
+        self._clusters: dict[Peer, str] = {}
+        self._lost: set[Peer] = set()
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self) -> None:
+        """Poll and refresh until cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            for peer in self._own:
+                self._nursery.start_soon(peer.run)
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Ask again and again while responses are held."""
+        while True:
+            await self._keeper.waiting.wait()
+            if self._rate.take(trio.current_time()):
+                self._ask_all()
+            await trio.sleep(self._interval)
+
+    def _ask_all(self) -> None:
+        for route, topics in self._keeper.desk.waiting_for().values():
+            if route.view is None:
+                continue
+            names = {route.view.name(topic) for topic in topics}
+            known = {name for name in names if name is not None}
+            for peer in self._peers(route.view.cluster_id):
+                peer.refresh(known, everything=None in names)
+
+    def _peers(self, cluster_id: str) -> list[Peer]:
+        return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]
+
+    def snooped(self, route: Route, version: int, payload: bytes) -> None:
+        """Take a Metadata response that went by on a link of ``route``."""
+        try:
+            reader = Reader(payload, 4)
+            reader.skip_tags()
+            answer = metadata.read_response(reader, version)
+            view = self._place(route, answer)
+            for topic in answer.topics:
+                self._learn_topic(view, topic, route.node, poll=False)
+        except WireError:
+            route.tally.raw["not understood"] += 1
+            return
+        self._keeper.review()
+
+    # What the peers tell.
+
+    def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        self._lost.discard(peer)
+        route = peer.route
+        if route is None:
+            return
+        route.plan = plan_for(maxima)
+        route.reachable = peer.connected
+        self._emit(
+            RoutePlan(
+                route=route.name,
+                native=route.plan.native,
+                raised={
+                    api_name(key): [maxima[key], offered]
+                    for key, offered in route.plan.raised.items()
+                },
+            )
+        )
+
+    def lost(self, peer: Peer, reason: str) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        if peer.route is not None:
+            # What comes back may be another version: do not rely on the old answer.
+            peer.route.plan = None
+            peer.route.reachable = False
+        if peer not in self._lost:
+            self._lost.add(peer)
+            self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
+
+    async def learn(
+        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool
+    ) -> set[str]:
+        """See :class:`proxy.net.peer.Listener`."""
+        self._clusters[peer] = answer.cluster_id
+        if peer.route is not None:
+            view = self._place(peer.route, answer)
+        else:
+            view = self._view(answer.cluster_id)
+        names: set[str] = set()
+        for topic in answer.topics:
+            names.add(topic.name)
+            self._learn_topic(view, topic, peer.node, poll=poll)
+            if len(names) % _TOPICS_IN_A_STEP == 0:
+                await trio.lowlevel.checkpoint()
+        if peer.route is not None:
+            keys: set[Topic] = {view.key(name) for name in names}
+            self._keeper.desk.asked(peer.route, names | keys, asked_at)
+        self._keeper.review()
+        return names
+
+    def view(self, peer: Peer) -> LeaderView | None:
+        """See :class:`proxy.net.peer.Listener`."""
+        return self._views.get(self._clusters.get(peer, ""))
+
+    def _view(self, cluster_id: str) -> LeaderView:
+        return self._views.setdefault(cluster_id, LeaderView(cluster_id))
+
+    def _learn_topic(
+        self, view: LeaderView, topic: TopicMetadata, source: int | None, *, poll: bool
+    ) -> None:
+        for moved in view.learn(topic, source, poll=poll):
+            self._emit(moved)
+
+    def _place(self, route: Route, answer: ClusterMetadata) -> LeaderView:
+        """Note where the brokers are on the route's listener, and of which cluster they are."""
+        view = self._view(answer.cluster_id)
+        if route.view is not view:
+            route.view, route.node, route.others = view, None, frozenset()
+        if route.endpoints != answer.endpoints:
+            route.endpoints = answer.endpoints
+        self._meet_others(answer.cluster_id, answer.endpoints)
+        return view
+
+    def _meet_others(self, cluster_id: str, endpoints: Mapping[int, Endpoint]) -> None:
+        """Have a peer for each broker of the cluster that is behind none of our routes."""
+        assert self._nursery is not None
+        routes = [p.route for p in self._own if p.route and self._clusters.get(p) == cluster_id]
+        for node, endpoint in endpoints.items():
+            if any(route.is_self(node) is not False for route in routes):
+                # Ours, or perhaps ours: its address might lead through this very process.
+                continue
+            address = Address(endpoint.host, endpoint.port)
+            known = self._others.get((cluster_id, node))
+            if known is not None and known[0].address != address:
+                known[1].cancel()
+                known = None
+            if known is None:
+                peer = Peer(address, self._settings, self, node=node)
+                scope = trio.CancelScope()
+                self._others[cluster_id, node] = peer, scope
+                self._nursery.start_soon(self._run_other, peer, scope)
+        for (of, node), (_, scope) in list(self._others.items()):
+            if of == cluster_id and node not in endpoints:
+                scope.cancel()
+                del self._others[of, node]
+
+    async def _run_other(self, peer: Peer, scope: trio.CancelScope) -> None:
+        with scope:
+            await peer.run()
+        self._clusters.pop(peer, None)
+        self._lost.discard(peer)

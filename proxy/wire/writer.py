@@ -1,0 +1,28 @@
+"""Primitive types as bytes, for the few requests that the proxy asks on its own."""
+
+import struct
+
+from proxy.wire.varint import write_uvarint
+
+_FRAME = struct.Struct(">i")
+
+
+def string(text: str | None) -> bytes:
+    """Nullable string of the old encoding: length as int16, -1 is null."""
+    if text is None:
+        return b"\xff\xff"
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
+
+
+def compact_string(text: str | None) -> bytes:
+    """Nullable string of the flexible encoding: length plus one as varint, 0 is null."""
+    if text is None:
+        return b"\0"
+    raw = text.encode()
+    return write_uvarint(len(raw) + 1) + raw
+
+
+def frame(payload: bytes) -> bytes:
+    """Put the size before ``payload``."""
+    return _FRAME.pack(len(payload)) + payload
