@@ -39,7 +39,8 @@ class HoldKeeper:
         """Let go what the view's news, or the time, allow."""
         decided = self.desk.review(trio.current_time())
         self._tell()
-        if self.desk.next_deadline() is None:
+        if self.waiting.is_set() and self.desk.next_deadline() is None:
+            # Only one that is set may be replaced: others would be waited for in vain.
             self.waiting = trio.Event()
         if decided:
             self.settle(decided)
