@@ -11,5 +11,6 @@ Nouns:
 - ProxyProcess: a running ``leader-hints run``, its log lines and metrics.
 - Relay: a TCP relay before or behind the proxy that records, and can delay chosen responses.
 - ClientProcess: a process of producers and consumers of one client library.
+- Judgement: the hints that were given or missed, held against the history.
 - Checker: nothing lost, nothing doubled, order kept.
 """

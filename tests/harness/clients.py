@@ -159,6 +159,11 @@ class _Run:
         until(lambda: self._checked(self._done), f"{self.name} has ended")
         return self
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended well."""
+        return self._done
+
     def take(self, event: Event) -> None:
         """Note an event; called in the thread that reads the process."""
         match event["event"]:
@@ -275,6 +280,11 @@ class ClientProcess:
         except BrokenPipeError:
             self.check()
             raise
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs in it, or crashed, or whether it has ended itself."""
+        return self._process.poll() is not None or not all(run.ended for run in self._runs.values())
 
     def check(self) -> None:
         """Raise ClientError if the process has ended."""

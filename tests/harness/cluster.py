@@ -38,6 +38,8 @@ _LOGGING = {
     "showShortLogName": "true",
     # Each broker says here when it starts to lead a partition, and under which epoch.
     "log.state.change.logger": "info",
+    # And here that a replica fell out of sync.
+    "log.kafka.cluster.Partition": "info",
 }
 
 
@@ -110,7 +112,6 @@ class Broker(ServerProcess):
     ) -> None:
         super().__init__(f"broker {node_id}", argv, log)
         self.node_id = node_id
-        self.rack = rack_of(node_id)
         self.upstream = upstream
         self.advertised = advertised
         self.direct = direct
@@ -135,6 +136,7 @@ class RealCluster:
         brokers: int = 3,
         listeners: Listeners = "two",
         sasl: bool = False,
+        racks: bool = True,
         overrides: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
     ) -> None:
@@ -152,6 +154,7 @@ class RealCluster:
         self._library = broker_library(version)
         self._listeners = listeners
         self._with_sasl = sasl
+        self._with_racks = racks
         self._overrides = dict(overrides or {})
         self._jvm_options = tuple(jvm_options)
         self._quorum_ports = free_ports(1 if mode == "zk" else brokers)
@@ -287,7 +290,7 @@ class RealCluster:
             | self._quorum_settings(node_id)
             | self._listener_settings(node_id, addresses, advertised)
             | {"log.dirs": str(self._data / f"broker-{node_id}")}
-            | {"broker.rack": rack_of(node_id)}
+            | ({"broker.rack": f"rack-{node_id}"} if self._with_racks else {})
             | self._overrides
         )
         file = self._write(f"broker-{node_id}", settings)
@@ -386,11 +389,6 @@ class RealCluster:
         for formatter, broker in zip(formatters, self.brokers.values(), strict=True):
             if formatter.wait(120) != 0:
                 raise BrokerDiedError(f"cannot format {broker.name}:\n{broker.log_tail()}")
-
-
-def rack_of(node_id: int) -> str:
-    """The rack that a broker says it stands in."""
-    return f"rack-{node_id}"
 
 
 def _listener_list(addresses: Mapping[str, Address]) -> str:

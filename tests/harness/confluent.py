@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
     KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -17,6 +19,8 @@ from tests.harness.python_client import CLOSE_S, POLL_S, Delivered, Record
 
 class ConfluentProducer:
     """confluent-kafka's producer."""
+
+    error: ClassVar[type[Exception]] = KafkaException
 
     def __init__(self, topic: str, settings: dict[str, str]) -> None:
         self._topic = topic
@@ -38,11 +42,11 @@ class ConfluentProducer:
     def begin_transaction(self) -> None:
         self._producer.begin_transaction()
 
-    def end_transaction(self, commits: bool) -> None:
-        if commits:
-            self._producer.commit_transaction()
-        else:
-            self._producer.abort_transaction()
+    def commit_transaction(self) -> None:
+        self._producer.commit_transaction()
+
+    def abort_transaction(self) -> None:
+        self._producer.abort_transaction()
 
     def wait(self, seconds: float) -> None:
         # Delivery reports are served only while polling.

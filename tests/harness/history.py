@@ -23,9 +23,9 @@ class LeaderHistory:
     def __init__(self, cluster: RealCluster) -> None:
         self._cluster = cluster
 
-    def terms(self) -> dict[TopicPartition, dict[int, int]]:
-        """For each partition its leaders by epoch, up to now."""
-        terms: dict[TopicPartition, dict[int, int]] = defaultdict(dict)
+    def terms(self) -> dict[tuple[str, int], dict[int, int]]:
+        """For each topic and partition the leaders by epoch, up to now."""
+        terms: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for broker in self._cluster.brokers.values():
             for term in _LED.finditer(broker.log.read_text(errors="replace")):
                 where = TopicPartition(term["topic"], int(term["partition"]))
@@ -33,7 +33,3 @@ class LeaderHistory:
                 before = terms[where].setdefault(epoch, leader)
                 assert before == leader, f"{where}: {before} and {leader} both led {epoch}"
         return dict(terms)
-
-    def had(self, topic: str, partition: int, leader: int, epoch: int) -> bool:
-        """Whether ``leader`` led the partition under ``epoch``."""
-        return self.terms().get(TopicPartition(topic, partition), {}).get(epoch) == leader

@@ -2,15 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
 
 from tests.harness.python_client import CLOSE_S, POLL_S, Delivered, Record
 
 
 class KafkaPythonProducer:
     """kafka-python's producer."""
+
+    error: ClassVar[type[Exception]] = KafkaError
 
     def __init__(self, topic: str, settings: dict[str, str]) -> None:
         self._topic = topic
@@ -29,11 +32,11 @@ class KafkaPythonProducer:
     def begin_transaction(self) -> None:
         self._producer.begin_transaction()
 
-    def end_transaction(self, commits: bool) -> None:
-        if commits:
-            self._producer.commit_transaction()
-        else:
-            self._producer.abort_transaction()
+    def commit_transaction(self) -> None:
+        self._producer.commit_transaction()
+
+    def abort_transaction(self) -> None:
+        self._producer.abort_transaction()
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from tests.harness.clients import ClientProcess
 from tests.harness.maven import ROOT
@@ -22,7 +22,9 @@ Delivered = Callable[[int, str | None], None]
 
 
 class ProducerClient(Protocol):
-    """What the two libraries' producers have in common."""
+    """What the two libraries' producers have in common; they raise ``error``."""
+
+    error: ClassVar[type[Exception]]
 
     def send(self, partition: int, key: bytes, value: bytes, delivered: Delivered) -> None:
         """Send one record and return at once."""
@@ -36,8 +38,11 @@ class ProducerClient(Protocol):
     def begin_transaction(self) -> None:
         """Begin a transaction."""
 
-    def end_transaction(self, commits: bool) -> None:
-        """Commit or abort the transaction."""
+    def commit_transaction(self) -> None:
+        """Commit the transaction."""
+
+    def abort_transaction(self) -> None:
+        """Abort the transaction, also after most errors."""
 
     def close(self) -> None:
         """Close the producer."""

@@ -30,3 +30,12 @@ def until(condition: Callable[[], T | None], what: str, deadline_s: float = 60.0
         if time.monotonic() >= end:
             raise TimedOutError(f"not within {deadline_s:g} s: {what}")
         time.sleep(POLL_S)
+
+
+def never(condition: Callable[[], object], what: str, span_s: float) -> None:
+    """Watch for ``span_s`` seconds that a condition stays false."""
+    end = time.monotonic() + span_s
+    while time.monotonic() < end:
+        value = condition()
+        assert not value, f"{what}: {value}"
+        time.sleep(POLL_S)

@@ -94,19 +94,31 @@ class ProducerRun(Run):
 
     def _send_transaction(self, commits: bool) -> None:
         outcomes: list[tuple[int, int, int, float]] = []
+        errors: list[str] = []
 
         def collect(partition: int, seq: int, offset: int, at: float, error: str | None) -> None:
-            assert error is None, error
             outcomes.append((partition, seq, offset, at))
+            if error is not None:
+                errors.append(error)
 
-        self._producer.begin_transaction()
-        for _ in range(self._transaction):
-            self._pace()
-            self._send(collect)
-        self._producer.flush()
-        self._producer.end_transaction(commits)
+        try:
+            self._producer.begin_transaction()
+            for _ in range(self._transaction):
+                self._pace()
+                self._send(collect)
+            self._producer.flush()
+            if commits and not errors:
+                self._producer.commit_transaction()
+        except self._producer.error as error:
+            errors.append(str(error))
+        if errors:
+            print("transaction aborted:", errors, file=sys.stderr)
+        committed = commits and not errors
+        if not committed:
+            # After an error that does not allow it, this fails too, and so does the run.
+            self._producer.abort_transaction()
         for outcome in outcomes:
-            self._report("acked" if commits else "aborted", *outcome)
+            self._report("acked" if committed else "aborted", *outcome)
 
     def _wants_more(self) -> bool:
         return not self.stopping.is_set() and (self._count == 0 or self._sent < self._count)

@@ -2,11 +2,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -63,26 +65,46 @@ final class ProducerRun extends Run {
         }
     }
 
-    private void sendTransactions(int length) throws Exception {
+    private void sendTransactions(int length) {
         long started = System.nanoTime();
         for (int number = 1; wantsMore(); number++) {
+            sendTransaction(length, number % ABORT_EVERY != 0, started);
+        }
+    }
+
+    private void sendTransaction(int length, boolean commits, long started) {
+        List<Sent> records = new ArrayList<>();
+        boolean committed = false;
+        try {
             producer.beginTransaction();
-            List<Sent> records = new ArrayList<>();
             while (records.size() < length) {
                 pace(started);
                 records.add(send(false));
             }
             producer.flush();
-            boolean aborts = number % ABORT_EVERY == 0;
-            if (aborts) {
-                producer.abortTransaction();
-            } else {
+            if (commits) {
                 producer.commitTransaction();
+                committed = true;
             }
-            for (Sent record : records) {
-                long offset = record.outcome.get().offset();
-                report(aborts ? "aborted" : "acked", record.partition, record.seq, offset, record.at);
-            }
+        } catch (KafkaException error) {
+            error.printStackTrace();
+        }
+        if (!committed) {
+            // After an error that does not allow it, this fails too, and so does the run.
+            producer.abortTransaction();
+        }
+        for (Sent record : records) {
+            String event = committed ? "acked" : "aborted";
+            report(event, record.partition, record.seq, offset(record), record.at);
+        }
+    }
+
+    /** The offset of a record whose outcome is known, or -1 if it has none. */
+    private static long offset(Sent record) {
+        try {
+            return record.outcome.get().offset();
+        } catch (ExecutionException | InterruptedException error) {
+            return -1;
         }
     }
 
@@ -112,10 +134,13 @@ final class ProducerRun extends Run {
                 producer.send(
                         record,
                         (metadata, error) -> {
+                            if (!reports) {
+                                return;
+                            }
                             if (error != null) {
                                 Events.write(id, "failed", "partition", where.partition(), "seq", seq,
                                         "error", error.toString());
-                            } else if (reports) {
+                            } else {
                                 long offset = metadata.hasOffset() ? metadata.offset() : -1;
                                 report("acked", where.partition(), seq, offset, at);
                             }

@@ -1,0 +1,1 @@
+"""The proxy before real brokers, used by real clients."""

@@ -1,0 +1,187 @@
+"""Clusters and client processes that the tests of the real tier share."""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.harness import maven
+from tests.harness.admin import ClusterAdmin
+from tests.harness.clients import ClientProcess
+from tests.harness.cluster import RealCluster
+from tests.harness.history import LeaderHistory
+from tests.harness.java import COMPILED_AGAINST, java_clients
+from tests.harness.judge import Judgement
+from tests.harness.python_client import python_clients
+from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, OLD_JAVA, ZK_35, ZK_36, ZK_37
+
+_CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
+    ZK_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, sasl=True),
+    KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
+    ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
+    ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
+}
+_LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
+    JAVA: lambda folder: java_clients(folder, COMPILED_AGAINST),
+    OLD_JAVA: lambda folder: java_clients(folder, "3.5.2"),
+    CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
+    KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),
+}
+_TEST_TIMEOUT_S = 300  # The first test may have to fetch jars and start a cluster.
+_STATE = "INFO logger - ["
+_LINE_LENGTH = 300
+_judgements = pytest.StashKey[list[str]]()
+_topic_numbers = itertools.count(1)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder time for set-up, and sort them by their clusters."""
+    # Those of other folders keep their places: all tests of this one are neighbours.
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
+    items.sort(key=_cluster_name)
+
+
+def _cluster_name(item: pytest.Item) -> str:
+    parameters = (
+        item.callspec.params
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else {}
+    )
+    return str(parameters.get("cluster", ""))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make room for what the tests say of hints."""
+    config.stash[_judgements] = []
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Write how many errors got their hints, test by test."""
+    if config.stash[_judgements]:
+        terminalreporter.section("hints before real brokers")
+        for line in config.stash[_judgements]:
+            terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the ends of the brokers' and proxies' logs to a failure."""
+    report = yield
+    if report.failed:
+        logs = _logs_of(item)
+        report.sections += [(f"end of {log}", _tail(log)) for log in logs]
+    return report
+
+
+def _logs_of(item: pytest.Item) -> list[Path]:
+    arguments = getattr(item, "funcargs", {})
+    cluster = arguments.get("cluster")
+    logs = [server.log for server in cluster.servers] if cluster else []
+    folder = arguments.get("tmp_path")
+    return logs + (sorted(folder.glob("**/*.log")) if folder else [])
+
+
+def _tail(log: Path, lines: int = 20) -> str:
+    """The last lines of a log, without the brokers' many on state changes."""
+    if not log.exists():
+        return ""
+    telling = (line for line in log.read_text(errors="replace").splitlines() if _STATE not in line)
+    return "\n".join(line[:_LINE_LENGTH] for line in deque(telling, maxlen=lines))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tools() -> None:
+    missing = maven.missing_tools()
+    if missing is not None:
+        if maven.in_ci():
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealCluster]:
+    """The cluster that a test names as its parameter.
+
+    pytest sorts the tests by it, so that each cluster is started once and one runs at a time.
+    """
+    with _CLUSTERS[request.param](tmp_path_factory.mktemp(request.param)) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(cluster: RealCluster) -> Iterator[ClusterAdmin]:
+    """Asks the cluster's brokers; at the end all of them must still run."""
+    yield ClusterAdmin(cluster)
+    cluster.check()
+
+
+@pytest.fixture
+def history(cluster: RealCluster) -> LeaderHistory:
+    """Who led what and when in the cluster."""
+    return LeaderHistory(cluster)
+
+
+@pytest.fixture(scope="session")
+def _client_processes() -> Iterator[dict[str, ClientProcess]]:
+    running: dict[str, ClientProcess] = {}
+    yield running
+    for process in running.values():
+        process.close()
+
+
+@pytest.fixture
+def clients(
+    _client_processes: dict[str, ClientProcess],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], ClientProcess]]:
+    """Gives the process of a client library, started when first used.
+
+    A process whose runs a failed test left behind is not used again.
+    """
+
+    def process(library: str) -> ClientProcess:
+        if library not in _client_processes:
+            folder = tmp_path_factory.mktemp(library)
+            _client_processes[library] = _LIBRARIES[library](folder)
+        return _client_processes[library]
+
+    yield process
+    for library, used in list(_client_processes.items()):
+        if used.busy:
+            used.close()
+            del _client_processes[library]
+
+
+@pytest.fixture
+def new_topic(admin: ClusterAdmin) -> Callable[..., str]:
+    """Makes topics of names never used before, with three replicas and two of them in sync."""
+
+    def make(label: str, partitions: int = 1) -> str:
+        name = f"{label}-{next(_topic_numbers)}"
+        nodes = list(admin.cluster.brokers)
+        assignment = [nodes[i % 3 :] + nodes[: i % 3] for i in range(partitions)]
+        admin.create_topic(name, assignment, {"min.insync.replicas": "2"})
+        return name
+
+    return make
+
+
+@pytest.fixture
+def note_hints(request: pytest.FixtureRequest) -> Callable[[Judgement], None]:
+    """Takes a judgement for the summary at the end of the session."""
+
+    def note(judgement: Judgement) -> None:
+        request.config.stash[_judgements].append(f"{request.node.name}: {judgement}")
+
+    return note

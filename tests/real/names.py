@@ -1,0 +1,17 @@
+"""Names of the clusters and client libraries that the tests of the real tier share.
+
+Tests name them by these constants: pytest keeps a cluster from one test to the next only if both
+were given the same object.
+"""
+
+from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON
+
+ZK_36 = "3.6-zk"
+KRAFT_36 = "3.6-kraft"
+ZK_35 = "3.5-zk"  # its brokers stand in no rack
+ZK_37 = "3.7-zk"  # gives hints itself
+
+JAVA = "java"
+OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
+
+__all__ = ["CONFLUENT", "JAVA", "KAFKA_PYTHON", "KRAFT_36", "OLD_JAVA", "ZK_35", "ZK_36", "ZK_37"]

@@ -1,0 +1,109 @@
+"""Clients go to the hinted broker without any Metadata; without hints the same clients wait.
+
+Speed alone proves no hint. So every response to the client's Metadata requests is held at a gate
+from before the move on: only a hint can lead the client to the new leader then.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
+from tests.harness.cluster import RealCluster
+from tests.harness.proxyproc import Hints
+from tests.harness.relay import Gate, RequestHeader
+from tests.harness.waiting import never, until
+from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, ZK_36
+from tests.real.sandwich import Sandwich
+
+PRODUCE, FETCH, METADATA, OFFSET_FOR_LEADER_EPOCH = 0, 1, 3, 23
+# A client validates its position at the hinted leader before it fetches there (KIP-320).
+FIRST_AT_LEADER = {PRODUCE, FETCH, OFFSET_FOR_LEADER_EPOCH}
+WITHOUT_HINT_S = 2.0
+USERS = [
+    (JAVA, "produce"),
+    (JAVA, "fetch"),
+    (CONFLUENT, "produce"),
+    (CONFLUENT, "fetch"),
+    (KAFKA_PYTHON, "fetch"),
+]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The client that is watched, by its name, and how to see that its records flow."""
+
+    name: str
+    flow: Callable[[], None]
+    stop: Callable[[], object]
+
+
+def start_watched(
+    side: str, client: ClientProcess, other: ClientProcess, cluster: RealCluster, topic: str
+) -> list[Watched]:
+    """A client on one side of a topic, and what it needs: the watched one first."""
+    if side == "produce":
+        producer = client.produce(ProducerSpec(cluster.bootstrap, topic, acks="1", rate=50))
+        return [Watched(producer.name, lambda: producer.wait_acked(5), producer.stop)]
+    # The records to read come past the proxies: their producer needs no hint.
+    feed = other.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=50))
+    consumer = client.consume(ConsumerSpec(cluster.bootstrap, topic))
+    return [
+        Watched(
+            consumer.name,
+            lambda: consumer.wait_count(len(consumer.consumed) + 5),
+            consumer.stop,
+        ),
+        Watched(feed.name, lambda: feed.wait_acked(5), feed.stop),
+    ]
+
+
+@pytest.mark.parametrize("hints", ["on", "off"])
+@pytest.mark.parametrize(("library", "side"), USERS)
+@pytest.mark.parametrize("cluster", [ZK_36, KRAFT_36], indirect=True)
+def test_next_request_goes_to_the_hinted_broker(
+    cluster: RealCluster,
+    library: str,
+    side: str,
+    hints: Hints,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topic: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    topic = new_topic(f"hinted-{side}")
+    name = ""
+    gate = Gate(lambda request: request.api_key == METADATA and request.client_id == name)
+
+    def at_leader(request: RequestHeader) -> bool:
+        return request.client_id == name and request.api_key in FIRST_AT_LEADER
+
+    with Sandwich(cluster, tmp_path, hints, gate) as sandwich:
+        runs = start_watched(side, clients(library), clients(CONFLUENT), cluster, topic)
+        name = runs[0].name
+        runs[0].flow()
+        before, after = 1, 2
+        assert sandwich.requests(after, at_leader) == 0
+        gate.shut()
+        admin.move_leader(topic, to=after)
+        if hints == "on":
+            until(
+                lambda: sandwich.requests(after, at_leader) > 0,
+                f"{name} asks broker {after}, which only a hint can have named",
+            )
+            assert sandwich.fleet.events("hint_given")
+        else:
+            until(lambda: gate.held, f"{name} asks for Metadata")
+            never(
+                lambda: sandwich.requests(after, at_leader),
+                f"requests at broker {after} without hint or Metadata",
+                WITHOUT_HINT_S,
+            )
+        gate.open()
+        runs[0].flow()
+        assert sandwich.requests(before, at_leader) > 0
+        for run in runs:
+            run.stop()

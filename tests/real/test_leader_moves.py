@@ -1,0 +1,119 @@
+"""Clients produce and consume through the proxies while leaders move: nothing lost or doubled."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.harness.admin import ClusterAdmin, TopicPartition
+from tests.harness.checker import check_consumed, check_produced
+from tests.harness.clients import (
+    ClientProcess,
+    ConsumerRun,
+    ConsumerSpec,
+    ProducerRun,
+    ProducerSpec,
+)
+from tests.harness.cluster import RealCluster
+from tests.harness.history import LeaderHistory
+from tests.harness.judge import REASONS, Judgement, judge
+from tests.harness.proxyproc import ProxyFleet
+from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, ZK_35, ZK_36, ZK_37
+
+PARTITIONS = (0, 1)
+MOVES = 3
+RATE = 50
+BETWEEN_MOVES = 20
+
+# Without idempotence a retried batch may overtake the next one in flight, so one at a time.
+PRODUCERS: Mapping[str, Mapping[str, object]] = {
+    "acks0": {"acks": "0", "in_flight": 1},
+    "acks1": {"acks": "1", "in_flight": 1},
+    "acks-all": {"acks": "all", "in_flight": 1},
+    "idempotent": {"idempotent": True},
+    "transactional": {"transaction": 10},
+}
+GROUPED = ("acks-all", "idempotent")
+
+
+class Traffic:
+    """A producer of every kind, each with a topic and a consumer of its own."""
+
+    def __init__(
+        self, process: ClientProcess, bootstrap: str, new_topic: Callable[..., str]
+    ) -> None:
+        self.producers: list[ProducerRun] = []
+        self.consumers: list[ConsumerRun] = []
+        for kind, settings in PRODUCERS.items():
+            topic = new_topic(kind, len(PARTITIONS))
+            consumer = ConsumerSpec(
+                bootstrap,
+                topic,
+                PARTITIONS,
+                group=f"group-{topic}" if kind in GROUPED else None,
+                committed_only=kind == "transactional",
+            )
+            producer = ProducerSpec(bootstrap, topic, PARTITIONS, rate=RATE, **settings)  # type: ignore[arg-type]
+            self.consumers.append(process.consume(consumer))
+            self.producers.append(process.produce(producer))
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """All that is produced to."""
+        return [
+            TopicPartition(run.spec.topic, partition)
+            for run in self.producers
+            for partition in run.spec.partitions
+        ]
+
+    def flow(self) -> None:
+        """Wait until every producer has had some more acknowledged."""
+        for run in self.producers:
+            run.wait_acked(BETWEEN_MOVES)
+
+    def stop_and_check(self, admin: ClusterAdmin) -> None:
+        """Stop, and hold what the clients reported against what the brokers have."""
+        for producer in self.producers:
+            producer.stop()
+        for producer in self.producers:
+            check_produced(admin, producer)
+        for consumer in self.consumers:
+            check_consumed(admin, consumer)
+            consumer.stop()
+
+
+def check_hints(judgement: Judgement, legacy: bool) -> None:
+    """No hint is wrong, no miss unexplained; brokers that give hints themselves get no others'."""
+    assert not judgement.wrong
+    assert judgement.missed.keys() <= REASONS
+    assert (judgement.given > 0) == legacy, str(judgement)
+
+
+@pytest.mark.parametrize("library", [JAVA, CONFLUENT, KAFKA_PYTHON])
+@pytest.mark.parametrize(
+    ("cluster", "sidecars"),
+    [(ZK_36, True), (KRAFT_36, False), (ZK_35, False), (ZK_37, False)],
+    indirect=["cluster"],
+)
+def test_nothing_lost_or_doubled(
+    cluster: RealCluster,
+    sidecars: bool,
+    library: str,
+    admin: ClusterAdmin,
+    history: LeaderHistory,
+    clients: Callable[[str], ClientProcess],
+    new_topic: Callable[..., str],
+    note_hints: Callable[[Judgement], None],
+    tmp_path: Path,
+) -> None:
+    routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+    with ProxyFleet.before(routes, tmp_path, sidecars=sidecars) as fleet:
+        traffic = Traffic(clients(library), cluster.bootstrap, new_topic)
+        for _ in range(MOVES):
+            traffic.flow()
+            admin.move_leaders(dict.fromkeys(traffic.partitions))
+        traffic.flow()
+        traffic.stop_and_check(admin)
+        judgement = judge(fleet, history)
+        note_hints(judgement)
+        check_hints(judgement, legacy=cluster.version < "3.7")
