@@ -29,7 +29,7 @@ _TLS_ALERT = range(0x15030000, 0x15030500)
 class RequestFlow(Flow):
     """Notes each request as an exchange, and brings raised versions down, in place."""
 
-    __slots__ = ("_largest", "_link", "_readers")
+    __slots__ = ("_begins", "_largest", "_link", "_readers")
 
     def __init__(
         self, shared: memoryview, budget: Budget, link: LinkState, largest: int, opaque: bool
@@ -37,6 +37,7 @@ class RequestFlow(Flow):
         super().__init__(shared, budget, opaque)
         self._link = link
         self._largest = largest
+        self._begins = True
         self._readers = {
             ApiKey.PRODUCE: self._produce,
             ApiKey.FETCH: self._fetch,
@@ -52,7 +53,7 @@ class RequestFlow(Flow):
             return [data]
         while size - at >= _SIZE.size:
             (length,) = _SIZE.unpack_from(data, at)
-            if not _SMALLEST <= length <= self._largest:
+            if not _SMALLEST <= length <= self._largest or self._greets_in_tls(length):
                 self.fault = _describe(length, self._largest)
                 return [data[:at]]
             if size - at < _HEAD.size:
@@ -91,6 +92,14 @@ class RequestFlow(Flow):
         if sent != version:
             _VERSION.pack_into(frame, _VERSION_AT, sent)
         return sent
+
+    def _greets_in_tls(self, length: int) -> bool:
+        """Whether the first length of all is the head of a TLS record and no length.
+
+        As a length it may be below the limit; a link that began otherwise is not TLS.
+        """
+        begins, self._begins = self._begins, False
+        return begins and _is_tls(length)
 
     # Each reader returns whether it is done with the frame. Where it is not, more bytes are
     # needed: it has begun to gather them, or the few at hand are carried over.
@@ -158,9 +167,13 @@ class RequestFlow(Flow):
         return True
 
 
+def _is_tls(length: int) -> bool:
+    return length in _TLS_HELLO or length in _TLS_ALERT
+
+
 def _describe(length: int, largest: int) -> str:
     """Say in words what a first length that cannot be one most likely is."""
-    if length in _TLS_HELLO or length in _TLS_ALERT:
+    if _is_tls(length):
         return "TLS bytes on a plaintext listener"
     if length < 0:
         return f"negative request size {length}"
