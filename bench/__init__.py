@@ -1,0 +1,9 @@
+"""Benchmarks before real brokers; their tables and plots go to docs/.
+
+Nouns:
+
+- Arm: one of the things that are compared: brokers, and a proxy with or without hints or none.
+- Stall: the longest latency that a client had because of one leader move.
+- Sample: the stalls and hints of one round of an arm; Pool: those of all rounds.
+- Section: the part of docs/benchmarks.md that one benchmark writes.
+"""

@@ -1,0 +1,23 @@
+"""What the stall benchmark compares, and what it aims at."""
+
+from bench.stall import Arm
+
+OFF = Arm("hints off", "3.6.2", "zk", "off")
+ON = Arm("hints on", "3.6.2", "zk", "on")
+NATIVE = Arm("native 3.7, no proxy", "3.7.2", "zk", None)
+#: Measured in alternating rounds; the targets hold for these.
+ZOOKEEPER = (OFF, ON, NATIVE)
+#: Measured once more: a KRaft broker may learn late that it leads.
+KRAFT = (
+    Arm("hints off", "3.6.2", "kraft", "off"),
+    Arm("hints on", "3.6.2", "kraft", "on"),
+)
+
+#: Most that the median with hints may be of the median without, and of the native one.
+MOST_OF_OFF = 0.4
+MOST_OF_NATIVE = 1.5
+#: Least share of errors that get their hint.
+LEAST_HINTED = 0.98
+
+#: Partitions beside the one that moves, whose own latencies are compared.
+BYSTANDERS = 4

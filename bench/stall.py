@@ -1,0 +1,176 @@
+"""The stall at a leader move: how long a producer and a consumer wait because of it."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.clients import ClientProcess, Consumed, ConsumerSpec, Outcome, ProducerSpec
+from tests.harness.cluster import Mode, RealCluster
+from tests.harness.history import LeaderHistory
+from tests.harness.judge import judge
+from tests.harness.proxyproc import Hints, LogLine, ProxyFleet
+
+#: Records a second: one each 10 ms, which is as finely as a stall is told.
+RATE = 100
+#: Records acknowledged and consumed after a move before the next one begins.
+_SETTLED = 30
+#: Seconds of a random pause before each move, so that no timer keeps step with the moves.
+_PAUSE = 0.2
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is measured: brokers of a version, and a proxy (``hints``) or none."""
+
+    label: str
+    version: str
+    mode: Mode
+    hints: Hints | None
+
+    @property
+    def cluster(self) -> tuple[str, Mode]:
+        """Arms with the same brokers share a cluster."""
+        return self.version, self.mode
+
+
+@dataclass
+class Sample:
+    """Stalls in milliseconds, one for each move; holds of given hints; misses by reason.
+
+    ``beside_produce`` and ``beside_consume``: latencies of the records that bystanders had
+    around the moves.
+    """
+
+    produce: list[float] = field(default_factory=list)
+    consume: list[float] = field(default_factory=list)
+    beside_produce: list[float] = field(default_factory=list)
+    beside_consume: list[float] = field(default_factory=list)
+    holds: list[float] = field(default_factory=list)
+    given: int = 0
+    missed: Counter[str] = field(default_factory=Counter)
+    wrong: list[LogLine] = field(default_factory=list)
+
+    def add(self, other: "Sample") -> None:
+        """Pool another round's."""
+        self.produce += other.produce
+        self.consume += other.consume
+        self.beside_produce += other.beside_produce
+        self.beside_consume += other.beside_consume
+        self.holds += other.holds
+        self.given += other.given
+        self.missed += other.missed
+        self.wrong += other.wrong
+
+
+@contextmanager
+def clusters(arms: Sequence[Arm], folder: Path) -> Iterator[dict[tuple[str, Mode], RealCluster]]:
+    """Start every cluster that the arms need; all are up through all rounds."""
+    with ExitStack() as stack:
+        yield {
+            key: stack.enter_context(RealCluster(*key, folder=folder / "-".join(key)))
+            for key in sorted({arm.cluster for arm in arms})
+        }
+
+
+def measure(
+    arm: Arm,
+    cluster: RealCluster,
+    java: ClientProcess,
+    topic: str,
+    moves: int,
+    folder: Path,
+    bystanders: int = 0,
+) -> Sample:
+    """Move a partition's leader ``moves`` times under a producer (acks=1) and a consumer.
+
+    ``bystanders``: further partitions, whose leaders stay: half of them at the broker that the
+    first one leaves, half where it goes, so that they share connections with it.
+    """
+    admin = ClusterAdmin(cluster)
+    here = list(cluster.brokers)
+    there = [here[1], here[0], *here[2:]]
+    layout = [here, *(here if number % 2 else there for number in range(bystanders))]
+    admin.create_topic(topic, layout)
+    with ExitStack() as stack:
+        fleet = None
+        if arm.hints is not None:
+            routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+            fleet = stack.enter_context(
+                ProxyFleet.before(routes, folder, hints=arm.hints, sidecars=True)
+            )
+        bootstrap = cluster.direct_bootstrap if fleet is None else cluster.bootstrap
+        sample = _stalls(admin, java, bootstrap, topic, moves, 1 + bystanders)
+        if fleet is not None:
+            judgement = judge(fleet, LeaderHistory(cluster))
+            sample.given, sample.missed = judgement.given, judgement.missed
+            sample.wrong = list(judgement.wrong)
+            sample.holds = [float(line["hold_ms"]) for line in fleet.events("hint_given")]
+    return sample
+
+
+def _stalls(
+    admin: ClusterAdmin,
+    java: ClientProcess,
+    bootstrap: str,
+    topic: str,
+    moves: int,
+    partitions: int,
+) -> Sample:
+    numbers = range(partitions)
+    settled = _SETTLED * partitions
+    consumer = java.consume(ConsumerSpec(bootstrap, topic, numbers, from_end=True))
+    rate = RATE * partitions
+    producer = java.produce(ProducerSpec(bootstrap, topic, numbers, acks="1", rate=rate))
+    times = []
+    for _ in range(moves):
+        producer.wait_acked(settled)
+        consumer.wait_count(len(consumer.consumed) + settled)
+        time.sleep(random.uniform(0, _PAUSE))
+        times.append(time.time())
+        admin.move_leader(topic)
+    producer.wait_acked(settled)
+    producer.stop()
+    last = max(outcome.seq for outcome in producer.acked)
+    # Not all of them: with acks=1 a move may cost acknowledged records that no follower had.
+    consumer.wait_consumed(lambda records: records[-1].seq >= last, "the last record")
+    consumer.stop()
+    moved, beside = _by_partition(producer.acked)
+    read, read_beside = _by_partition(consumer.consumed)
+    return Sample(
+        produce=[max(around) for around in _around(times, moved)],
+        consume=[max(around) for around in _around(times, read)],
+        beside_produce=sum(_around(times, beside), []),
+        beside_consume=sum(_around(times, read_beside), []),
+    )
+
+
+#: When a record was sent, in seconds since 1970, and its latency in milliseconds.
+_Latencies = list[tuple[float, float]]
+
+
+def _by_partition(records: Sequence[Outcome] | Sequence[Consumed]) -> tuple[_Latencies, _Latencies]:
+    """Return the latencies on the partition that moves, and on the others."""
+    moved: _Latencies = []
+    beside: _Latencies = []
+    for record in records:
+        latency = (record.at - record.latency_ms / 1000, record.latency_ms)
+        (beside if record.partition else moved).append(latency)
+    return moved, beside
+
+
+def _around(moves: Sequence[float], latencies: _Latencies) -> list[list[float]]:
+    """Return for each move the latencies of the records sent until the next one.
+
+    A record sent shortly before the move may still be under way when it comes.
+    """
+    early = 0.05
+    ends = [*moves[1:], float("inf")]
+    return [
+        [latency for at, latency in latencies if begin - early <= at < end - early]
+        for begin, end in zip(moves, ends, strict=True)
+    ]
