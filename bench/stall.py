@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from tests.harness.admin import ClusterAdmin
@@ -144,8 +145,8 @@ def _stalls(
     return Sample(
         produce=[max(around) for around in _around(times, moved)],
         consume=[max(around) for around in _around(times, read)],
-        beside_produce=sum(_around(times, beside), []),
-        beside_consume=sum(_around(times, read_beside), []),
+        beside_produce=list(chain.from_iterable(_around(times, beside))),
+        beside_consume=list(chain.from_iterable(_around(times, read_beside))),
     )
 
 
