@@ -83,9 +83,9 @@ def run(settings: Settings) -> None:
     """
     configure_logs(settings.log.level, settings.log.format)
     # Imported here, since the other commands need no network code and should answer at once.
-    from proxy.net import app
+    from proxy.net.app import run as serve
 
-    sys.exit(app.run(settings))
+    sys.exit(serve(settings))
 
 
 @cli.group()

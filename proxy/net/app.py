@@ -127,7 +127,9 @@ class _App:
 
 
 async def _listen(
-    nursery: trio.Nursery, address: Address, handler: Callable[[trio.SocketStream], Awaitable[object]]
+    nursery: trio.Nursery,
+    address: Address,
+    handler: Callable[[trio.SocketStream], Awaitable[object]],
 ) -> str:
     """Serve connections to ``address`` in ``nursery``; return the address that was bound."""
     try:
