@@ -18,9 +18,10 @@ TOPIC = "demo"
 PARTITIONS = 3
 BROKERS = 3
 
-METADATA_LAG_SECONDS = 0.02
+METADATA_LAG_SECONDS = 0.01
 """How long Metadata gives the former leader after a move. ZooKeeper clusters were seen to need 2
-to 30 ms; it is what costs clients their back-offs when they have no hint."""
+to 30 ms. It is what costs clients without hints their back-offs: a client that asks for Metadata
+too soon goes back to the former leader."""
 
 _HOST = "127.0.0.1"
 _SECONDS_BETWEEN_MOVES = 0.15  # Longer than librdkafka's first back-off: moves stay separate.

@@ -1,5 +1,6 @@
 """Summary: the closing table, with and without hints side by side. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -20,11 +21,13 @@ def _column(reports: Sequence[RoundReport]) -> dict[str, str]:
     moves = [move for report in reports for move in report.moves]
     errors = [report.errors for report in reports if report.errors is not None]
     hints = [line for report in reports for line in report.hint_lines]
+    missed = Counter(line["reason"] for report in reports for line in report.missed_lines)
     return {
         "leader moves": str(len(moves)),
         "leader errors answered": str(sum(errors)) if errors else NOT_READ,
         "hints given": str(len(hints)),
-        "hold for a hint, median / max": _times(line["hold_ms"] for line in hints),
+        "errors without a hint": _reasons(missed) if errors else NOT_READ,
+        "hold at a move, median / max": _times(move.hold_ms for move in moves if move.hints),
         "Fetch recovery, median / max": _times(move.fetch_ms for move in moves),
         "Produce recovery, median / max": _times(move.produce_ms for move in moves),
         "errors the application saw": str(sum(len(report.client_errors) for report in reports)),
@@ -32,6 +35,10 @@ def _column(reports: Sequence[RoundReport]) -> dict[str, str]:
         "records lost": str(sum(report.lost for report in reports)),
         "records doubled": str(sum(report.doubled for report in reports)),
     }
+
+
+def _reasons(missed: Counter[str]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in missed.most_common()) or "0"
 
 
 def _times(values: Iterable[float | None]) -> str:

@@ -21,14 +21,23 @@ def test_rounds_of_a_kind_are_pooled() -> None:
 
 
 def test_errors_are_hints_given_and_missed() -> None:
-    lines = (hint_line(hold_ms=4.0), hint_line(hold_ms=10.0))
-    rows = summarize(
-        [good_round(False), good_round(True, hint_lines=lines, missed_lines=(hint_line(),))]
-    )
+    lines = (hint_line(), hint_line())
+    missed = tuple({"reason": reason} for reason in ("budget", "no_leader", "no_leader"))
+    rows = summarize([good_round(False), good_round(True, hint_lines=lines, missed_lines=missed)])
     table = {label: (off, on) for label, off, on in rows}
-    assert table["leader errors answered"] == (NOT_READ, "3")
+    assert table["leader errors answered"] == (NOT_READ, "5")
     assert table["hints given"] == ("0", "2")
-    assert table["hold for a hint, median / max"] == ("-", "7 / 10 ms")
+    assert table["errors without a hint"] == (NOT_READ, "2 no_leader, 1 budget")
+
+
+def test_a_move_counts_with_its_longest_hold() -> None:
+    moves = (
+        good_move(hints=(hint_line(hold_ms=9.0), hint_line(hold_ms=0.0))),
+        good_move(hints=(hint_line(hold_ms=21.0),)),
+        good_move(hints=()),
+    )
+    rows = summarize([good_round(False), good_round(True, moves=moves)])
+    assert ("hold at a move, median / max", "-", "15 / 21 ms") in rows
 
 
 def test_moves_without_recovery_leave_the_times_of_the_others() -> None:

@@ -1,7 +1,8 @@
 """librdkafka uses the proxy's hints: it goes to the new leader while no Metadata reaches it.
 
 Speed alone proves nothing, since a client without a hint asks for Metadata at once. So relays
-between the clients and the proxy hold every Metadata response from before the move on.
+between the clients and the proxy hold every Metadata response from before the move on. What shows
+that a hint was used is a request at the new leader: its response may wait behind one that is held.
 """
 
 from collections.abc import Iterator
@@ -15,12 +16,16 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from proxy.mock.cluster import MockCluster
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, ProxyProcess
-from tests.harness.relay import Gate, relays
+from tests.harness.relay import Gate, Relay, relays
 from tests.harness.waiting import TimedOutError, until
 
-_METADATA = 3
+_PRODUCE, _FETCH, _METADATA, _OFFSET_FOR_LEADER_EPOCH = 0, 1, 3, 23
 _SECONDS = 20.0
 _CONTROL_SECONDS = 1.5  # A client that uses a hint needs a tenth of it, back-off included.
+
+# After a hint a consumer validates its position before it fetches.
+_PRODUCER_MOVED = ("producer", {_PRODUCE})
+_CONSUMER_MOVED = ("consumer", {_FETCH, _OFFSET_FOR_LEADER_EPOCH})
 
 
 @dataclass
@@ -30,6 +35,8 @@ class Scene:
     cluster: MockCluster
     proxy: ProxyProcess
     gate: Gate
+    relays: dict[int, Relay]
+    """By the node before which they stand."""
     producer: Producer
     consumer: Consumer
     delivered: list[bytes | None] = field(default_factory=list)
@@ -39,26 +46,36 @@ class Scene:
         """Hand a record to the producer."""
         self.producer.produce("t", value, partition=0, on_delivery=self._on_delivery)
 
-    def await_delivery(self, value: bytes, seconds: float = _SECONDS) -> None:
-        """Wait until a broker has taken the record."""
+    def await_arrival(self, value: bytes) -> None:
+        """Wait until a broker has acknowledged the record and the consumer has it."""
 
-        def delivered() -> bool:
-            self.producer.poll(0)
-            return value in self.delivered
+        def arrived() -> bool:
+            self._serve()
+            return value in self.delivered and value in self.read
 
-        until(delivered, f"{value!r} is delivered", seconds)
+        until(arrived, f"{value!r} arrives", _SECONDS)
 
-    def await_read(self, value: bytes, seconds: float = _SECONDS) -> None:
-        """Wait until the consumer has the record."""
+    def await_request(
+        self, node: int, request: tuple[str, set[int]], seconds: float = _SECONDS
+    ) -> None:
+        """Wait until a client, by its id, has sent one of some APIs to a node."""
+        client_id, apis = request
 
-        def read() -> bool:
-            message = self.consumer.poll(0)
-            if message is not None:
-                assert message.error() is None
-                self.read.append(message.value())
-            return value in self.read
+        def sent() -> bool:
+            self._serve()
+            return any(
+                header.client_id == client_id and header.api_key in apis
+                for header in self.relays[node].requests()
+            )
 
-        until(read, f"{value!r} is read", seconds)
+        until(sent, f"{client_id} sends one of {apis} to node {node}", seconds)
+
+    def _serve(self) -> None:
+        self.producer.poll(0)
+        message = self.consumer.poll(0)
+        if message is not None:
+            assert message.error() is None
+            self.read.append(message.value())
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         assert error is None
@@ -79,22 +96,26 @@ def open_scene(folder: Path, hints: Hints) -> Iterator[Scene]:
         )
         routes = list(zip(inner, cluster.brokers.values(), strict=True))
         proxy = stack.enter_context(ProxyProcess(routes, folder / "proxy.log", hints=hints))
-        for relay in relays(list(zip(outer, inner, strict=True)), gate):
+        before = dict(enumerate(relays(list(zip(outer, inner, strict=True)), gate), start=1))
+        for relay in before.values():
             stack.enter_context(relay)
         settings = {
             "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in outer),
             "log_level": 0,
         }
-        producer = stack.enter_context(Producer({**settings, "enable.idempotence": True}))
+        producer = stack.enter_context(
+            Producer({**settings, "client.id": "producer", "enable.idempotence": True})
+        )
         consumer = stack.enter_context(
-            Consumer({**settings, "group.id": "g", "fetch.wait.max.ms": 10})
+            Consumer(
+                {**settings, "client.id": "consumer", "group.id": "g", "fetch.wait.max.ms": 10}
+            )
         )
         stack.callback(gate.open)  # Before the clients close, which may wait for answers.
-        scene = Scene(cluster, proxy, gate, producer, consumer)
+        scene = Scene(cluster, proxy, gate, before, producer, consumer)
         consumer.assign([TopicPartition("t", 0, 0)])
         scene.produce(b"before")
-        scene.await_delivery(b"before")
-        scene.await_read(b"before")
+        scene.await_arrival(b"before")
         yield scene
 
 
@@ -103,29 +124,32 @@ def test_with_hints_both_clients_move_without_metadata(tmp_path: Path) -> None:
         scene.gate.shut()
         scene.cluster.set_leader("t", 0, 2)
         scene.produce(b"after")
-        scene.await_delivery(b"after")
-        scene.await_read(b"after")
-        assert scene.gate.held > 0  # They did ask for Metadata, and got none.
+        scene.await_request(2, _PRODUCER_MOVED)
+        scene.await_request(2, _CONSUMER_MOVED)
 
+        scene.gate.open()
+        scene.await_arrival(b"after")
         hints = scene.proxy.events("hint_given")
         assert {hint["api"] for hint in hints} == {"Produce", "Fetch"}
         assert {(hint["topic"], hint["partition"]) for hint in hints} == {("t", 0)}
         assert {(hint["leader"], hint["epoch"]) for hint in hints} == {(2, 2)}
-        counted = scene.proxy.metric("leader_hints_hints_given_total")
-        assert counted == len(hints)
+        assert scene.proxy.metric("leader_hints_hints_given_total") == len(hints)
 
 
+@pytest.mark.parametrize("client", [_PRODUCER_MOVED, _CONSUMER_MOVED], ids=lambda c: c[0])
 @pytest.mark.parametrize("hints", ["off", "observe"])
-def test_without_hints_neither_client_moves_before_metadata(hints: Hints, tmp_path: Path) -> None:
+def test_without_hints_no_client_moves_before_metadata(
+    hints: Hints, client: tuple[str, set[int]], tmp_path: Path
+) -> None:
     with open_scene(tmp_path, hints) as scene:
         scene.gate.shut()
         scene.cluster.set_leader("t", 0, 2)
         scene.produce(b"after")
-        until(lambda: scene.gate.held > 0, "a client asks for Metadata", _SECONDS)
         with pytest.raises(TimedOutError):
-            scene.await_delivery(b"after", _CONTROL_SECONDS)
+            scene.await_request(2, client, _CONTROL_SECONDS)
+        assert scene.gate.held > 0  # The clients did notice, and asked for Metadata.
 
         scene.gate.open()
-        scene.await_delivery(b"after")
-        scene.await_read(b"after")
-        assert scene.proxy.metric("leader_hints_hints_given_total") == 0
+        scene.await_request(2, client)
+        scene.await_arrival(b"after")
+        assert all(line["observed"] for line in scene.proxy.events("hint_given"))
