@@ -19,6 +19,8 @@ from proxy.core.route import Route
 #: Seconds. Holds are a few milliseconds where Metadata lags the error, and bounded by rule.
 _HOLD_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
+_OPENMETRICS = "application/openmetrics-text"
+
 
 class Metrics:
     """All metrics of a process; ``routes`` are those whose tallies are read."""
@@ -65,7 +67,9 @@ class Metrics:
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """Return the exposition and its content type for an HTTP Accept header."""
-        encode, content_type = choose_encoder(accept)
+        # Not the header itself: the library raises on a version in it that is no number, and
+        # would rename the metrics where it asks for that.
+        encode, content_type = choose_encoder(_OPENMETRICS if _OPENMETRICS in accept else "")
         return encode(self._registry), content_type
 
 
