@@ -23,7 +23,6 @@ TOPIC_IDS_FROM = 13
 #: From here on the replica id stands in a tag.
 _REPLICA_STATE_FROM = 15
 _REPLICA_STATE_TAG = 1
-_REPLICA_STATE_ID = struct.Struct(">i")
 
 #: Max wait, min bytes, max bytes, isolation level, session id, session epoch.
 _REQUEST = struct.Struct(">iiibii")

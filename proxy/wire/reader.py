@@ -7,7 +7,6 @@ from proxy.wire.varint import Buffer, read_uvarint
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
 
 
 class Reader:
@@ -59,12 +58,6 @@ class Reader:
         value: int = _INT32.unpack_from(self.buffer, self.at - 4)[0]
         return value
 
-    def int64(self) -> int:
-        """Signed, eight bytes."""
-        self.skip(8)
-        value: int = _INT64.unpack_from(self.buffer, self.at - 8)[0]
-        return value
-
     def uvarint(self) -> int:
         """Unsigned varint (KIP-482)."""
         value, self.at = read_uvarint(self.buffer, self.at, self.end)
@@ -84,11 +77,9 @@ class Reader:
         size = self.uvarint()
         return None if size == 0 else _text(self.take(size - 1))
 
-    def skip_compact(self) -> int:
-        """Pass over a compact nullable string or byte array; return its size, 0 for null."""
-        size = max(self.uvarint() - 1, 0)
-        self.skip(size)
-        return size
+    def skip_compact(self) -> None:
+        """Pass over a compact nullable string or byte array."""
+        self.skip(max(self.uvarint() - 1, 0))
 
     def array(self, smallest: int) -> int:
         """Length of an array of the old encoding, 0 for null. See :meth:`compact_array`."""

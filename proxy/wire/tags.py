@@ -7,9 +7,6 @@ bytes for each field. Readers refuse a section whose tags do not ascend.
 from proxy.wire.reader import Reader
 from proxy.wire.varint import Buffer, write_uvarint
 
-#: A section without fields.
-EMPTY = b"\0"
-
 
 def with_field(buffer: Buffer, start: int, end: int, tag: int, payload: bytes) -> bytes:
     """Return the section at ``start`` to ``end`` with the field of ``tag`` set to ``payload``.

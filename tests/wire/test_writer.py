@@ -1,0 +1,27 @@
+from io import BytesIO
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.serial.writers import (
+    write_legacy_bytes,
+    write_nullable_compact_string,
+    write_nullable_legacy_string,
+)
+
+from proxy.wire import writer
+
+
+@given(st.none() | st.text())
+def test_strings_are_as_kio_writes_them(text: str | None) -> None:
+    old, compact = BytesIO(), BytesIO()
+    write_nullable_legacy_string(old, text)
+    write_nullable_compact_string(compact, text)
+    assert writer.string(text) == old.getvalue()
+    assert writer.compact_string(text) == compact.getvalue()
+
+
+@given(st.binary())
+def test_a_frame_is_its_size_and_its_payload(payload: bytes) -> None:
+    out = BytesIO()
+    write_legacy_bytes(out, payload)
+    assert writer.frame(payload) == out.getvalue()
