@@ -148,11 +148,7 @@ class ClusterAdmin:
         (the leader stays), so consumers meet FENCED_LEADER_EPOCH twice.
         """
         targets = self.raise_epochs(moves)
-        self._elect(targets)
-        until(
-            lambda: all(self._agreed_leader(*where) == to for where, to in targets.items()),
-            f"all brokers know the leaders {targets}",
-        )
+        self.elect_preferred(targets)
         return targets
 
     def raise_epochs(self, moves: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
@@ -169,6 +165,17 @@ class ClusterAdmin:
         self._reassign(orders)
         until(self._nothing_reassigned, "no reassignment is under way")
         return {where: order[0] for where, order in orders.items()}
+
+    def elect_preferred(self, targets: Mapping[TopicPartition, int]) -> None:
+        """Make the replicas that stand first lead; returns when all brokers know.
+
+        ``targets`` is what ``raise_epochs`` returned.
+        """
+        self._elect(targets)
+        until(
+            lambda: all(self._agreed_leader(*where) == to for where, to in targets.items()),
+            f"all brokers know the leaders {targets}",
+        )
 
     def wait_in_sync(self, topic: str) -> None:
         """Wait until every replica of a topic is in sync, as the leaders say."""
