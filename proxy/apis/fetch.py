@@ -12,7 +12,7 @@ import struct
 from typing import NamedTuple
 
 from proxy.apis.error_codes import HINTABLE
-from proxy.apis.header import read_request_header
+from proxy.apis.header import plain_body, read_request_header
 from proxy.apis.leader_hint import Failure, Scanned
 from proxy.wire.errors import Malformed, Truncated
 from proxy.wire.reader import Reader
@@ -33,8 +33,16 @@ _RESPONSE = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 _SMALLEST_ABORTED = 17
+_INT16 = struct.Struct(">h")
+#: Where the count of topics stands in a response whose header has no tags.
+_TOPICS_AT = 4 + 4 + 1 + _RESPONSE.size
+#: A frame shorter than this holds no partition's error code.
+_SMALLEST_GLANCE = _TOPICS_AT + 2
 #: The fixed part; aborted transactions, preferred replica, records and tags at their shortest.
 _SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
+
+#: Behind the fixed part, an empty array of aborted transactions, and the preferred replica.
+_RECORDS_AT = _PARTITION.size + 1 + 4
 
 #: Session epochs with a meaning of their own (KIP-227): a full fetch that wants a session,
 #: and one that wants none (or the end of one).
@@ -85,14 +93,14 @@ def read_session(frame: memoryview) -> tuple[int, int, bool]:
 
     :raises WireError: the request is not well formed.
     """
-    header = read_request_header(frame)
-    reader = Reader(frame, header.body)
-    if header.version < _REPLICA_STATE_FROM:
-        reader.skip(4)
-    at = reader.at
-    reader.skip(_REQUEST.size)
-    session_id, session_epoch = _REQUEST.unpack_from(frame, at)[-2:]
-    empty = reader.uvarint() <= 1 and reader.uvarint() <= 1
+    at = plain_body(frame) or read_request_header(frame).body
+    if frame[7] < _REPLICA_STATE_FROM:
+        at += 4
+    reader = Reader(frame, at)
+    reader.skip(_REQUEST.size + 2)
+    *_, session_id, session_epoch = _REQUEST.unpack_from(frame, at)
+    # Two empty arrays take a byte each; whatever else stands there names something.
+    empty = frame[reader.at - 2] <= 1 and frame[reader.at - 1] <= 1
     return session_id, session_epoch, empty
 
 
@@ -131,6 +139,34 @@ def _read_replica_state(reader: Reader) -> int:
         if tag == _REPLICA_STATE_TAG:
             return Reader(reader.buffer, at, reader.at).int32()
     return -1
+
+
+def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
+    """Return session id and top-level error where one look shows that no hint is needed.
+
+    So it is where the begun response of v12 or above holds no partition, or one whose error no
+    hint can answer; that is what most responses are, and a scan costs several times as much.
+    ``None`` says nothing.
+    """
+    if len(frame) <= _TOPICS_AT or frame[8]:
+        return None
+    _, error, session_id = _RESPONSE.unpack_from(frame, _TOPICS_AT - _RESPONSE.size)
+    topics = frame[_TOPICS_AT]
+    if topics <= 1:
+        return session_id, error
+    if topics > 2 or len(frame) < _SMALLEST_GLANCE:
+        return None
+    if version >= TOPIC_IDS_FROM:
+        partitions = _TOPICS_AT + 1 + 16
+    else:
+        partitions = _TOPICS_AT + 1 + frame[_TOPICS_AT + 1]
+        if not 0 < frame[_TOPICS_AT + 1] < 0x80:
+            return None
+    error_at = partitions + 1 + 4
+    if len(frame) < error_at + 2 or frame[partitions] != 2:
+        return None
+    failed: int = _INT16.unpack_from(frame, error_at)[0]
+    return None if failed in HINTABLE else (session_id, error)
 
 
 class FetchScan:
@@ -195,6 +231,7 @@ class FetchScan:
             if self._open is not None:
                 self._close_partition(reader)
             elif self._partitions:
+                self._pass_plain(reader)
                 self._open_partition(reader)
             elif self._topics:
                 self._open_topic(reader)
@@ -225,6 +262,28 @@ class FetchScan:
         # Not compact_array: that refuses what the bytes at hand cannot hold, and here more
         # may come. Nothing is allocated for the count.
         return max(reader.uvarint() - 1, 0)
+
+    def _pass_plain(self, reader: Reader) -> None:
+        """Pass over partitions as nearly all are, up to the topic's last, at less cost.
+
+        Those are wholly at hand, without error, aborted transactions and tags.
+        """
+        frame, at, end = reader.buffer, reader.at, reader.end
+        while self._partitions > 1 and at + _SMALLEST_PARTITION <= end:
+            _, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+            if error in HINTABLE or frame[at + _PARTITION.size] > 1:
+                break
+            try:
+                length, records = read_uvarint(frame, at + _RECORDS_AT, end)
+            except Truncated:
+                break
+            tags = records + max(length - 1, 0)
+            if tags >= end or frame[tags]:
+                break
+            self._carries |= length > 1
+            self._partitions -= 1
+            at = tags + 1
+        self._at = reader.at = at
 
     def _open_partition(self, reader: Reader) -> None:
         """Read a partition up to its records, and pass over those: they need not be here."""

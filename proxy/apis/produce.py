@@ -9,13 +9,14 @@ Brokers refuse versions below 3 from 4.0 on; older requests have no transactiona
 import struct
 
 from proxy.apis.error_codes import HINTABLE
-from proxy.apis.header import FLEXIBLE_FROM, read_request_header
+from proxy.apis.header import FLEXIBLE_FROM, plain_body, read_request_header
 from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import Failure, Scanned
 from proxy.wire.reader import Reader
 
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _TRANSACTIONAL_FROM = 3
+_INT16 = struct.Struct(">h")
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 #: The fixed part, and an empty array, a null message and an empty tag section.
@@ -30,6 +31,11 @@ def read_acks(frame: memoryview) -> int:
 
     :raises Truncated: acks stands beyond ``frame``.
     """
+    body = plain_body(frame) if len(frame) > 7 and frame[7] >= _FLEXIBLE else 0
+    if body and len(frame) >= body + 3 and not frame[body]:
+        # No transactional id.
+        acks: int = _INT16.unpack_from(frame, body + 1)[0]
+        return acks
     header = read_request_header(frame)
     reader = Reader(frame, header.body)
     if header.version >= _FLEXIBLE:
@@ -37,6 +43,21 @@ def read_acks(frame: memoryview) -> int:
     elif header.version >= _TRANSACTIONAL_FROM:
         reader.skip(max(reader.int16(), 0))
     return reader.int16()
+
+
+def has_no_failure(frame: memoryview) -> bool:
+    """Whether one look at a whole response of v9 or above shows that no hint is needed.
+
+    So it is where it holds one partition, whose error no hint can answer. ``False`` says nothing.
+    """
+    # Header tags, topics, and the name's size; each as a varint of one byte.
+    if len(frame) < 12 or frame[8] or frame[9] != 2 or not 0 < frame[10] < 0x80:
+        return False
+    partitions = 10 + frame[10]
+    error_at = partitions + 1 + 4
+    if len(frame) < error_at + 2 or frame[partitions] != 2:
+        return False
+    return _INT16.unpack_from(frame, error_at)[0] not in HINTABLE
 
 
 def scan_response(frame: memoryview) -> Scanned:

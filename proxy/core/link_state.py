@@ -10,7 +10,6 @@ from proxy.core.events import Event, NotUnderstood
 from proxy.core.exchange import Exchange
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.core.tally import Tally
 from proxy.wire.errors import WireError
 
 #: Clients that use CurrentLeader alone, in Fetch versions without NodeEndpoints: name in
@@ -24,9 +23,9 @@ _CURRENT_LEADER_ALONE = {
 class LinkState:
     """Exchanges under way, the client, and the link's plan.
 
-    ``number``: unique in the process. ``events``: what the flows want told; who drives the
-    link takes them out. ``unread``: requests are no longer looked at, so neither are the
-    responses to come.
+    ``number``: unique in the process. ``tally``: counts of the link's route. ``events``: what
+    the flows want told; who drives the link takes them out. ``unread``: requests are no longer
+    looked at, so neither are the responses to come.
     """
 
     __slots__ = (
@@ -37,11 +36,13 @@ class LinkState:
         "plan",
         "route",
         "software",
+        "tally",
         "unread",
     )
 
     def __init__(self, route: Route, number: int) -> None:
         self.route = route
+        self.tally = route.tally
         self.number = number
         self.plan = route.link_plan
         self.exchanges: deque[Exchange] = deque()
@@ -50,24 +51,18 @@ class LinkState:
         self.events: list[Event] = []
         self.unread = False
 
-    @property
-    def tally(self) -> Tally:
-        """Counts of the link's route."""
-        return self.route.tally
-
     def hintable(self, key: ApiKey, version: int) -> bool:
         """Whether a response of ``version`` is to be looked at for errors.
 
         With hints on: where this client can use one. Where they are only counted no version
         is raised, so every version that can be read stands for the raised one.
         """
-        plan = self.plan
+        if (key, version) in self.plan.sent:
+            return True
         if self.route.mode is Mode.OBSERVE:
             return FLEXIBLE_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
-        if (key, version) in plan.sent:
-            return True
         return (
-            bool(plan.sent)
+            bool(self.plan.sent)
             and CURRENT_LEADER_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
             and self._uses_current_leader_alone()
         )
@@ -79,9 +74,7 @@ class LinkState:
         return least is not None and _version(self.software.version) >= least
 
     def meet(self, frame: memoryview) -> None:
-        """Take the client id from a request, the first time."""
-        if self.client_id is not None:
-            return
+        """Take the client id from a request."""
         try:
             self.client_id = read_request_header(frame).client_id or ""
         except WireError:

@@ -53,7 +53,9 @@ class RequestFlow(Flow):
             return [data]
         while size - at >= _SIZE.size:
             (length,) = _SIZE.unpack_from(data, at)
-            if not _SMALLEST <= length <= self._largest or self._greets_in_tls(length):
+            if not _SMALLEST <= length <= self._largest or (
+                self._begins and self._greets_in_tls(length)
+            ):
                 self.fault = _describe(length, self._largest)
                 return [data[:at]]
             if size - at < _HEAD.size:
@@ -98,8 +100,8 @@ class RequestFlow(Flow):
 
         As a length it may be below the limit; a link that began otherwise is not TLS.
         """
-        begins, self._begins = self._begins, False
-        return begins and _is_tls(length)
+        self._begins = False
+        return _is_tls(length)
 
     # Each reader returns whether it is done with the frame. Where it is not, more bytes are
     # needed: it has begun to gather them, or the few at hand are carried over.
@@ -113,16 +115,16 @@ class RequestFlow(Flow):
             return self._lost("Produce request whose acks cannot be found")
         except WireError as error:
             return self._lost(f"Produce request: {error}")
-        self._link.meet(frame)
+        link = self._link
+        if link.client_id is None:
+            link.meet(frame)
         sent = self._restamp(frame, ApiKey.PRODUCE, version)
-        exchange = Exchange(
-            correlation_id, ApiKey.PRODUCE, version, self._link.hintable(ApiKey.PRODUCE, version)
-        )
         if acks:
-            self._forward(exchange, sent)
+            hintable = link.hintable(ApiKey.PRODUCE, version)
+            self._forward(Exchange(correlation_id, ApiKey.PRODUCE, version, hintable), sent)
         else:
             # No response will come.
-            self._link.tally.requests[ApiKey.PRODUCE, version, sent] += 1
+            link.tally.requests[ApiKey.PRODUCE, version, sent] += 1
         return True
 
     def _fetch(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
@@ -133,7 +135,8 @@ class RequestFlow(Flow):
                 request = bytes(frame)
             elif self._begin_gather(frame, length):
                 return False
-            self._link.meet(frame)
+            if self._link.client_id is None:
+                self._link.meet(frame)
         sent = self._restamp(frame, ApiKey.FETCH, version)
         self._forward(Exchange(correlation_id, ApiKey.FETCH, version, hintable, request), sent)
         return True
@@ -156,7 +159,8 @@ class RequestFlow(Flow):
         except WireError:
             # A version newer than we know may be laid out differently; the broker judges.
             self._link.tally.raw["client software"] += 1
-        self._link.meet(frame)
+        if self._link.client_id is None:
+            self._link.meet(frame)
         self._forward(Exchange(correlation_id, ApiKey.API_VERSIONS, version), version)
         return True
 

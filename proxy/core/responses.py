@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 
 from proxy.apis import api_versions, metadata, produce
-from proxy.apis.fetch import FetchScan, read_request
+from proxy.apis.fetch import FetchScan, glance, read_request
 from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import LeaderHint, Scanned
 from proxy.core.budget import Budget
@@ -130,6 +130,8 @@ class ResponseFlow(Flow):
         if exchange.hintable:
             if exchange.key == ApiKey.FETCH:
                 return self._begin_fetch(exchange, frame, length)
+            if produce.has_no_failure(frame):
+                return True
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
             return self._look_at_produce(exchange, frame)
@@ -151,6 +153,10 @@ class ResponseFlow(Flow):
         return True
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        glanced = glance(frame, exchange.version)
+        if glanced is not None:
+            self._answered(exchange, *glanced)
+            return True
         self._scan = FetchScan(exchange.version)
         if self._look_at_fetch(exchange, frame, len(frame), length):
             return True
@@ -163,12 +169,19 @@ class ResponseFlow(Flow):
             scan.advance(frame, have, length)
             if not scan.clean and scan.scanned is None:
                 return False
-            if exchange.request is not None:
-                self._link.route.sessions.answered(exchange.request, scan.session_id, scan.error)
         except WireError as error:
             self._link.misunderstood("broker", f"Fetch v{exchange.version}: {error}")
             return True
+        self._answered(exchange, scan.session_id, scan.error)
         return scan.scanned is None or not self._hold(exchange, frame, scan.scanned)
+
+    def _answered(self, exchange: Exchange, session_id: int, error: int) -> None:
+        if exchange.request is None:
+            return
+        try:
+            self._link.route.sessions.answered(exchange.request, session_id, error)
+        except WireError as wrong:
+            self._link.misunderstood("client", f"Fetch v{exchange.version} request: {wrong}")
 
     def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         try:
