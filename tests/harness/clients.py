@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from tests.harness import processes
-from tests.harness.waiting import until
+from tests.harness.waiting import TimedOutError, until
 
 Acks = str
 Event = Mapping[str, Any]
@@ -146,7 +146,7 @@ class _Run:
 
     def wait_started(self) -> Self:
         """Wait until it works."""
-        until(lambda: self._checked(self._started), f"{self.name} has started")
+        self._wait(lambda: self._started, "has started")
         return self
 
     def stop(self) -> Self:
@@ -156,7 +156,7 @@ class _Run:
 
     def wait_done(self) -> Self:
         """Wait until it has ended by itself."""
-        until(lambda: self._checked(self._done), f"{self.name} has ended")
+        self._wait(lambda: self._done, "has ended")
         return self
 
     @property
@@ -174,11 +174,17 @@ class _Run:
             case "crashed":
                 self._crash = event["error"]
 
-    def _checked(self, value: bool) -> bool:
-        if self._crash is not None:
-            raise ClientError(f"{self.name}: {self._crash}\n{self._process.log_tail()}")
-        self._process.check()
-        return value
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
+        def checked() -> bool:
+            if self._crash is not None:
+                raise ClientError(f"{self.name}: {self._crash}\n{self._process.log_tail()}")
+            self._process.check()
+            return condition()
+
+        try:
+            until(checked, f"{self.name} {what}")
+        except TimedOutError as late:
+            raise TimedOutError(f"{late}\n{self._process.log_tail()}") from None
 
 
 class ProducerRun(_Run):
@@ -204,10 +210,7 @@ class ProducerRun(_Run):
     def wait_acked(self, more: int) -> None:
         """Wait until ``more`` records than now are acknowledged."""
         goal = len(self.acked) + more
-        until(
-            lambda: self._checked(len(self.acked) >= goal),
-            f"{self.name} has {more} more records acknowledged; failed: {self.failed[:3]}",
-        )
+        self._wait(lambda: len(self.acked) >= goal, f"has {more} more records acknowledged")
 
 
 class ConsumerRun(_Run):
@@ -234,7 +237,7 @@ class ConsumerRun(_Run):
 
     def wait_consumed(self, condition: Callable[[Sequence[Consumed]], bool], what: str) -> None:
         """Wait until what was consumed so far fulfils a condition."""
-        until(lambda: self._checked(condition(self.consumed)), f"{self.name} has consumed {what}")
+        self._wait(lambda: condition(self.consumed), f"has consumed {what}")
 
     def wait_count(self, count: int) -> None:
         """Wait until ``count`` records in all have been consumed."""
