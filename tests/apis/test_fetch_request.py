@@ -1,0 +1,73 @@
+import contextlib
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.apis.fetch import TOPIC_IDS_FROM, Topic, read_request, read_session
+from proxy.apis.keys import ApiKey
+from proxy.apis.metadata import ZERO_ID
+from proxy.wire.errors import Truncated, WireError
+from tests.apis.messages import Entity, entities, prefixes, request_frame, request_type
+
+_REQUESTS = st.sampled_from(range(12, 18)).flatmap(
+    lambda version: entities(request_type(ApiKey.FETCH, version))
+)
+
+
+def _topic(topic: Entity, version: int) -> Topic:
+    if version < TOPIC_IDS_FROM:
+        name: str = topic.topic
+        return name
+    known: UUID | None = topic.topic_id
+    return known.bytes if known else ZERO_ID
+
+
+@given(_REQUESTS, st.none() | st.text(max_size=200))
+def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None) -> None:
+    version = entity.__version__
+    frame = memoryview(request_frame(entity, 5, client_id))
+    request = read_request(frame)
+    assert request.replica_id == (
+        entity.replica_id if version < 15 else entity.replica_state.replica_id
+    )
+    assert (request.session_id, request.session_epoch) == (entity.session_id, entity.session_epoch)
+    assert request.asked == {
+        (_topic(topic, version), p.partition): p.current_leader_epoch
+        for topic in entity.topics
+        for p in topic.partitions
+    }
+    assert list(request.forgotten) == [
+        (_topic(topic, version), partition)
+        for topic in entity.forgotten_topics_data
+        for partition in topic.partitions
+    ]
+    empty = not entity.topics and not entity.forgotten_topics_data
+    assert read_session(frame) == (entity.session_id, entity.session_epoch, empty)
+
+
+@settings(max_examples=25)
+@given(_REQUESTS.filter(lambda entity: entity.__version__ >= 15))
+def test_every_truncation_is_told(entity: Entity) -> None:
+    frame = request_frame(entity)
+    seen = 0
+    for begun in prefixes(frame):
+        try:
+            read_request(begun)
+        except Truncated:
+            continue
+        seen += 1
+    # What stands behind the replica's tag is not read.
+    assert seen == 0 or entity.replica_state.replica_id != -1
+    for begun in prefixes(frame[:20]):
+        with pytest.raises(Truncated):
+            read_session(begun)
+
+
+@given(st.integers(12, 17), st.binary(max_size=150))
+def test_any_bytes_give_a_request_or_a_wire_error(version: int, raw: bytes) -> None:
+    frame = memoryview(bytes(4) + bytes([0, 1, 0, version]) + bytes(4) + b"\xff\xff" + raw)
+    for read in (read_request, read_session):
+        with contextlib.suppress(WireError):
+            read(frame)

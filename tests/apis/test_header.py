@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.apis.header import FLEXIBLE_FROM, read_request_header, request, response_body
+from proxy.apis.keys import ApiKey
+from proxy.wire.errors import Truncated
+from tests.apis.messages import (
+    encode,
+    entities,
+    prefixes,
+    read_request_frame,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+
+#: What the proxy reads or writes itself, up to a version that is flexible.
+_VERSIONS = [
+    *((ApiKey.PRODUCE, v) for v in range(3, 11)),
+    *((ApiKey.FETCH, v) for v in range(4, 18)),
+    *((ApiKey.LIST_OFFSETS, v) for v in range(1, 9)),
+    *((ApiKey.METADATA, v) for v in range(0, 13)),
+    *((ApiKey.API_VERSIONS, v) for v in range(0, 5)),
+]
+_INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+@pytest.mark.parametrize(("key", "version"), _VERSIONS)
+def test_flexible_versions_are_those_of_the_schemas(key: ApiKey, version: int) -> None:
+    assert request_type(key, version).__flexible__ == (version >= FLEXIBLE_FROM[key])
+
+
+@given(st.sampled_from(_VERSIONS), st.data(), _INT32, st.none() | st.text(max_size=300))
+def test_a_request_header_is_read_up_to_the_body(
+    which: tuple[ApiKey, int], data: st.DataObject, correlation_id: int, client_id: str | None
+) -> None:
+    entity = data.draw(entities(request_type(*which)))
+    frame = request_frame(entity, correlation_id, client_id)
+    header = read_request_header(memoryview(frame))
+    assert header[:4] == (*which, correlation_id, client_id)
+    assert frame[header.body :] == encode(entity)
+    for begun in prefixes(frame[: header.body]):
+        with pytest.raises(Truncated):
+            read_request_header(begun)
+
+
+@given(st.sampled_from(_VERSIONS), st.data(), _INT32, st.text(max_size=300))
+def test_a_request_is_written_as_kio_reads_it(
+    which: tuple[ApiKey, int], data: st.DataObject, correlation_id: int, client_id: str
+) -> None:
+    entity = data.draw(entities(request_type(*which)))
+    frame = request(*which, correlation_id, client_id, encode(entity))
+    header, body = read_request_frame(type(entity), frame)
+    assert body == entity
+    assert (header.request_api_key, header.request_api_version) == which
+    assert (header.correlation_id, header.client_id) == (correlation_id, client_id)
+
+
+@given(st.sampled_from(_VERSIONS), st.data())
+def test_a_response_header_is_passed_over(which: tuple[ApiKey, int], data: st.DataObject) -> None:
+    entity = data.draw(entities(response_type(*which)))
+    frame = response_frame(entity)
+    reader = response_body(*which, memoryview(frame)[4:])
+    assert frame[4 + reader.at :] == encode(entity)

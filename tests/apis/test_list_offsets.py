@@ -1,0 +1,53 @@
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.apis import list_offsets
+from proxy.apis.keys import ApiKey
+from proxy.wire.errors import Truncated, WireError
+from proxy.wire.reader import Reader
+from tests.apis.messages import (
+    Entity,
+    decode,
+    encode,
+    entities,
+    prefixes,
+    request_type,
+    response_type,
+)
+
+_INT32 = st.integers(-(2**31), 2**31 - 1)
+_ANSWER = response_type(ApiKey.LIST_OFFSETS, list_offsets.VERSION)
+
+
+@given(st.dictionaries(st.tuples(st.text(max_size=5), _INT32), _INT32, max_size=6))
+def test_asks_for_the_end_of_each_partition_at_its_epoch(
+    epochs: dict[tuple[str, int], int],
+) -> None:
+    body = list_offsets.write_request_body(epochs)
+    entity = decode(request_type(ApiKey.LIST_OFFSETS, list_offsets.VERSION), body)
+    assert (entity.replica_id, entity.isolation_level) == (-1, 0)
+    asked = {(t.name, p.partition_index): p for t in entity.topics for p in t.partitions}
+    assert {at: p.current_leader_epoch for at, p in asked.items()} == epochs
+    assert {p.timestamp for p in asked.values()} <= {-1}
+
+
+@given(entities(_ANSWER))
+def test_reads_each_partitions_error(answer: Entity) -> None:
+    raw = encode(answer)
+    assert list_offsets.read_errors(Reader(raw)) == {
+        (topic.name, partition.partition_index): partition.error_code.value
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+    for begun in prefixes(raw):
+        with pytest.raises(Truncated):
+            list_offsets.read_errors(Reader(begun))
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_give_errors_or_a_wire_error(raw: bytes) -> None:
+    with contextlib.suppress(WireError):
+        list_offsets.read_errors(Reader(raw))

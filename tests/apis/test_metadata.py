@@ -1,0 +1,93 @@
+import contextlib
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.apis import metadata
+from proxy.apis.keys import ApiKey
+from proxy.apis.metadata import NEWEST, OLDEST, ZERO_ID, ClusterMetadata, TopicMetadata
+from proxy.wire.errors import Truncated, WireError
+from proxy.wire.reader import Reader
+from tests.apis.messages import (
+    Entity,
+    decode,
+    encode,
+    encode_with_unknown_tags,
+    entities,
+    prefixes,
+    request_type,
+    response_type,
+)
+
+_VERSIONS = st.sampled_from(range(OLDEST, NEWEST + 1))
+_ANSWERS = _VERSIONS.flatmap(lambda version: entities(response_type(ApiKey.METADATA, version)))
+
+
+def _read(raw: bytes | memoryview, version: int) -> tuple[ClusterMetadata, list[TopicMetadata]]:
+    cluster = metadata.read_response(Reader(raw), version)
+    return cluster, list(cluster.topics)
+
+
+def _id(topic: Entity) -> bytes:
+    known: uuid.UUID | None = getattr(topic, "topic_id", None)
+    return known.bytes if known else ZERO_ID
+
+
+@given(_ANSWERS, st.integers(0, 99))
+def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int) -> None:
+    cluster, topics = _read(encode_with_unknown_tags(answer, seed), answer.__version__)
+    assert cluster.endpoints == {b.node_id: (b.host, b.port, b.rack) for b in answer.brokers}
+    assert cluster.cluster_id == (answer.cluster_id or "")
+    assert topics == [
+        (
+            topic.error_code.value,
+            topic.name or "",
+            _id(topic),
+            tuple((p.partition_index, p.leader_id, p.leader_epoch) for p in topic.partitions),
+        )
+        for topic in answer.topics
+    ]
+
+
+@settings(max_examples=25)
+@given(_ANSWERS)
+def test_every_truncation_is_told(answer: Entity) -> None:
+    raw = encode(answer)
+    reader = Reader(raw)
+    list(metadata.read_response(reader, answer.__version__).topics)
+    for begun in prefixes(raw[: reader.at]):
+        with pytest.raises(Truncated):
+            _read(begun, answer.__version__)
+
+
+@given(_VERSIONS, st.binary(max_size=120))
+def test_any_bytes_give_metadata_or_a_wire_error(version: int, raw: bytes) -> None:
+    with contextlib.suppress(WireError):
+        _read(raw, version)
+
+
+@given(_ANSWERS, st.data())
+def test_any_changed_byte_gives_metadata_or_a_wire_error(
+    answer: Entity, data: st.DataObject
+) -> None:
+    raw = bytearray(encode(answer))
+    raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(WireError):
+        _read(bytes(raw), answer.__version__)
+
+
+@given(_VERSIONS, st.none() | st.lists(st.text(max_size=200), max_size=200))
+def test_asks_by_name_or_for_all_and_creates_nothing(version: int, names: list[str] | None) -> None:
+    entity = decode(
+        request_type(ApiKey.METADATA, version), metadata.write_request_body(version, names)
+    )
+    if names is None:
+        assert entity.topics is None
+    else:
+        assert [topic.name for topic in entity.topics] == names
+        assert {getattr(topic, "topic_id", None) for topic in entity.topics} <= {None}
+    assert not entity.allow_auto_topic_creation
+    assert not entity.include_topic_authorized_operations
+    assert not getattr(entity, "include_cluster_authorized_operations", False)

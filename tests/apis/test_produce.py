@@ -1,0 +1,86 @@
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.apis import produce
+from proxy.apis.error_codes import HINTABLE
+from proxy.apis.keys import ApiKey
+from proxy.wire.errors import Truncated, WireError
+from tests.apis.messages import (
+    Entity,
+    entities,
+    prefixes,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+
+_REQUESTS = st.sampled_from(range(3, 11)).flatmap(
+    lambda version: entities(request_type(ApiKey.PRODUCE, version))
+)
+_ANSWERS = st.sampled_from([9, 10]).flatmap(
+    lambda version: entities(response_type(ApiKey.PRODUCE, version))
+)
+
+
+@given(_REQUESTS, st.none() | st.text(max_size=300))
+def test_reads_acks_as_soon_as_they_are_there(entity: Entity, client_id: str | None) -> None:
+    frame = memoryview(request_frame(entity, 1, client_id))
+    assert produce.read_acks(frame) == entity.acks
+    (least,) = [end for end in range(len(frame)) if _acks_end_at(frame, end)]
+    assert produce.read_acks(frame[:least]) == entity.acks
+    for begun in prefixes(bytes(frame[:least])):
+        with pytest.raises(Truncated):
+            produce.read_acks(begun)
+
+
+def _acks_end_at(frame: memoryview, end: int) -> bool:
+    """Whether acks end there: one byte less is not enough, and here they can be read."""
+    return _readable(frame[:end]) and not _readable(frame[: end - 1])
+
+
+def _readable(begun: memoryview) -> bool:
+    try:
+        produce.read_acks(begun)
+    except Truncated:
+        return False
+    return True
+
+
+@given(_ANSWERS, st.integers(0, 99))
+def test_finds_the_failures_that_kio_wrote(answer: Entity, seed: int) -> None:
+    frame = response_frame(answer, 3, seed)
+    scanned = produce.scan_response(memoryview(frame))
+    parts = [(t.name, p) for t in answer.responses for p in t.partition_responses]
+    assert [failure[:3] for failure in scanned.failures] == [
+        (name, p.index, p.error_code.value) for name, p in parts if p.error_code.value in HINTABLE
+    ]
+    assert scanned.carries == any(p.error_code.value == 0 for _, p in parts)
+    assert scanned.tags_end == len(frame)
+
+
+@settings(max_examples=25)
+@given(_ANSWERS, st.integers(0, 99))
+def test_every_truncation_is_told(answer: Entity, seed: int) -> None:
+    for begun in prefixes(response_frame(answer, 3, seed)):
+        with pytest.raises(Truncated):
+            produce.scan_response(begun)
+
+
+@given(st.binary(max_size=150))
+def test_any_bytes_give_a_scan_or_a_wire_error(raw: bytes) -> None:
+    with contextlib.suppress(WireError):
+        produce.scan_response(memoryview(bytes(8) + raw))
+    with contextlib.suppress(WireError):
+        produce.read_acks(memoryview(bytes(4) + b"\0\0\0\x09" + raw))
+
+
+@given(_ANSWERS, st.data())
+def test_any_changed_byte_gives_a_scan_or_a_wire_error(answer: Entity, data: st.DataObject) -> None:
+    frame = bytearray(response_frame(answer))
+    frame[data.draw(st.integers(8, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(WireError):
+        produce.scan_response(memoryview(frame))
