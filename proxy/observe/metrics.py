@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from proxy.apis.keys import api_name
 from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed, LeaderMoved
+from proxy.core.mode import Mode
 from proxy.core.route import Route
 
 #: Seconds. Holds are a few milliseconds where Metadata lags the error, and bounded by rule.
@@ -32,10 +33,14 @@ class Metrics:
             "errors_seen", "Failed partitions that a hint can answer.", "route", "api", "error"
         )
         self._given = self._counter(
-            "hints_given", "Failed partitions answered with a hint.", "route", "api"
+            "hints_given",
+            "Failed partitions answered with a hint; in mode observe: that would have been.",
+            *("route", "api", "mode"),
         )
         self._missed = self._counter(
-            "hints_missed", "Failed partitions answered without.", "route", "api", "reason"
+            "hints_missed",
+            "Failed partitions answered without a hint; in mode observe: that would have been.",
+            *("route", "api", "mode", "reason"),
         )
         self._moved = self._counter("leader_moves", "Leader epochs that rose.", "cluster")
         self._held = Histogram(
@@ -53,16 +58,17 @@ class Metrics:
         """Count ``event``."""
         if isinstance(event, HintGiven):
             answered = self._answered(event.answered)
-            self._given.labels(answered.route, answered.api).inc()
+            self._given.labels(answered.route, answered.api, _mode(answered)).inc()
         elif isinstance(event, HintMissed):
             answered = self._answered(event.answered)
-            self._missed.labels(answered.route, answered.api, event.reason).inc()
+            self._missed.labels(answered.route, answered.api, _mode(answered), event.reason).inc()
         elif isinstance(event, LeaderMoved):
             self._moved.labels(event.cluster).inc()
 
     def _answered(self, answered: ErrorAnswered) -> ErrorAnswered:
         self._errors.labels(answered.route, answered.api, str(answered.error)).inc()
-        self._held.labels(answered.route).observe(answered.hold_ms / 1000)
+        if not answered.observed:
+            self._held.labels(answered.route).observe(answered.hold_ms / 1000)
         return answered
 
     def render(self, accept: str) -> tuple[bytes, str]:
@@ -108,6 +114,10 @@ class _Tallied(Collector):
             for reason, count in tally.raw.items():
                 raw.add_metric((route.name, reason), count)
         yield from (links_open, links, relayed, requests, raw)
+
+
+def _mode(answered: ErrorAnswered) -> Mode:
+    return Mode.OBSERVE if answered.observed else Mode.ON
 
 
 def _by_name(requests: Tallies[tuple[int, int, int]]) -> Tallies[tuple[str, str, str]]:

@@ -82,14 +82,27 @@ def test_hints_given_and_missed_count_their_error_and_hold() -> None:
     metrics.take(HintMissed(answered=fenced, reason="hold_expired"))
     samples = _samples(metrics)
 
-    assert _value(samples, "hints_given_total", route="a", api="Produce") == 1
-    missed = _value(samples, "hints_missed_total", route="a", api="Fetch", reason="hold_expired")
-    assert missed == 2
+    assert _value(samples, "hints_given_total", route="a", api="Produce", mode="on") == 1
+    missed = {"api": "Fetch", "mode": "on", "reason": "hold_expired"}
+    assert _value(samples, "hints_missed_total", route="a", **missed) == 2
     assert _value(samples, "errors_seen_total", route="a", api="Produce", error="6") == 1
     assert _value(samples, "errors_seen_total", route="a", api="Fetch", error="74") == 2
     assert _value(samples, "hold_seconds_count", route="a") == 3
     assert _value(samples, "hold_seconds_sum", route="a") == pytest.approx(0.204)
     assert _value(samples, "hold_seconds_bucket", route="a", le="0.005") == 1
+
+
+def test_what_is_only_observed_is_told_apart_and_held_nothing_back() -> None:
+    metrics = Metrics([])
+    observed = dataclasses.replace(_ANSWERED, observed=True, hold_ms=7.0)
+    metrics.take(HintGiven(answered=observed, leader=2, epoch=2))
+    metrics.take(HintMissed(answered=observed, reason="no_leader"))
+    samples = _samples(metrics)
+
+    assert _value(samples, "hints_given_total", route="a", api="Produce", mode="observe") == 1
+    missed = {"api": "Produce", "mode": "observe", "reason": "no_leader"}
+    assert _value(samples, "hints_missed_total", route="a", **missed) == 1
+    assert not any(name.startswith("leader_hints_hold") for name, _ in samples)
 
 
 def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> None:
