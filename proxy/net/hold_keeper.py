@@ -39,15 +39,14 @@ class HoldKeeper:
         """Let go what the view's news, or the time, allow."""
         decided = self.desk.review(trio.current_time())
         self._tell()
-        if self.waiting.is_set() and self.desk.next_deadline() is None:
-            # Only one that is set may be replaced: others would be waited for in vain.
-            self.waiting = trio.Event()
+        self._rest()
         if decided:
             self.settle(decided)
 
     def forget(self, link: int) -> None:
         """See :meth:`proxy.core.desk.Desk.forget`."""
         self.desk.forget(link)
+        self._rest()
 
     async def run(self) -> None:
         """Review at each deadline, until cancelled."""
@@ -58,6 +57,12 @@ class HoldKeeper:
                 await self._changed.wait()
             if scope.cancelled_caught:
                 self.review()
+
+    def _rest(self) -> None:
+        """Have nobody wait on, where nothing is held any more."""
+        if self.waiting.is_set() and self.desk.next_deadline() is None:
+            # Only one that is set may be replaced: others would be waited for in vain.
+            self.waiting = trio.Event()
 
     def _tell(self) -> None:
         self._changed.set()

@@ -42,10 +42,10 @@ class _Side:
     """One socket of a link: ``flow`` takes what is received here and yields what ``peer`` sends.
 
     ``ended``: the other end has no more to say. ``shut``: we told it the same, or will when
-    the queue is empty.
+    the queue is empty. ``deaf``: it takes nothing more, so what is meant for it is dropped.
     """
 
-    __slots__ = ("ended", "events", "flow", "joint", "peer", "queue", "shut", "socket")
+    __slots__ = ("deaf", "ended", "events", "flow", "joint", "peer", "queue", "shut", "socket")
 
     def __init__(self, sock: socket.socket, flow: Flow, joint: "_Joint") -> None:
         self.socket = sock
@@ -56,6 +56,7 @@ class _Side:
         self.events = 0
         self.ended = False
         self.shut = False
+        self.deaf = False
 
 
 class _Joint:
@@ -100,11 +101,19 @@ class Pump:
         self._selector = selectors.DefaultSelector()
         self._joints: dict[int, _Joint] = {}
         self._numbers = 0
+        self._over = False
 
     def adopt(
         self, route: Route, client: socket.socket, broker: socket.socket, client_name: str
     ) -> None:
-        """Join two connected sockets, which do not block, to a link of ``route``."""
+        """Join two connected sockets, which do not block, to a link of ``route``.
+
+        Once :meth:`run` is over they are closed.
+        """
+        if self._over:
+            client.close()
+            broker.close()
+            return
         self._numbers += 1
         link = Link(
             route,
@@ -130,6 +139,7 @@ class Pump:
                     if not self.step():
                         break
         finally:
+            self._over = True
             for joint in list(self._joints.values()):
                 self._close(joint)
             self._selector.close()
@@ -144,9 +154,9 @@ class Pump:
                     self._writable(side)
                 if events & _READ and side.joint.open:
                     self._readable(side)
-            except Exception:
+            except Exception as error:
                 # A defect of ours must end one link and not all of them.
-                self._failed(side.joint)
+                self._failed(side.joint, error)
         return bool(ready)
 
     def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
@@ -159,8 +169,8 @@ class Pump:
                 self._send(joint.client, joint.link.responses.release(hints))
                 if joint.open:
                     self._responded(joint)
-            except Exception:
-                self._failed(joint)
+            except Exception as error:
+                self._failed(joint, error)
 
     # Receiving.
 
@@ -170,8 +180,11 @@ class Pump:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self._close(side.joint)
-            return
+            if side is side.joint.client:
+                self._close(side.joint)
+                return
+            # A reset broker: the answers that came before it are good all the same.
+            size = 0
         if not size:
             self._end(side)
             return
@@ -225,9 +238,11 @@ class Pump:
         """The other end has no more to say: pass on what was kept back, and say so too."""
         joint = side.joint
         side.ended = True
-        if side is joint.broker and joint.link.responses.held is not None:
-            self._watch(side)
-            return
+        if side is joint.broker:
+            # A broker that closes has closed both directions.
+            self._deafen(side)
+            if joint.link.responses.held is not None:
+                return
         self._send(side.peer, side.flow.ended())
         if joint.open:
             side.peer.shut = True
@@ -238,9 +253,11 @@ class Pump:
 
     def _shut(self, side: _Side) -> None:
         joint = side.joint
-        if side is joint.client or side.ended:
-            # A broker that closes has closed both directions; so does a client once it has all.
+        if side is joint.client:
+            # The broker has gone, and the client has all that it said.
             self._close(joint)
+            return
+        if side.deaf:
             return
         try:
             side.socket.shutdown(socket.SHUT_WR)
@@ -252,6 +269,9 @@ class Pump:
     def _send(self, side: _Side, pieces: Pieces) -> None:
         if not pieces:
             return
+        if side.deaf:
+            side.peer.flow.flushed()
+            return
         if side.queue:
             self._queue(side, pieces, 0)
             return
@@ -262,8 +282,8 @@ class Pump:
                 sent = side.socket.sendmsg(pieces[:_MOST_PIECES])
         except (BlockingIOError, InterruptedError):
             sent = 0
-        except OSError:
-            self._close(side.joint)
+        except OSError as error:
+            self._refused(side, error)
             return
         if sent == sum(map(len, pieces)):
             side.peer.flow.flushed()
@@ -289,8 +309,8 @@ class Pump:
             sent = side.socket.sendmsg([queue[i] for i in range(min(len(queue), _MOST_PIECES))])
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:
-            self._close(side.joint)
+        except OSError as error:
+            self._refused(side, error)
             return
         while queue and sent >= len(queue[0]):
             sent -= len(queue.popleft())
@@ -303,6 +323,24 @@ class Pump:
         if side.joint.open:
             self._watch(side)
             self._watch(side.peer)
+
+    def _refused(self, side: _Side, error: OSError) -> None:
+        """Go on without what cannot be sent, or close the link.
+
+        A broker that has closed may have answered before: its bytes are read to their end,
+        which is what closes the link then.
+        """
+        if side is side.joint.broker and isinstance(error, ConnectionError):
+            self._deafen(side)
+        else:
+            self._close(side.joint)
+
+    def _deafen(self, side: _Side) -> None:
+        side.deaf = True
+        side.queue.clear()
+        side.peer.flow.flushed()
+        self._watch(side)
+        self._watch(side.peer)
 
     def _watch(self, side: _Side) -> None:
         """Have the selector tell what this socket is to be used for now."""
@@ -349,9 +387,10 @@ class Pump:
         self._emit(BadClientBytes(route=route, client=joint.client_name, reason=fault))
         self._close(joint)
 
-    def _failed(self, joint: _Joint) -> None:
+    def _failed(self, joint: _Joint, error: Exception) -> None:
         state = joint.link.state
-        text = traceback.format_exc()
+        places = "".join(traceback.format_tb(error.__traceback__))
+        text = f"{places}{type(error).__name__}"
         self._emit(LinkFailed(route=state.route.name, link=state.number, traceback=text))
         self._close(joint)
 

@@ -1,0 +1,187 @@
+"""A Pump whose steps the test makes itself, and the far ends of its links."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+from proxy.core.budget import Budget
+from proxy.core.desk import Desk, HoldRules
+from proxy.core.events import Event
+from proxy.core.mode import Mode
+from proxy.core.plan import PASS, plan_for
+from proxy.core.route import Route
+from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.pump import Pump, Snoop
+from tests.harness.waiting import until
+
+#: What a broker of 3.6 takes, and so what is raised.
+LEGACY = {0: 9, 1: 15, 3: 12, 18: 3}
+#: Far more steps than any test needs: a pump that is still busy then spins on a socket.
+_MOST_STEPS = 20_000
+#: Bounds a broken test.
+_SECONDS = 10.0
+
+
+class Ends:
+    """The two far ends of a link; neither blocks."""
+
+    def __init__(self, client: socket.socket, broker: socket.socket) -> None:
+        self.client = client
+        self.broker = broker
+
+    def close(self) -> None:
+        """Close both."""
+        self.client.close()
+        self.broker.close()
+
+
+class Rig:
+    """A Pump with all that it needs. ``events``: what it told."""
+
+    def __init__(
+        self,
+        *,
+        rules: HoldRules | None = None,
+        snoop: Snoop = lambda route, version, payload: None,
+        largest_request: int = 1 << 20,
+        requests_in_flight: int = 1000,
+        link_buffer: int = 1 << 22,
+    ) -> None:
+        self.events: list[Event] = []
+        self.budget = Budget(link_buffer, 2 * link_buffer)
+        # So long that only the view lets a held response go, unless a test says otherwise.
+        self.desk = Desk(rules or HoldRules(3600, 1, 3600, 3600, 3600, 0))
+        self.keeper = HoldKeeper(self.desk, self.events.append)
+        self.pump = Pump(
+            self.budget,
+            self.keeper,
+            self.events.append,
+            snoop,
+            largest_request=largest_request,
+            requests_in_flight=requests_in_flight,
+        )
+        self.keeper.settle = self.pump.settle
+        self._open: list[Ends] = []
+
+    def link(self, route: Route, *, tcp: bool = False, buffers: int | None = None) -> Ends:
+        """Make a link; ``buffers``: size of the kernel's."""
+        client, ours = socket_pair(tcp=tcp, buffers=buffers)
+        theirs, broker = socket_pair(tcp=tcp, buffers=buffers)
+        self.pump.adopt(route, ours, theirs, "a client")
+        ends = Ends(client, broker)
+        self._open.append(ends)
+        return ends
+
+    def spin(self) -> None:
+        """Have everything done that can be done now."""
+        for _ in range(_MOST_STEPS):
+            if not self.pump.step():
+                return
+        raise AssertionError("the pump is busy for ever")
+
+    def send(self, end: socket.socket, data: bytes) -> None:
+        """Send all of ``data`` from a far end, with as many steps as that takes."""
+        rest = memoryview(data)
+        for _ in range(_MOST_STEPS):
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[end.send(rest) :]
+            if not rest:
+                break
+            self.spin()
+        assert not rest, "the pump reads no more"
+        self.spin()
+
+    def send_what_fits(self, end: socket.socket, data: bytes) -> int:
+        """Send of ``data`` what is taken while nobody reads the other end; return how much."""
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            while sent < len(data):
+                sent += end.send(memoryview(data)[sent : sent + 65536])
+                self.spin()
+        return sent
+
+    def close(self) -> None:
+        """Close all far ends, and check that the pump then has nothing left."""
+        for ends in self._open:
+            ends.close()
+        self.spin()
+        assert self.budget.used == 0
+
+
+@contextlib.contextmanager
+def opened(rig: Rig) -> Iterator[Rig]:
+    """Close the rig where the test went well."""
+    yield rig
+    rig.close()
+
+
+def socket_pair(
+    *, tcp: bool = False, buffers: int | None = None
+) -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets that do not block; only TCP knows resets."""
+    if tcp:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            first = socket.create_connection(listener.getsockname())
+            second, _ = listener.accept()
+    else:
+        first, second = socket.socketpair()
+    for sock in (first, second):
+        sock.setblocking(False)
+        if buffers is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers)
+    return first, second
+
+
+def received(end: socket.socket) -> bytes:
+    """What has arrived at a far end."""
+    data, _ = _drain(end)
+    return data
+
+
+def ended(end: socket.socket) -> bool:
+    """Whether nothing more will come to a far end; what had come is dropped."""
+    _, over = _drain(end)
+    return over
+
+
+def _drain(end: socket.socket) -> tuple[bytes, bool]:
+    chunks = []
+    try:
+        while chunk := end.recv(1 << 20):
+            chunks.append(chunk)
+    except BlockingIOError:
+        return b"".join(chunks), False
+    except ConnectionError:
+        return b"".join(chunks), True
+    return b"".join(chunks), True
+
+
+def until_end(rig: Rig, end: socket.socket) -> bytes:
+    """All that comes to a far end before its end."""
+    data = bytearray()
+
+    def over() -> bool:
+        rig.spin()
+        chunk, ended = _drain(end)
+        data.extend(chunk)
+        return ended
+
+    until(over, "the connection ends", _SECONDS)
+    return bytes(data)
+
+
+def open_descriptors() -> int:
+    """How many descriptors this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def hinting_route(name: str = "r") -> Route:
+    """A route before node 1 of 3.6: clients may ask Produce 10 and Fetch 16."""
+    return Route(name, Mode.ON, plan=plan_for(LEGACY), node=1, reachable=True)
+
+
+def opaque_route() -> Route:
+    """A route before a native broker: nothing is looked at."""
+    return Route("opaque", Mode.ON, plan=PASS)
