@@ -46,7 +46,9 @@ def read_request_header(frame: memoryview) -> RequestHeader:
     """
     reader = Reader(frame, 4)
     key, version, correlation_id = reader.int16(), reader.int16(), reader.int32()
-    client_id = reader.string()
+    size = reader.int16()
+    # As brokers read it: any negative size is null, and bytes that are no text are no error.
+    client_id = None if size < 0 else str(reader.take(size), errors="replace")
     if version >= FLEXIBLE_FROM.get(ApiKey(key), 1 << 15):
         reader.skip_tags()
     return RequestHeader(key, version, correlation_id, client_id, reader.at)

@@ -192,10 +192,17 @@ class ResponseFlow(Flow):
         return not scanned.failures or not self._hold(exchange, frame, scanned)
 
     def _hold(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> bool:
-        """Keep a response back; false where it is a replica's, which must never wait."""
+        """Keep a response back; false where it must not wait.
+
+        That is a replica's, and one to a request that cannot be read: it might be a replica's.
+        """
         epochs = [UNKNOWN_EPOCH] * len(scanned.failures)
         if exchange.request is not None:
-            request = read_request(memoryview(exchange.request))
+            try:
+                request = read_request(memoryview(exchange.request))
+            except WireError as error:
+                self._link.misunderstood("client", f"Fetch v{exchange.version} request: {error}")
+                return False
             if request.replica_id >= 0:
                 return False
             sessions = self._link.route.sessions

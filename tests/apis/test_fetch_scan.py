@@ -8,14 +8,41 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from proxy.apis.error_codes import HINTABLE
-from proxy.apis.fetch import TOPIC_IDS_FROM, FetchScan, Topic
+from proxy.apis.fetch import TOPIC_IDS_FROM, FetchScan, Topic, glance
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ZERO_ID
 from proxy.wire.errors import WireError
 from tests.apis.messages import Entity, element, entities, plain, response_frame, response_type
 
 _VERSIONS = st.sampled_from(range(12, 17))
-_ANSWERS = _VERSIONS.flatmap(lambda version: entities(response_type(ApiKey.FETCH, version)))
+
+
+@st.composite
+def _common(draw: st.DrawFn) -> Entity:
+    """Topics with several partitions that are as nearly all are, and some that failed."""
+    kind = response_type(ApiKey.FETCH, draw(_VERSIONS))
+    topic = element(kind, "responses")
+    partitions = st.builds(
+        lambda index, error, records: plain(
+            element(topic, "partitions"),
+            partition_index=index,
+            error_code=ErrorCode(error),
+            records=records,
+        ),
+        st.integers(0, 9),
+        st.sampled_from([0, 0, 0, 3, 6, 74]),
+        st.none() | st.sampled_from([b"", b"abc", bytes(130)]),
+    )
+    topics = st.builds(
+        lambda partitions: plain(topic, partitions=tuple(partitions)),
+        st.lists(partitions, max_size=5),
+    )
+    return plain(kind, responses=tuple(draw(st.lists(topics, max_size=2))))
+
+
+_ANSWERS = (
+    _VERSIONS.flatmap(lambda version: entities(response_type(ApiKey.FETCH, version))) | _common()
+)
 
 
 def _partitions(answer: Entity) -> list[tuple[Topic, Entity]]:
@@ -88,6 +115,28 @@ def test_finds_the_failures_that_kio_wrote_in_any_chunks(
     frame = response_frame(answer, 9, seed)
     cuts = data.draw(st.lists(st.integers(8, len(frame)), max_size=12))
     _check_result(answer, frame, _scan(answer, frame, [*sorted(cuts), len(frame)]))
+
+
+@given(_ANSWERS, st.none() | st.integers(0, 99))
+def test_the_short_look_never_misses_a_failure(answer: Entity, seed: int | None) -> None:
+    frame = response_frame(answer, 3, seed)
+    for end in range(8, len(frame) + 1):
+        glanced = glance(memoryview(frame)[:end], answer.__version__)
+        if glanced is not None:
+            assert glanced == (answer.session_id, answer.error_code.value)
+            assert not _failures(answer)
+
+
+@pytest.mark.parametrize("version", range(12, 17))
+@pytest.mark.parametrize(("error", "none"), [(0, True), (6, False), (74, False), (76, True)])
+def test_one_look_is_enough_for_the_common_shape(version: int, error: int, none: bool) -> None:
+    kind = response_type(ApiKey.FETCH, version)
+    topic = element(kind, "responses")
+    partition = plain(element(topic, "partitions"), error_code=ErrorCode(error), records=b"abc")
+    named = {} if version >= TOPIC_IDS_FROM else {"topic": "t"}
+    answer = plain(kind, session_id=5, responses=(plain(topic, partitions=(partition,), **named),))
+    glanced = glance(memoryview(response_frame(answer))[:-4], version)
+    assert glanced == ((5, 0) if none else None)
 
 
 @settings(max_examples=20)

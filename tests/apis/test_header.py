@@ -2,7 +2,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.apis.header import FLEXIBLE_FROM, read_request_header, request, response_body
+from proxy.apis.header import (
+    FLEXIBLE_FROM,
+    plain_body,
+    read_request_header,
+    request,
+    response_body,
+)
 from proxy.apis.keys import ApiKey
 from proxy.wire.errors import Truncated
 from tests.apis.messages import (
@@ -44,6 +50,29 @@ def test_a_request_header_is_read_up_to_the_body(
     for begun in prefixes(frame[: header.body]):
         with pytest.raises(Truncated):
             read_request_header(begun)
+
+
+@given(st.data(), st.none() | st.text(max_size=300))
+def test_the_short_way_leads_to_the_same_body(data: st.DataObject, client_id: str | None) -> None:
+    which = data.draw(st.sampled_from(_VERSIONS).filter(lambda kv: kv[1] >= FLEXIBLE_FROM[kv[0]]))
+    frame = request_frame(data.draw(entities(request_type(*which))), 1, client_id)
+    body = read_request_header(memoryview(frame)).body
+    assert plain_body(memoryview(frame)) == body
+    for begun in prefixes(frame):
+        assert plain_body(begun) == (body if len(begun) >= body else 0)
+    tagged = bytearray(frame)
+    tagged[body - 1] = 1
+    assert plain_body(memoryview(tagged)) == 0
+
+
+@pytest.mark.parametrize(
+    ("raw", "client_id"), [(b"\x00\x04caf\xe9", "caf\ufffd"), (b"\xff\xfe", None)]
+)
+def test_a_client_id_is_read_as_brokers_read_it(raw: bytes, client_id: str | None) -> None:
+    frame = bytes(4) + b"\0\0\0\x07\0\0\0\x01" + raw + b"body"
+    header = read_request_header(memoryview(frame))
+    assert header.client_id == client_id
+    assert frame[header.body :] == b"body"
 
 
 @given(st.sampled_from(_VERSIONS), st.data(), _INT32, st.text(max_size=300))

@@ -3,6 +3,7 @@ import contextlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
 
 from proxy.apis import produce
 from proxy.apis.error_codes import HINTABLE
@@ -10,7 +11,9 @@ from proxy.apis.keys import ApiKey
 from proxy.wire.errors import Truncated, WireError
 from tests.apis.messages import (
     Entity,
+    element,
     entities,
+    plain,
     prefixes,
     request_frame,
     request_type,
@@ -60,6 +63,23 @@ def test_finds_the_failures_that_kio_wrote(answer: Entity, seed: int) -> None:
     ]
     assert scanned.carries == any(p.error_code.value == 0 for _, p in parts)
     assert scanned.tags_end == len(frame)
+
+
+@given(_ANSWERS, st.none() | st.integers(0, 99))
+def test_the_short_look_never_misses_a_failure(answer: Entity, seed: int | None) -> None:
+    frame = response_frame(answer, 3, seed)
+    failed = bool(produce.scan_response(memoryview(frame)).failures)
+    for begun in [*prefixes(frame), memoryview(frame)]:
+        assert not (produce.has_no_failure(begun) and failed)
+
+
+@pytest.mark.parametrize(("error", "none"), [(0, True), (6, False), (74, False), (76, True)])
+def test_one_look_is_enough_for_the_common_shape(error: int, none: bool) -> None:
+    kind = response_type(ApiKey.PRODUCE, 9)
+    topic = element(kind, "responses")
+    partition = plain(element(topic, "partition_responses"), error_code=ErrorCode(error))
+    answer = plain(kind, responses=(plain(topic, name="t", partition_responses=(partition,)),))
+    assert produce.has_no_failure(memoryview(response_frame(answer))) == none
 
 
 @settings(max_examples=25)

@@ -1,0 +1,127 @@
+"""Drives a link as the pump does, without sockets."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from proxy.apis.leader_hint import LeaderHint
+from proxy.core.budget import Budget
+from proxy.core.flow import Flow, Pieces
+from proxy.core.held import Held
+from proxy.core.link import Link
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
+from proxy.core.route import Route
+from tests.core.samples import BROKER_3_6
+
+#: What a held response gets; ``None`` while it stays held.
+Decide = Callable[[Held], Sequence[LeaderHint | None] | None]
+
+_GARBAGE = 0xA5
+
+
+def route(mode: Mode = Mode.ON) -> Route:
+    """Return a route before a broker of 3.6 whose versions are known."""
+    return Route("route", mode, plan=plan_for(BROKER_3_6))
+
+
+def keep(held: Held) -> None:
+    """Keep every response until :meth:`Driven.release`."""
+
+
+def chunks(data: bytes, cuts: Iterable[int]) -> Iterator[bytes]:
+    """Cut ``data`` at positions; those beyond its end are left out."""
+    at = 0
+    for cut in [*sorted(cuts), len(data)]:
+        if at < cut <= len(data):
+            yield data[at:cut]
+            at = cut
+
+
+class Driven:
+    """A link, and what came out at its two ends.
+
+    ``to_broker`` and ``to_client``: all bytes so far. As with the pump, nothing is received
+    from the broker while a response is held, and the shared buffer is another link's as soon
+    as a step ends: here it is overwritten, so that a piece that outlives its step shows.
+    """
+
+    def __init__(
+        self,
+        route: Route,
+        *,
+        decide: Decide = keep,
+        budget: Budget | None = None,
+        buffer_size: int = 4096,
+        largest_request: int = 1 << 20,
+        requests_in_flight: int = 1000,
+    ) -> None:
+        self.budget = budget or Budget(1 << 20, 1 << 22)
+        self.decide = decide
+        self.to_broker = bytearray()
+        self.to_client = bytearray()
+        self._shared = memoryview(bytearray(buffer_size))
+        self._unread = bytearray()
+        self.link = Link(
+            route,
+            1,
+            self._shared,
+            self.budget,
+            largest_request=largest_request,
+            requests_in_flight=requests_in_flight,
+        )
+
+    @property
+    def held(self) -> Held | None:
+        """The response that is held now."""
+        return self.link.responses.held
+
+    def up(self, data: bytes, cuts: Iterable[int] = ()) -> None:
+        """Let the client send ``data`` in chunks."""
+        for chunk in chunks(data, cuts):
+            left = chunk
+            while left and self.link.requests.fault is None:
+                left = self._receive(self.link.requests, left, self.to_broker)
+
+    def down(self, data: bytes, cuts: Iterable[int] = ()) -> None:
+        """Let the broker send ``data`` in chunks."""
+        for chunk in chunks(data, cuts):
+            self._unread += chunk
+            self._read_broker()
+
+    def release(self, hints: Sequence[LeaderHint | None]) -> None:
+        """Let the held response go on."""
+        self._send(self.link.responses, self.link.responses.release(hints), self.to_client)
+        self._read_broker()
+
+    def end(self) -> None:
+        """Let both ends say that they have no more to say."""
+        self._send(self.link.requests, self.link.requests.ended(), self.to_broker)
+        self._send(self.link.responses, self.link.responses.ended(), self.to_client)
+
+    def _read_broker(self) -> None:
+        responses = self.link.responses
+        while True:
+            while responses.held is not None:
+                hints = self.decide(responses.held)
+                if hints is None:
+                    return
+                self._send(responses, responses.release(hints), self.to_client)
+            if not self._unread:
+                return
+            left = self._receive(responses, bytes(self._unread), self.to_client)
+            self._unread = bytearray(left)
+
+    def _receive(self, flow: Flow, data: bytes, out: bytearray) -> bytes:
+        """Receive as much as there is room for; return the rest."""
+        buffer = flow.buffer()
+        assert len(buffer) > 0
+        size = min(len(buffer), len(data))
+        buffer[:size] = data[:size]
+        self._send(flow, flow.received(size), out)
+        return data[size:]
+
+    def _send(self, flow: Flow, pieces: Pieces, out: bytearray) -> None:
+        for piece in pieces:
+            out += piece
+        if pieces:
+            flow.flushed()
+        self._shared[:] = bytes([_GARBAGE]) * len(self._shared)
