@@ -29,17 +29,19 @@ def conclude(route: Route, asked: Probe, errors: dict[Partition, int]) -> None:
     """Take the broker's answer: set the route's ``node``, or what it is not.
 
     Where all other nodes are ruled out, the one that is left is the broker's. An answer that
-    rules out the node that was taken for the broker's undoes it.
+    contradicts what was known undoes it: another broker stands there now.
     """
+    ruled_out: set[int] = set()
     for partition, leader in asked.items():
         error = errors.get(partition)
         if error == ErrorCode.NONE:
-            route.node = leader.node
+            route.node, route.others = leader.node, frozenset()
             return
         if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            route.others |= {leader.node}
-    if route.node in route.others:
-        route.node = None
+            ruled_out.add(leader.node)
+    if route.node in ruled_out:
+        route.node, route.others = None, frozenset()
+    route.others |= ruled_out
     left = route.endpoints.keys() - route.others
     if len(left) == 1:
         route.node = next(iter(left))

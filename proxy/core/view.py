@@ -147,11 +147,14 @@ class LeaderView:
         lower = set()
         for led in partitions:
             known = topic.epochs[led.partition]
+            if led.epoch <= UNKNOWN:
+                # A leader without an epoch cannot be ordered, nor paired with another's.
+                continue
             if led.epoch > known:
                 moves += self._move(topic, led, source)
             elif led.epoch == known:
                 self._agree(topic, led, source)
-            elif led.epoch != UNKNOWN and not topic.id and poll:
+            elif not topic.id and poll:
                 lower.add(led.partition)
                 if led.partition in topic.lower:
                     moves += self._move(topic, led, source)

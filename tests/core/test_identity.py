@@ -1,0 +1,77 @@
+import pytest
+
+from proxy.apis.leader_hint import Endpoint
+from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.identity import conclude, probe
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.core.view import Leader, LeaderView
+
+NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 76
+_ASKED = {("t", p): Leader(node, 5) for p, node in enumerate((1, 2, 3))}
+
+
+def _route(nodes: tuple[int, ...] = (1, 2, 3)) -> Route:
+    route = Route("r", Mode.ON)
+    route.endpoints = {node: Endpoint("host", node, None) for node in nodes}
+    return route
+
+
+def _answer(*errors: int) -> dict[tuple[str, int], int]:
+    return {("t", p): error for p, error in enumerate(errors)}
+
+
+def test_one_partition_of_each_leader_is_asked_for_with_its_epoch() -> None:
+    view = LeaderView("c")
+    partitions = (Led(0, 1, 5), Led(1, 2, 6), Led(2, 1, 7), Led(3, -1, 8), Led(4, 4, -1))
+    view.learn(TopicMetadata(0, "t", ZERO_ID, partitions), None)
+    assert probe(view) == {("t", 0): Leader(1, 5), ("t", 1): Leader(2, 6)}
+
+
+def test_who_answers_as_the_leader_is_it() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER))
+    assert route.node == 2
+    assert [route.is_self(node) for node in (1, 2, 3)] == [False, True, False]
+
+
+def test_who_refuses_is_another() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, FENCED, UNKNOWN_EPOCH))
+    assert route.node is None
+    assert [route.is_self(node) for node in (1, 2, 3)] == [False, None, None]
+
+
+def test_the_last_one_left_is_it() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, FENCED, FENCED))
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
+    assert route.node == 3
+
+
+@pytest.mark.parametrize("error", [3, FENCED, UNKNOWN_EPOCH, 78])
+def test_other_errors_and_silence_prove_nothing(error: int) -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(error, error))
+    assert [route.is_self(node) for node in (1, 2, 3)] == [None] * 3
+
+
+def test_a_broker_that_was_replaced_is_no_longer_taken_for_the_old_one() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0))
+    assert route.node == 3
+    # Another broker stands there now. It leads nothing yet, so all it can say is who it is not.
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
+    assert route.node == 1
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
+    assert route.node == 1
+
+
+def test_what_is_proved_outweighs_what_was_ruled_out_before() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0))
+    conclude(route, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert route.node == 1
+    # It leads nothing for a while: that must not bring the broker before it back.
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
+    assert route.node == 1

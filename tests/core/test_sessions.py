@@ -1,0 +1,117 @@
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from proxy.apis.fetch import Topic, read_request
+from proxy.core.sessions import FetchSessions
+from tests.core.samples import fetch_request, topic_id
+
+_PARTITIONS = st.tuples(st.integers(0, 2), st.integers(0, 2))
+_EPOCHS = st.dictionaries(_PARTITIONS, st.integers(-1, 9), max_size=4)
+_VERSIONS = st.sampled_from([12, 13, 15, 16])
+_CAPACITY = 4
+
+
+class Sessions(RuleBasedStateMachine):
+    """Clients and a broker that keep sessions as KIP-227 says, and what the proxy remembers.
+
+    ``live``: the epochs in each session, by id, the longest unused first. A broker forgets
+    sessions without a word; the proxy, that has room for as many, must not know more than
+    what was last said in a session.
+    """
+
+    @initialize(version=_VERSIONS)
+    def begin(self, version: int) -> None:
+        self.version = version
+        self.sessions = FetchSessions(_CAPACITY)
+        self.live: dict[int, dict[tuple[Topic, int], int]] = {}
+        self.opened = 0
+
+    def _named(self, epochs: dict[tuple[int, int], int]) -> dict[tuple[Topic, int], int]:
+        return {(self._topic(topic), p): epoch for (topic, p), epoch in epochs.items()}
+
+    def _topic(self, number: int) -> Topic:
+        return f"t{number}" if self.version < 13 else topic_id(number)
+
+    def _pick(self, data: st.DataObject) -> int:
+        return data.draw(st.sampled_from([0, 999, *self.live]))
+
+    def _ask(self, asked: dict[tuple[Topic, int], int], **session: object) -> bytes:
+        return fetch_request(self.version, 1, asked, **session)  # type: ignore[arg-type]
+
+    @rule(epochs=_EPOCHS, data=st.data(), refused=st.booleans())
+    def full_fetch_that_wants_a_session(
+        self, epochs: dict[tuple[int, int], int], data: st.DataObject, refused: bool
+    ) -> None:
+        old = self._pick(data)
+        asked = self._named(epochs)
+        self.live.pop(old, None)
+        self.opened += 1
+        session_id = 0 if refused else self.opened
+        self.sessions.answered(self._ask(asked, session=(old, 0)), session_id, 0)
+        if session_id:
+            self.live[session_id] = asked
+            if len(self.live) > _CAPACITY:
+                self.live.pop(next(iter(self.live)))
+
+    @rule(epochs=_EPOCHS, data=st.data())
+    def full_fetch_that_ends_a_session(
+        self, epochs: dict[tuple[int, int], int], data: st.DataObject
+    ) -> None:
+        old = self._pick(data)
+        self.live.pop(old, None)
+        self.sessions.answered(self._ask(self._named(epochs), session=(old, -1)), 0, 0)
+
+    @rule(epochs=_EPOCHS, forgotten=st.sets(_PARTITIONS), data=st.data(), epoch=st.integers(1, 99))
+    def incremental_fetch(
+        self,
+        epochs: dict[tuple[int, int], int],
+        forgotten: set[tuple[int, int]],
+        data: st.DataObject,
+        epoch: int,
+    ) -> None:
+        session_id = self._pick(data)
+        asked = self._named(epochs)
+        dropped = [(self._topic(t), p) for t, p in forgotten if (t, p) not in epochs]
+        request = self._ask(asked, session=(session_id, epoch), forgotten=dropped)
+        if session_id in self.live:
+            self.sessions.answered(request, session_id, 0)
+            session = self.live.pop(session_id)
+            session.update(asked)
+            self.live[session_id] = {k: v for k, v in session.items() if k not in dropped}
+        else:
+            self.sessions.answered(request, 0, 70)
+
+    @rule(epochs=_EPOCHS, data=st.data(), error=st.sampled_from([70, 71]))
+    def fetch_that_the_broker_refuses(
+        self, epochs: dict[tuple[int, int], int], data: st.DataObject, error: int
+    ) -> None:
+        # The client begins anew with a full fetch; what it asked now is not in the session.
+        session_id = self._pick(data)
+        request = self._ask(self._named(epochs), session=(session_id, 3))
+        self.sessions.answered(request, 0, error)
+        self.live.pop(session_id, None)
+
+    @invariant()
+    def knows_what_was_last_said_in_each_session(self) -> None:
+        if not hasattr(self, "live"):
+            return
+        assert len(self.sessions) == len(self.live) <= _CAPACITY
+        for session_id in [0, 999, *self.live]:
+            silent = read_request(memoryview(self._ask({}, session=(session_id, 5))))
+            said = self.live.get(session_id, {})
+            for number in range(3):
+                topic = self._topic(number)
+                for partition in range(3):
+                    known = self.sessions.epoch(silent, topic, partition)
+                    assert known == said.get((topic, partition), -1)
+
+    @rule(epoch=st.integers(-1, 9), data=st.data())
+    def what_the_request_itself_says_counts_first(self, epoch: int, data: st.DataObject) -> None:
+        asked = self._ask({(self._topic(0), 0): epoch}, session=(self._pick(data), 5))
+        request = read_request(memoryview(asked))
+        assert self.sessions.epoch(request, self._topic(0), 0) == epoch
+
+
+TestSessions = Sessions.TestCase
+TestSessions.settings = settings(max_examples=40, stateful_step_count=25)

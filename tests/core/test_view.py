@@ -1,0 +1,333 @@
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from proxy.apis.fetch import Topic
+from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.events import LeaderMoved
+from proxy.core.view import Leader, LeaderView
+from tests.core.samples import topic_id
+
+_Partitions = Mapping[int, tuple[int, int]]
+
+
+def _said(
+    partitions: _Partitions, *, name: str = "t", topic: bytes = ZERO_ID, error: int = 0
+) -> TopicMetadata:
+    led = tuple(Led(p, node, epoch) for p, (node, epoch) in partitions.items())
+    return TopicMetadata(error, name, topic, led)
+
+
+def _view(*partitions: _Partitions, topic: bytes = ZERO_ID) -> LeaderView:
+    view = LeaderView("cluster")
+    for said in partitions:
+        view.learn(_said(said, topic=topic), None)
+    return view
+
+
+# What is known.
+
+
+def test_nothing_is_known_of_what_nobody_told() -> None:
+    view = _view({0: (1, 5), 2: (1, 5)})
+    assert view.leader("t", 0) == Leader(1, 5)
+    unknown: list[tuple[Topic, int]] = [("t", 1), ("t", 3), ("t", -1), ("u", 0), (topic_id(1), 0)]
+    for topic, partition in unknown:
+        assert view.leader(topic, partition) is None
+        assert view.before(topic, partition) is None
+
+
+def test_a_leader_without_an_epoch_is_not_known() -> None:
+    view = _view({0: (1, -1)})
+    assert view.leader("t", 0) is None
+    assert not list(view.led())
+
+
+def test_a_topic_is_known_by_name_and_by_id() -> None:
+    view = _view({0: (1, 5)}, topic=topic_id(1))
+    assert view.leader("t", 0) == view.leader(topic_id(1), 0) == Leader(1, 5)
+    assert view.key("t") == topic_id(1)
+    assert view.name(topic_id(1)) == "t"
+    assert view.name(topic_id(2)) is None
+
+
+def test_a_partition_number_out_of_all_reason_takes_no_memory() -> None:
+    view = _view({0: (1, 5), 2**31 - 1: (1, 5), -1: (1, 5)})
+    assert len(view) == 1
+
+
+# Moves.
+
+
+def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
+    view = _view({0: (1, 5)})
+    assert view.learn(_said({0: (2, 6)}), None) == [
+        LeaderMoved(
+            cluster="cluster",
+            topic="t",
+            partition=0,
+            leader_before=1,
+            epoch_before=5,
+            leader=2,
+            epoch=6,
+        )
+    ]
+    assert view.before("t", 0) == Leader(1, 5)
+
+
+def test_the_first_word_of_a_partition_is_no_move() -> None:
+    view = LeaderView("cluster")
+    assert view.learn(_said({0: (1, 5)}), None) == []
+    assert view.confirmed("t", 0)
+
+
+def test_an_epoch_that_rises_under_the_same_leader_is_a_move() -> None:
+    view = _view({0: (1, 5)})
+    (moved,) = view.learn(_said({0: (1, 6)}), None)
+    assert (moved.leader_before, moved.leader, moved.epoch) == (1, 1, 6)
+
+
+@pytest.mark.parametrize("topic", [ZERO_ID, topic_id(1)])
+@pytest.mark.parametrize("poll", [False, True])
+def test_a_lagging_broker_changes_nothing(topic: bytes, poll: bool) -> None:
+    view = _view({0: (2, 6)}, topic=topic)
+    assert view.learn(_said({0: (1, 5)}, topic=topic), None, poll=poll) == []
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_nobody_leads_at_a_higher_epoch_and_then_somebody() -> None:
+    view = _view({0: (1, 5)}, {0: (-1, 6)})
+    assert view.leader("t", 0) == Leader(-1, 6)
+    assert not list(view.led())
+    # A broker that sees the leader's endpoint names it at the same epoch.
+    view.learn(_said({0: (2, 6)}), None)
+    assert view.leader("t", 0) == Leader(2, 6)
+    # One that does not yet cannot take it back.
+    view.learn(_said({0: (-1, 6)}), None)
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_a_move_is_confirmed_by_the_new_leaders_own_word() -> None:
+    view = _view({0: (1, 5)})
+    view.learn(_said({0: (2, 6)}), 1)
+    assert not view.confirmed("t", 0)
+    for source in (None, 3):
+        view.learn(_said({0: (2, 6)}), source)
+        assert not view.confirmed("t", 0)
+    view.learn(_said({0: (2, 6)}), 2)
+    assert view.confirmed("t", 0)
+    view.learn(_said({0: (3, 7)}), 3)
+    assert view.confirmed("t", 0)
+    view.learn(_said({0: (2, 8)}), 3)
+    assert not view.confirmed("t", 0)
+
+
+# Topics made anew, and deleted.
+
+
+def test_a_topic_made_anew_begins_at_its_own_epochs() -> None:
+    view = _view({0: (1, 50), 1: (1, 50)}, topic=topic_id(1))
+    view.learn(_said({0: (2, 0)}, topic=topic_id(2)), None)
+    assert view.leader("t", 0) == view.leader(topic_id(2), 0) == Leader(2, 0)
+    assert view.leader(topic_id(1), 0) is None
+    assert view.leader("t", 1) is None
+    assert view.before("t", 0) is None
+
+
+def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:
+    view = _view({0: (1, 50)}, topic=topic_id(1))
+    view.learn(_said({0: (2, 0)}, topic=topic_id(2)), None)
+    for poll in (False, True, True, True):
+        view.learn(_said({0: (1, 51)}, topic=topic_id(1)), None, poll=poll)
+        assert view.leader("t", 0) == Leader(2, 0)
+        assert view.leader(topic_id(1), 0) is None
+
+
+def test_a_cluster_that_gets_ids_keeps_none_of_the_entries_without() -> None:
+    view = _view({0: (1, 50)})
+    view.learn(_said({0: (2, 3)}, topic=topic_id(1)), None)
+    assert view.leader("t", 0) == Leader(2, 3)
+    # A broker that is not upgraded yet gives none, and says nothing that is not known.
+    view.learn(_said({0: (3, 4)}), None)
+    assert view.leader("t", 0) == Leader(2, 3)
+
+
+def test_without_ids_a_lower_epoch_counts_from_the_second_poll_on() -> None:
+    view = _view({0: (1, 50), 1: (1, 50)})
+    view.learn(_said({0: (2, 0), 1: (1, 50)}), None)
+    view.learn(_said({0: (2, 0), 1: (1, 50)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 50)
+    view.learn(_said({0: (2, 0), 1: (3, 1)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(2, 0)
+    assert view.leader("t", 1) == Leader(1, 50)
+
+
+def test_without_ids_polls_must_agree_one_after_the_other() -> None:
+    view = _view({0: (1, 50)})
+    for epoch in (0, 50, 0, 51, 1):
+        view.learn(_said({0: (1, epoch)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 51)
+
+
+def test_with_ids_a_lower_epoch_never_counts() -> None:
+    view = _view({0: (1, 50)}, topic=topic_id(1))
+    for _ in range(3):
+        view.learn(_said({0: (2, 49)}, topic=topic_id(1)), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 50)
+
+
+def test_without_ids_a_topic_reported_absent_is_forgotten() -> None:
+    view = _view({0: (1, 50)})
+    view.learn(_said({}, error=3), None)
+    assert view.leader("t", 0) is None
+    view.learn(_said({0: (2, 0)}), None)
+    assert view.leader("t", 0) == Leader(2, 0)
+
+
+def test_with_ids_a_lagging_broker_that_lacks_a_topic_costs_nothing() -> None:
+    view = _view({0: (1, 50)}, topic=topic_id(1))
+    view.learn(_said({}, error=3), None)
+    assert view.leader("t", 0) == Leader(1, 50)
+
+
+@pytest.mark.parametrize("error", [3, 5, 29, 100])
+def test_an_error_without_partitions_teaches_nothing(error: int) -> None:
+    view = LeaderView("cluster")
+    assert view.learn(_said({}, error=error), None) == []
+    assert not view.names
+
+
+@pytest.mark.parametrize("topic", [ZERO_ID, topic_id(1)])
+def test_a_topic_absent_from_two_polls_of_everything_is_forgotten(topic: bytes) -> None:
+    view = _view({0: (1, 5)}, topic=topic)
+    view.forget_absent({"other"})
+    assert view.leader("t", 0) == Leader(1, 5)
+    view.forget_absent(set())
+    assert view.leader("t", 0) is None
+    assert len(view) == 0
+    assert not view.names
+
+
+def test_a_topic_seen_between_two_polls_is_not_forgotten() -> None:
+    view = _view({0: (1, 5)})
+    view.forget_absent(set())
+    view.learn(_said({0: (1, 5)}), None)
+    view.forget_absent(set())
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
+# Everything at once, against a model.
+
+_NAMES = st.sampled_from(["a", "b"])
+_SAID = st.dictionaries(
+    st.integers(0, 2), st.tuples(st.integers(-1, 3), st.integers(-1, 6)), max_size=3
+)
+_SOURCE = st.none() | st.integers(0, 3)
+
+
+class View(RuleBasedStateMachine):
+    """A view that hears anything from anybody, and the simplest model of what it may believe.
+
+    ``told``: every (node, epoch) that was ever said of a partition. ``known``: what the model
+    believes, by topic (id, or name without one) and partition. ``current``: the topic of a name.
+    """
+
+    @initialize(ids=st.booleans())
+    def begin(self, ids: bool) -> None:
+        self.ids = ids
+        self.view = LeaderView("cluster")
+        self.told: set[tuple[bytes | str, int, int, int]] = set()
+        self.known: dict[tuple[bytes | str, int], Leader] = {}
+        self.current: dict[str, bytes | str] = {}
+        self.retired: dict[str, list[bytes | str]] = {}
+        self.lower: dict[str, set[int]] = {}
+        self.absent: dict[str, int] = {}
+
+    def _id(self, name: str, number: int) -> bytes:
+        return topic_id(ord(name) * 10 + number) if self.ids else ZERO_ID
+
+    @rule(name=_NAMES, number=st.integers(0, 2), said=_SAID, source=_SOURCE, poll=st.booleans())
+    def hear(
+        self, name: str, number: int, said: _Partitions, source: int | None, poll: bool
+    ) -> None:
+        ident = self._id(name, number)
+        topic = ident if self.ids else name
+        before = dict(self.known)
+        moves = self.view.learn(_said(said, name=name, topic=ident), source, poll=poll)
+        if topic in self.retired.get(name, []):
+            assert moves == []
+            return
+        old = self.current.get(name)
+        if old is not None and old != topic:
+            self.retired.setdefault(name, []).append(old)
+            self._forget(name)
+        self.current[name] = topic
+        self.absent[name] = 0
+        lower = set()
+        for partition, (node, epoch) in said.items():
+            self.told.add((topic, partition, node, epoch))
+            known = self.known.get((topic, partition))
+            if epoch < 0:
+                continue
+            if known is None or epoch > known.epoch or (epoch == known.epoch and known.node == -1):
+                self.known[topic, partition] = Leader(node, epoch)
+            elif epoch < known.epoch and not self.ids and poll:
+                lower.add(partition)
+                if partition in self.lower.get(name, set()):
+                    self.known[topic, partition] = Leader(node, epoch)
+        if poll:
+            self.lower[name] = lower
+        for moved in moves:
+            was = before[topic, moved.partition]
+            assert was == Leader(moved.leader_before, moved.epoch_before)
+            assert self.known[topic, moved.partition] == Leader(moved.leader, moved.epoch)
+            assert self.ids is False or moved.epoch > moved.epoch_before
+
+    @rule(name=_NAMES)
+    def hear_that_it_is_unknown(self, name: str) -> None:
+        self.view.learn(_said({}, name=name, error=3), None)
+        if not self.ids:
+            self._forget(name)
+
+    @rule(present=st.sets(_NAMES))
+    def poll_everything(self, present: set[str]) -> None:
+        self.view.forget_absent(present)
+        for name in set(self.current) - present:
+            self.absent[name] += 1
+            if self.absent[name] >= 2:
+                self._forget(name)
+                self.retired.pop(name, None)
+
+    def _forget(self, name: str) -> None:
+        topic = self.current.pop(name, None)
+        self.lower.pop(name, None)
+        self.known = {key: leader for key, leader in self.known.items() if key[0] != topic}
+
+    @invariant()
+    def believes_what_the_model_does(self) -> None:
+        if not hasattr(self, "view"):
+            return
+        topics = [self._id(n, k) for n in "ab" for k in range(3)] if self.ids else ["a", "b"]
+        for topic in topics:
+            for partition in range(4):
+                leader = self.view.leader(topic, partition)
+                assert leader == self.known.get((topic, partition))
+                if leader is not None:
+                    assert (topic, partition, *leader) in self.told
+        for name, topic in self.current.items():
+            assert self.view.key(name) == topic
+        assert {*self.view.names} == {*self.current}
+        led = {(name, p): leader for name, p, leader in self.view.led()}
+        assert led == {
+            (name, p): leader
+            for name, topic in self.current.items()
+            for (of, p), leader in self.known.items()
+            if of == topic and leader.node >= 0
+        }
+
+
+TestView = View.TestCase
+TestView.settings = settings(max_examples=60, stateful_step_count=30)
