@@ -4,6 +4,7 @@ Nouns:
 
 - Pump: moves the bytes of all links, in one task that polls all their sockets.
 - HoldKeeper: wakes held responses when the view has moved or their time is over.
+- BrokerStream: a TCP stream to a broker, opened in bounded time.
 - BrokerConnection: a connection of the proxy's own to a broker, one request at a time.
 - Peer: one broker that is asked for Metadata, over and over; Subscription: all of them.
 - Admin: the HTTP server for metrics and health.

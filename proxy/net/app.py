@@ -16,8 +16,9 @@ from proxy.core.events import Event, Listening, UpstreamUnreachable
 from proxy.core.mode import Mode
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
-from proxy.errors import ListenError
+from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
+from proxy.net.broker_stream import open_broker_stream
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import PeerSettings
 from proxy.net.pump import Pump
@@ -107,23 +108,21 @@ class _App:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
         upstream = settings.upstream
         try:
-            with trio.fail_after(self._settings.connect_timeout_ms / 1000):
-                broker = await trio.open_tcp_stream(upstream.host, upstream.port)
-        except (OSError, trio.TooSlowError) as error:
+            broker = await open_broker_stream(upstream, self._settings.connect_timeout_ms / 1000)
+        except BrokerError as error:
             await client.aclose()
-            self._tell_unreachable(route, upstream, error)
+            self._tell_unreachable(route, upstream, str(error))
             return
         self._unreachable.discard(route.name)
         name = _peer_name(client)
         self._pump.adopt(route, _detached(client), _detached(broker), name)
 
-    def _tell_unreachable(self, route: Route, upstream: Address, error: Exception) -> None:
+    def _tell_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Tell it once until a connection is made again: clients try many times a second."""
         if route.name in self._unreachable:
             return
         self._unreachable.add(route.name)
-        reason = "no connection in time" if isinstance(error, trio.TooSlowError) else str(error)
-        self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=reason))
+        self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
 
 
 async def _listen(

@@ -50,6 +50,29 @@ class BrokerConnection:
             raise BrokerError("answer to another request")
         return response_body(key, version, memoryview(payload))
 
+    async def wait(self, event: trio.Event) -> None:
+        """Wait for ``event`` without a request under way.
+
+        :raises BrokerError: the broker ended the connection, or spoke unasked.
+        """
+        failed = ""
+
+        async def listen() -> None:
+            nonlocal failed
+            try:
+                data = await self._stream.receive_some(_RECEIVE)
+                failed = "answer to no request" if data else "connection closed by the broker"
+            except trio.BrokenResourceError as error:
+                failed = f"connection broken: {error.__cause__ or error}"
+            nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(listen)
+            await event.wait()
+            nursery.cancel_scope.cancel()
+        if failed:
+            raise BrokerError(failed)
+
     async def _answer(self) -> bytes:
         await self._need(_SIZE.size)
         (size,) = _SIZE.unpack_from(self._received)

@@ -16,6 +16,7 @@ from proxy.core.route import Route
 from proxy.core.view import LeaderView
 from proxy.errors import BrokerError
 from proxy.net.broker_connection import BrokerConnection
+from proxy.net.broker_stream import OpenStream, open_broker_stream
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 
@@ -47,6 +48,9 @@ class Listener(Protocol):
     def opened(self, peer: "Peer", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
 
+    def identified(self, peer: "Peer") -> None:
+        """The node id of the broker behind the peer's route is known now, or is another."""
+
     def lost(self, peer: "Peer", reason: str) -> None:
         """The connection ended, or could not be made."""
 
@@ -73,6 +77,7 @@ class Peer:
         *,
         route: Route | None = None,
         node: int | None = None,
+        open_stream: OpenStream = open_broker_stream,
     ) -> None:
         self.address = address
         self.route = route
@@ -80,6 +85,8 @@ class Peer:
         self._node = node
         self._settings = settings
         self._listener = listener
+        self._open_stream = open_stream
+        self._pause = settings.reconnect_min
         self._wanted: set[str] = set()
         self._everything = False
         self._wake = trio.Event()
@@ -102,31 +109,19 @@ class Peer:
 
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
-        pause = self._settings.reconnect_min
         while True:
             try:
-                stream = await self._connect()
-                async with stream:
+                async with await self._open_stream(self.address, self._settings.connect) as stream:
                     connection = BrokerConnection(
                         stream, self._settings.client.name, self._settings.answer
                     )
                     await self._open(connection)
-                    pause = self._settings.reconnect_min
                     await self._serve(connection)
             except (BrokerError, WireError) as error:
                 self.connected = False
                 self._listener.lost(self, str(error))
-            await trio.sleep(pause)
-            pause = min(2 * pause, self._settings.reconnect_max)
-
-    async def _connect(self) -> trio.SocketStream:
-        try:
-            with trio.fail_after(self._settings.connect):
-                return await trio.open_tcp_stream(self.address.host, self.address.port)
-        except trio.TooSlowError:
-            raise BrokerError(f"no connection within {self._settings.connect:g} s") from None
-        except OSError as error:
-            raise BrokerError(f"cannot connect: {error.strerror or error}") from None
+            await trio.sleep(self._pause)
+            self._pause = min(2 * self._pause, self._settings.reconnect_max)
 
     async def _open(self, connection: BrokerConnection) -> None:
         maxima: dict[int, int] = {}
@@ -145,22 +140,34 @@ class Peer:
 
     async def _serve(self, connection: BrokerConnection) -> None:
         if not self.connected:
-            # Nothing that this broker says of leaders could be relied upon.
-            await trio.sleep_forever()
+            await self._watch(connection)
         poll_at = -math.inf
         identify = _IDENTIFY_SECONDS
         while True:
             now = trio.current_time()
             if now >= poll_at:
                 await self._poll(connection)
+                # Not sooner: a broker that breaks at each poll must not be tried without pause.
+                self._pause = self._settings.reconnect_min
                 pause = self._settings.poll
                 if self.route is not None and not await self._identify(connection):
                     pause = min(pause, identify)
                     identify *= 2
                 poll_at = trio.current_time() + pause
             with trio.move_on_at(poll_at):
-                await self._wake.wait()
+                await connection.wait(self._wake)
             await self._refresh(connection)
+
+    async def _watch(self, connection: BrokerConnection) -> None:
+        """Keep to a broker whose word on leaders cannot be relied upon, until it goes.
+
+        What comes back in its place may be a newer one.
+        """
+        while True:
+            with trio.move_on_after(self._settings.poll):
+                await connection.wait(trio.Event())
+            await connection.ask(ApiKey.API_VERSIONS, 0, b"")
+            self._pause = self._settings.reconnect_min
 
     async def _refresh(self, connection: BrokerConnection) -> None:
         self._wake = trio.Event()
@@ -187,6 +194,8 @@ class Peer:
             return
         for names in _slices(view, self._settings.slice_partitions):
             await self._ask(connection, names, poll=True)
+            # A response may be held by now, and a poll of many slices takes longer than it may be.
+            await self._refresh(connection)
 
     async def _ask(
         self, connection: BrokerConnection, topics: Collection[str] | None, *, poll: bool
@@ -206,7 +215,10 @@ class Peer:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
             body = list_offsets.write_request_body(epochs)
             reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+            before = self.route.node
             identity.conclude(self.route, asked, list_offsets.read_errors(reader))
+            if self.route.node not in (None, before):
+                self._listener.identified(self)
         return self.route.node is not None
 
 

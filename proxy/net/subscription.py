@@ -16,11 +16,12 @@ from proxy.apis.fetch import Topic
 from proxy.apis.keys import api_name
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import ClusterMetadata, TopicMetadata
-from proxy.core.events import Event, RoutePlan, SubscriptionLost
+from proxy.core.events import Event, RoutePlan, SubscriptionLost, SubscriptionReady
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.core.view import LeaderView
+from proxy.net.broker_stream import OpenStream, open_broker_stream
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Peer, PeerSettings
 from proxy.settings import Address
@@ -45,14 +46,19 @@ class Subscription:
         interval: float,
         settings: PeerSettings,
         emit: Callable[[Event], None],
+        open_stream: OpenStream = open_broker_stream,
     ) -> None:
         self._keeper = keeper
         self._rate = rate
         self._interval = interval
         self._settings = settings
         self._emit = emit
+        self._open_stream = open_stream
         self._views: dict[str, LeaderView] = {}
-        self._own = [Peer(address, settings, self, route=route) for route, address in routes]
+        self._own = [
+            Peer(address, settings, self, route=route, open_stream=open_stream)
+            for route, address in routes
+        ]
         self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
         self._clusters: dict[Peer, str] = {}
         self._lost: set[Peer] = set()
@@ -104,6 +110,8 @@ class Subscription:
     def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
         """See :class:`proxy.net.peer.Listener`."""
         self._lost.discard(peer)
+        if peer.connected:
+            self._emit(SubscriptionReady(broker=str(peer.address), node=peer.node))
         route = peer.route
         if route is None:
             return
@@ -119,6 +127,10 @@ class Subscription:
                 },
             )
         )
+
+    def identified(self, peer: Peer) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        self._meet_others(self._clusters[peer])
 
     def lost(self, peer: Peer, reason: str) -> None:
         """See :class:`proxy.net.peer.Listener`."""
@@ -171,31 +183,47 @@ class Subscription:
             route.view, route.node, route.others = view, None, frozenset()
         if route.endpoints != answer.endpoints:
             route.endpoints = answer.endpoints
-        self._meet_others(answer.cluster_id, answer.endpoints)
+        self._meet_others(answer.cluster_id)
         return view
 
-    def _meet_others(self, cluster_id: str, endpoints: Mapping[int, Endpoint]) -> None:
+    def _endpoints(self, cluster_id: str) -> Mapping[int, Endpoint]:
+        """Return where the brokers of a cluster are asked that are behind none of our routes.
+
+        One route says it: routes may be of several listeners, with an address each for a broker.
+        """
+        for peer in self._own:
+            if peer.route and peer.connected and self._clusters.get(peer) == cluster_id:
+                return peer.route.endpoints
+        return {}
+
+    def _meet_others(self, cluster_id: str) -> None:
         """Have a peer for each broker of the cluster that is behind none of our routes."""
         assert self._nursery is not None
-        routes = [p.route for p in self._own if p.route and self._clusters.get(p) == cluster_id]
-        for node, endpoint in endpoints.items():
-            if any(route.is_self(node) is not False for route in routes):
-                # Ours, or perhaps ours: its address might lead through this very process.
-                continue
-            address = Address(endpoint.host, endpoint.port)
-            known = self._others.get((cluster_id, node))
-            if known is not None and known[0].address != address:
-                known[1].cancel()
-                known = None
-            if known is None:
-                peer = Peer(address, self._settings, self, node=node)
+        endpoints = self._endpoints(cluster_id)
+        if not endpoints:
+            return
+        # A route of which no cluster is known yet may be of this one.
+        routes = [
+            p.route
+            for p in self._own
+            if p.route and self._clusters.get(p, cluster_id) == cluster_id
+        ]
+        # Not those that are ours, or perhaps ours: their addresses lead through this very process.
+        wanted = {
+            node: Address(endpoint.host, endpoint.port)
+            for node, endpoint in endpoints.items()
+            if all(route.is_self(node) is False for route in routes)
+        }
+        for (of, node), (peer, scope) in list(self._others.items()):
+            if of == cluster_id and wanted.get(node) != peer.address:
+                scope.cancel()
+                del self._others[of, node]
+        for node, address in wanted.items():
+            if (cluster_id, node) not in self._others:
+                peer = Peer(address, self._settings, self, node=node, open_stream=self._open_stream)
                 scope = trio.CancelScope()
                 self._others[cluster_id, node] = peer, scope
                 self._nursery.start_soon(self._run_other, peer, scope)
-        for (of, node), (_, scope) in list(self._others.items()):
-            if of == cluster_id and node not in endpoints:
-                scope.cancel()
-                del self._others[of, node]
 
     async def _run_other(self, peer: Peer, scope: trio.CancelScope) -> None:
         with scope:

@@ -137,6 +137,34 @@ async def test_a_connection_that_is_reset_is_the_brokers_fault() -> None:
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
+async def test_it_waits_for_what_happens_elsewhere() -> None:
+    ours, theirs = memory_stream_pair()
+    connection = BrokerConnection(ours, "c", _PATIENCE)
+    event = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.wait, event)
+        await trio.testing.wait_all_tasks_blocked()
+        event.set()
+    await theirs.send_all(_answer())
+    reader = await connection.ask(ApiKey.METADATA, 12, b"")
+    assert bytes(reader.buffer[reader.at :]) == b"the answer"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"", "connection closed by the broker"), (b"unasked", "answer to no request")],
+)
+async def test_it_notices_while_it_waits(data: bytes, reason: str) -> None:
+    ours, theirs = memory_stream_pair()
+    if data:
+        await theirs.send_all(data)
+    else:
+        await theirs.aclose()
+    with trio.fail_after(5), pytest.raises(BrokerError) as caught:
+        await BrokerConnection(ours, "c", _PATIENCE).wait(trio.Event())
+    assert str(caught.value) == reason
+
+
 async def test_an_answer_must_have_come_in_time(autojump_clock: MockClock) -> None:
     begin = trio.current_time()
     with pytest.raises(BrokerError, match=r"^no answer within 2 s$"):

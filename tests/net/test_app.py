@@ -1,0 +1,252 @@
+"""Everything together over TCP: listening, joining, signals, a broker that is down."""
+
+import io
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import structlog
+import trio
+
+from proxy.errors import ListenError
+from proxy.net import app
+from proxy.observe.logs import configure_logs
+from proxy.settings import Address, RouteSettings, Settings
+from tests.harness.waiting import until
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker
+from tests.net.messages import Broker
+from tests.net.rig import open_descriptors
+
+_SECONDS = 10.0
+_ANY = Address("127.0.0.1", 0)
+
+
+class _Log(io.StringIO):
+    """The log of an app."""
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Its lines of one event."""
+        lines = map(json.loads, self.getvalue().splitlines())
+        return [line for line in lines if line["event"] == name]
+
+
+@pytest.fixture
+def log() -> Iterator[_Log]:
+    """What is logged."""
+    stream = _Log()
+    configure_logs("debug", "json", stream)
+    yield stream
+    structlog.reset_defaults()
+
+
+def _settings(*routes: tuple[Address, Address], **values: Any) -> Settings:
+    return Settings(
+        routes=tuple(
+            RouteSettings(listen=listen, upstream=upstream, name=f"r{number}")
+            for number, (listen, upstream) in enumerate(routes)
+        ),
+        **values,
+    )
+
+
+async def _until(condition: Callable[[], Any]) -> Any:
+    with trio.fail_after(_SECONDS):
+        while not (value := condition()):  # noqa: ASYNC110 - a log has no event to wait for
+            await trio.sleep(0.002)
+    return value
+
+
+@asynccontextmanager
+async def _serving(settings: Settings, log: _Log) -> AsyncIterator[list[Address]]:
+    """A running app, and where its routes listen."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(app.serve, settings)
+        await _until(lambda: len(log.events("listening")) == len(settings.routes))
+        yield [Address.parse(line["listen"]) for line in log.events("listening")]
+        nursery.cancel_scope.cancel()
+
+
+async def _connect(address: Address) -> trio.SocketStream:
+    return await trio.open_tcp_stream(address.host, address.port)
+
+
+async def _exchange(stream: trio.abc.Stream, request: bytes, size: int) -> bytes:
+    """Send a request and read ``size`` bytes."""
+    await stream.send_all(request)
+    data = b""
+    with trio.fail_after(_SECONDS):
+        while len(data) < size and (chunk := await stream.receive_some()):
+            data += bytes(chunk)
+    return data
+
+
+def _bound() -> tuple[socket.socket, Address]:
+    """A socket that has its port and does not listen yet."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    return sock, Address(*sock.getsockname())
+
+
+def _start(nursery: trio.Nursery, sock: socket.socket) -> FakeBroker:
+    """Have a broker at ``sock`` that leads what there is."""
+    broker = FakeBroker(1, [Broker(1, "one", 9092)], {"t": [(1, 5)]})
+    sock.listen()
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    nursery.start_soon(trio.serve_listeners, broker.serve, [listener])
+    return broker
+
+
+def _tcp_broker(nursery: trio.Nursery) -> tuple[FakeBroker, Address]:
+    """A broker that listens on TCP, and its address."""
+    sock, address = _bound()
+    return _start(nursery, sock), address
+
+
+async def test_a_client_is_joined_to_the_broker_with_raised_versions(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        settings = _settings((_ANY, upstream), admin=_ANY)
+        async with _serving(settings, log) as (address,):
+            (listening,) = log.events("listening")
+            assert (listening["route"], listening["upstream"]) == ("r0", str(upstream))
+            assert address.port != 0
+            await _until(lambda: log.events("route_plan"))
+
+            client = await _connect(address)
+            answer = messages.api_versions_response(7, 3, {**broker.maxima, 0: 10, 1: 16})
+            asked = messages.api_versions_request(7)
+            assert await _exchange(client, asked, len(answer)) == answer
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("hints", ["off", "observe"])
+async def test_without_hints_no_byte_changes(log: _Log, hints: str) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        async with _serving(_settings((_ANY, upstream), hints=hints), log) as (address,):
+            client = await _connect(address)
+            answer = messages.api_versions_response(7, 3, broker.maxima)
+            asked = messages.api_versions_request(7)
+            assert await _exchange(client, asked, len(answer)) == answer
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+        if hints == "off":
+            assert len(broker.asked) == 1  # A plain relay asks nothing of its own.
+
+
+async def test_ipv6_is_listened_on(log: _Log) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6")
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 loopback address")
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        settings = _settings((Address("::1", 0), upstream), hints="off")
+        async with _serving(settings, log) as (address,):
+            assert log.events("listening")[0]["listen"] == f"[::1]:{address.port}"
+            client = await _connect(address)
+            assert len(await _exchange(client, messages.api_versions_request(7), 4)) >= 4
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_admin_answers_over_tcp(log: _Log) -> None:
+    sock, admin = _bound()
+    sock.close()
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=admin, hints="off")
+    async with _serving(settings, log):
+        stream = await _connect(admin)
+        raw = await _exchange(stream, b"GET /livez HTTP/1.1\r\nHost: h\r\n\r\n", 1 << 20)
+        assert raw.startswith(b"HTTP/1.1 200")
+        assert raw.endswith(b"\r\n\r\nalive\n")
+        await stream.aclose()
+
+
+async def test_a_broker_that_is_down_is_told_once_and_its_clients_are_closed(log: _Log) -> None:
+    sock, upstream = _bound()
+    async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
+        for _ in range(5):
+            client = await _connect(address)
+            with trio.fail_after(_SECONDS):
+                assert await client.receive_some() == b""
+            await client.aclose()
+        (told,) = log.events("upstream_unreachable")
+        assert told["route"] == "r0"
+        assert told["upstream"] == str(upstream)
+        assert told["error"] == "cannot connect: connection refused"
+
+        async with trio.open_nursery() as nursery:
+            _start(nursery, sock)
+            client = await _connect(address)
+            assert len(await _exchange(client, messages.api_versions_request(1), 4)) >= 4
+            nursery.cancel_scope.cancel()
+        with trio.fail_after(_SECONDS):
+            while await client.receive_some():
+                pass
+        await client.aclose()
+        # It was reached in between, so this is news again.
+        client = await _connect(address)
+        with trio.fail_after(_SECONDS):
+            assert await client.receive_some() == b""
+        await client.aclose()
+        assert len(log.events("upstream_unreachable")) == 2
+
+
+async def test_all_descriptors_are_closed_at_the_end(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        before = open_descriptors()
+        async with _serving(_settings((_ANY, upstream), (_ANY, upstream)), log) as addresses:
+            clients = [await _connect(address) for address in addresses * 3]
+            for client in clients:
+                await _exchange(client, messages.api_versions_request(1), 4)
+        for client in clients:
+            await client.aclose()
+        await _until(lambda: not broker.streams)
+        assert open_descriptors() == before
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("where", ["route", "admin"])
+def test_an_address_in_use_is_a_listen_error(where: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address(*taken.getsockname())
+        listen, admin = (address, None) if where == "route" else (_ANY, address)
+        with pytest.raises(ListenError) as caught:
+            app.run(_settings((listen, Address("broker", 9092)), admin=admin))
+    assert str(caught.value) == f"cannot listen on {address}: address already in use"
+
+
+def test_a_host_that_is_not_this_machines_is_a_listen_error() -> None:
+    with pytest.raises(ListenError, match=r"^cannot listen on 192\.0\.2\.1:9: cannot assign"):
+        app.run(_settings((Address("192.0.2.1", 9), Address("broker", 9092))))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_0(log: _Log, number: signal.Signals) -> None:
+    """With a client connected, and a broker that is asked."""
+    clients: list[socket.socket] = []
+
+    def interrupt() -> None:
+        line = until(lambda: log.events("listening"), "it listens", _SECONDS)[0]
+        host, _, port = line["listen"].rpartition(":")
+        clients.append(socket.create_connection((host, int(port))))
+        os.kill(os.getpid(), number)
+
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        assert app.run(_settings((_ANY, Address(*broker.getsockname())))) == 0
+        thread.join()
+    for client in clients:
+        client.close()

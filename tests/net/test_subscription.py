@@ -1,0 +1,457 @@
+"""All peers together: who is asked where, what is learnt of whom, refreshes while held."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+from trio.testing import MockClock
+
+from proxy.apis.api_versions import ClientSoftware
+from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
+from proxy.core.desk import Desk, HoldRules
+from proxy.core.events import (
+    Event,
+    LeaderMoved,
+    RoutePlan,
+    SubscriptionLost,
+    SubscriptionReady,
+)
+from proxy.core.held import Held
+from proxy.core.link_state import LinkState
+from proxy.core.mode import Mode
+from proxy.core.refresh_rate import RefreshRate
+from proxy.core.route import Route
+from proxy.core.view import Leader
+from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.peer import PeerSettings
+from proxy.net.subscription import Subscription
+from proxy.settings import Address
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
+from tests.net.messages import METADATA, NOT_LEADER, Broker
+from tests.net.rig import LEGACY
+
+_SETTINGS = PeerSettings(
+    client=ClientSoftware("leader-hints", "1"),
+    poll=30,
+    answer=2,
+    connect=10,
+    reconnect_min=0.1,
+    reconnect_max=5,
+    slice_partitions=2000,
+)
+_LONG = HoldRules(deadline=100, link_second=1000, shared=1000, grace=100, confirm=0.01)
+#: As clients see the brokers, on the listener of the routes.
+_SHOWN = [Broker(1, "one", 9092), Broker(2, "two", 9092), Broker(3, "three", 9092)]
+_BEFORE: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}
+_AFTER: Leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
+
+_E = TypeVar("_E", bound=Event)
+
+
+class _Scene:
+    """A cluster of three brokers and a subscription with routes before some of them.
+
+    The upstream address of node N is up-N:1; others are asked where _SHOWN says.
+    """
+
+    def __init__(self, net: FakeNetwork, nodes: Sequence[int], rules: HoldRules) -> None:
+        self.net = net
+        self.events: list[Event] = []
+        self.settled: list[tuple[float, list[LeaderHint | None]]] = []
+        self.brokers = {
+            shown.node: FakeBroker(shown.node, list(_SHOWN), _BEFORE) for shown in _SHOWN
+        }
+        for node, broker in self.brokers.items():
+            net.brokers[_upstream(node)] = broker
+            net.brokers[_shown(node)] = broker
+        self.routes = [Route(f"r{node}", Mode.ON) for node in nodes]
+        self.keeper = HoldKeeper(Desk(rules), self.events.append)
+        self.keeper.settle = self._settle
+        self.subscription = Subscription(
+            [(route, _upstream(node)) for route, node in zip(self.routes, nodes, strict=True)],
+            self.keeper,
+            RefreshRate(20, 20),
+            0.01,
+            _SETTINGS,
+            self.events.append,
+            open_stream=net.open,
+        )
+        self.begin = trio.current_time()
+
+    @property
+    def route(self) -> Route:
+        return self.routes[0]
+
+    def _settle(self, decided: list[tuple[Held, list[LeaderHint | None]]]) -> None:
+        self.settled += [(self.now, hints) for _, hints in decided]
+
+    @property
+    def now(self) -> float:
+        return round(trio.current_time() - self.begin, 6)
+
+    def addresses(self) -> list[Address]:
+        """Who was connected to, in order."""
+        return [address for _, address in self.net.attempts]
+
+    def told(self, kind: type[_E]) -> list[_E]:
+        """The events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def hold(self, topic: str | bytes = "t", partition: int = 0) -> None:
+        """Have a Produce error of the first route's broker held."""
+        failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
+        state = LinkState(self.route, 1)
+        scanned = Scanned(failures, False, 0, 0)
+        held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
+        assert self.keeper.submit(held) is None
+
+    def leader(self, partition: int = 0) -> Leader | None:
+        """Who leads, as far as the first route's view knows."""
+        assert self.route.view is not None
+        return self.route.view.leader("t", partition)
+
+
+def _upstream(node: int) -> Address:
+    return Address(f"up-{node}", 1)
+
+
+def _shown(node: int) -> Address:
+    return Address(_SHOWN[node - 1].host, 9092)
+
+
+def _nothing(scene: _Scene) -> None:
+    """Change nothing before the start."""
+
+
+@asynccontextmanager
+async def _scene(
+    *nodes: int, rules: HoldRules = _LONG, before: Callable[[_Scene], None] = _nothing
+) -> AsyncIterator[_Scene]:
+    """A scene one second after the start."""
+    async with network() as net:
+        scene = _Scene(net, nodes, rules)
+        before(scene)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(scene.keeper.run)
+            nursery.start_soon(scene.subscription.run)
+            await trio.sleep(1)
+            yield scene
+            nursery.cancel_scope.cancel()
+
+
+# Who is asked, and where.
+
+
+async def test_its_own_broker_is_asked_upstream_and_the_others_where_they_are_shown(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        assert scene.addresses()[0] == _upstream(1)
+        assert sorted(scene.addresses()[1:]) == sorted([_shown(2), _shown(3)])
+        assert scene.route.node == 1
+        assert scene.leader(1) == Leader(2, 6)
+        assert scene.route.endpoints[3] == Endpoint("three", 9092, None)
+        assert scene.route.reachable
+
+
+async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
+    autojump_clock: MockClock,
+) -> None:
+    """What is shown might be the address of the route itself."""
+
+    def nobody_leads(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(-1, 5)]}
+
+    async with _scene(1, before=nobody_leads) as scene:
+        await trio.sleep(5)
+        assert scene.route.node is None
+        assert scene.addresses() == [_upstream(1)]
+
+
+async def test_with_a_route_before_each_broker_only_those_are_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3) as scene:
+        await trio.sleep(100)
+        assert sorted(scene.addresses()) == [_upstream(1), _upstream(2), _upstream(3)]
+        assert [route.node for route in scene.routes] == [1, 2, 3]
+        assert len({id(route.view) for route in scene.routes}) == 1
+
+
+async def test_a_broker_behind_a_route_is_never_asked_through_it_even_if_it_starts_late(
+    autojump_clock: MockClock,
+) -> None:
+    def second_is_down(scene: _Scene) -> None:
+        del scene.net.brokers[_upstream(2)]
+
+    async with _scene(1, 2, before=second_is_down) as scene:
+        await trio.sleep(40)
+        assert _shown(2) not in scene.addresses()
+        scene.net.brokers[_upstream(2)] = scene.brokers[2]
+        await trio.sleep(100)
+        assert scene.routes[1].node == 2
+        assert _shown(2) not in scene.addresses()
+        assert _shown(3) in scene.addresses()
+
+
+async def test_a_broker_that_leaves_is_asked_no_more(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        assert len(scene.brokers[3].streams) == 1
+        scene.brokers[1].brokers.pop()
+        await trio.sleep(40)
+        assert scene.brokers[3].streams == []
+        assert len(scene.brokers[2].streams) == 1
+        assert 3 not in scene.route.endpoints
+
+
+async def test_a_broker_that_moves_is_asked_at_its_new_address(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        moved = Address("elsewhere", 9)
+        scene.net.brokers[moved] = FakeBroker(3, list(_SHOWN), _BEFORE)
+        scene.brokers[1].brokers[2] = Broker(3, "elsewhere", 9)
+        await trio.sleep(40)
+        assert scene.brokers[3].streams == []
+        assert len(scene.net.brokers[moved].streams) == 1
+        assert len(scene.addresses()) == 4
+
+
+async def test_routes_of_two_listeners_do_not_fight_over_addresses(
+    autojump_clock: MockClock,
+) -> None:
+    """Both stand before node 1; what the other brokers are called depends on the listener."""
+
+    def second_listener(scene: _Scene) -> None:
+        inner = [Broker(shown.node, f"inner-{shown.host}", 9093) for shown in _SHOWN]
+        scene.net.brokers[_upstream(2)] = FakeBroker(1, inner, _BEFORE)
+
+    async with _scene(1, 2, before=second_listener) as scene:
+        await trio.sleep(100)
+        assert len(scene.addresses()) == 4
+        assert scene.routes[0].endpoints[2] == Endpoint("two", 9092, None)
+        assert scene.routes[1].endpoints[2] == Endpoint("inner-two", 9093, None)
+
+
+async def test_what_a_broker_advertises_may_be_out_of_reach(autojump_clock: MockClock) -> None:
+    def third_is_down(scene: _Scene) -> None:
+        del scene.net.brokers[_shown(3)]
+
+    async with _scene(1, before=third_is_down) as scene:
+        await trio.sleep(20)
+        (lost,) = scene.told(SubscriptionLost)
+        assert lost == SubscriptionLost(
+            broker="three:9092", error="cannot connect: connection refused"
+        )
+        assert scene.route.reachable
+
+
+# What is learnt of whom.
+
+
+async def test_others_tell_of_moves_but_not_of_endpoints(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        for node in (2, 3):
+            scene.brokers[node].leaders = _AFTER
+            scene.brokers[node].brokers = [Broker(2, "internal", 1)]
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(2, 6)
+        assert scene.route.endpoints[2] == Endpoint("two", 9092, None)
+        (settled,) = scene.settled
+        assert settled[1] == [LeaderHint(2, 6, Endpoint("two", 9092, None))]
+        (moved,) = scene.told(LeaderMoved)
+        assert (moved.leader_before, moved.epoch_before, moved.leader, moved.epoch) == (1, 5, 2, 6)
+
+
+async def test_another_clusters_broker_at_an_address_teaches_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    def other_cluster(scene: _Scene) -> None:
+        scene.brokers[3].answers[METADATA] = lambda correlation, version: (
+            messages.metadata_response(
+                correlation,
+                version,
+                _SHOWN,
+                {"t": [messages.Partition(0, 3, 99)]},
+                cluster="another",
+            )
+        )
+
+    async with _scene(1, before=other_cluster) as scene:
+        assert scene.leader() == Leader(1, 5)
+        asked = len(scene.brokers[3].metadata())
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(1, 5)
+        assert len(scene.brokers[3].metadata()) == asked
+
+
+async def test_metadata_that_goes_by_releases_what_is_held(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        for broker in scene.brokers.values():
+            broker.gate = trio.Event()  # Only the client's own Metadata gets an answer.
+        scene.hold()
+        after = {"t": [messages.Partition(0, 2, 6)]}
+        frame = messages.metadata_response(9, 12, _SHOWN, after)
+        scene.subscription.snooped(scene.route, 12, frame[4:])
+        await trio.sleep(0.5)
+        assert scene.settled == [(1.01, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+
+
+async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})
+        for length in range(4, len(frame) - 5):
+            scene.subscription.snooped(scene.route, 12, frame[4:length])
+        assert scene.route.tally.raw["not understood"] == len(frame) - 9
+        # Brokers behind the point where it broke off have not left.
+        assert set(scene.route.endpoints) == {1, 2, 3}
+
+
+# Refreshes while responses are held.
+
+
+async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.hold()
+        await trio.sleep(0.0551)
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(1)
+        # Asked at 1.00, 1.01 and so on; node 2 leads itself, so its word needs no confirmation.
+        assert scene.settled == [(1.06, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+        for broker in scene.brokers.values():
+            rounds = [round(m.at - scene.begin, 6) for m in broker.metadata() if m.topics == ["t"]]
+            assert rounds == [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
+        assert not scene.keeper.waiting.is_set()
+
+
+async def test_a_topic_whose_name_is_not_known_has_everything_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.hold(bytes(range(16)))
+        await trio.sleep(0.005)
+        assert scene.brokers[2].metadata()[-1].topics is None
+
+
+async def test_refreshes_are_bounded_however_long_responses_are_held(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.hold()
+        await trio.sleep(20)
+        rounds = [m for m in scene.brokers[2].metadata() if m.topics == ["t"]]
+        assert 20 * 20 <= len(rounds) <= 20 + 20 * 20 + 1
+
+
+async def test_a_broker_that_is_slow_has_one_request_under_way(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        slow = scene.brokers[2]
+        slow.gate = trio.Event()
+        scene.hold()
+        await trio.sleep(0.5)
+        assert slow.metadata()[-1].topics == ["t"]
+        slow.gate.set()
+        await trio.sleep(0.001)
+        assert slow.most_waiting == 1
+        # All that was wanted meanwhile became one request.
+        assert len([m for m in slow.metadata() if m.topics == ["t"]]) == 2
+
+
+async def test_nobody_is_asked_while_nothing_is_held(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        scene.hold()
+        await trio.sleep(0.015)
+        scene.keeper.forget(1)
+        asked = {node: len(broker.metadata()) for node, broker in scene.brokers.items()}
+        await trio.sleep(10)
+        assert {n: len(b.metadata()) for n, b in scene.brokers.items()} == asked
+        scene.hold()
+        await trio.sleep(0.195)
+        # The bucket was full again: nothing had been taken from it meanwhile.
+        assert len(scene.brokers[2].metadata()) - asked[2] == 20
+
+
+# Plans, losses and returns.
+
+
+async def test_a_plan_is_made_and_told(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        assert scene.told(RoutePlan) == [
+            RoutePlan(route="r1", native=False, raised={"Produce": [9, 10], "Fetch": [15, 16]})
+        ]
+        assert scene.route.plan is not None
+        ready = {(event.broker, event.node) for event in scene.told(SubscriptionReady)}
+        assert ready == {("up-1:1", None), ("two:9092", 2), ("three:9092", 3)}
+
+
+async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) -> None:
+    def native_and_old(scene: _Scene) -> None:
+        scene.brokers[1].maxima = {**LEGACY, 0: 10, 1: 16}
+        scene.brokers[2].maxima = {**LEGACY, 3: 8}
+
+    async with _scene(1, 2, before=native_and_old) as scene:
+        told = {plan.route: (plan.native, plan.raised) for plan in scene.told(RoutePlan)}
+        assert told == {"r1": (True, {}), "r2": (False, {})}
+        native, old = scene.routes
+        assert native.plan is not None
+        assert old.plan is not None
+        assert not native.plan.reads
+        assert not old.plan.reads
+        assert native.reachable
+        assert not old.reachable
+
+
+async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(30)
+        assert scene.route.plan is None
+        assert not scene.route.reachable
+        assert scene.told(SubscriptionLost) == [
+            SubscriptionLost(broker="up-1:1", error="connection closed by the broker")
+        ]
+        # Where it was known to be, and what was known, stays.
+        assert scene.leader() == Leader(1, 5)
+
+        scene.brokers[1].maxima = {**LEGACY, 0: 10, 1: 16}
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        await trio.sleep(10)
+        assert scene.route.plan is not None
+        assert scene.route.plan.native
+        assert scene.route.reachable
+        assert scene.told(SubscriptionReady)[-1].broker == "up-1:1"
+
+
+async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
+    autojump_clock: MockClock,
+) -> None:
+    """The broker behind the route becomes one of another cluster."""
+    async with _scene(1) as scene:
+        first = scene.route.view
+        scene.brokers[1].answers[METADATA] = lambda correlation, version: (
+            messages.metadata_response(
+                correlation,
+                version,
+                [Broker(1, "new-one", 1), Broker(2, "new-two", 1)],
+                {"t": [messages.Partition(0, 2, 1)]},
+                cluster="another",
+            )
+        )
+        scene.brokers[1].leaders = {"t": [(2, 1)]}
+        await trio.sleep(31)
+        assert scene.route.view is not first
+        assert scene.leader() == Leader(2, 1)
+        assert scene.route.node == 1
