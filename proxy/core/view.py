@@ -1,8 +1,9 @@
 """Who leads which partition of a cluster, since which epoch.
 
 The view only moves to a higher epoch. It is keyed by topic id where there is one, since a topic
-that is made anew starts at epoch 0 again. Without ids (clusters before 2.8), an entry falls
-when the topic is reported absent, or when a lower epoch is reported in two polls.
+that is made anew starts at epoch 0 again; a former id comes back only if two polls in a row
+report it. Without ids (clusters before 2.8), an entry falls when the topic is reported absent,
+or when a lower epoch is reported in two polls.
 """
 
 from array import array
@@ -48,12 +49,13 @@ class _Move:
 class _Topic:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small."""
 
-    __slots__ = ("absent", "epochs", "id", "leaders", "lower", "name", "retired")
+    __slots__ = ("absent", "claimant", "epochs", "id", "leaders", "lower", "name", "retired")
 
     def __init__(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> None:
         self.name = name
         self.id = topic_id
         self.retired = retired
+        self.claimant = b""
         self.leaders = array("i")
         self.epochs = array("i")
         self.lower: frozenset[int] = frozenset()
@@ -137,7 +139,7 @@ class LeaderView:
         ``source``: the node that answered, where it is known. ``poll``: the answer belongs to
         a poll of everything, of which one broker makes one at a time.
         """
-        topic = self._topic(answer)
+        topic = self._topic(answer, poll)
         if topic is None:
             return []
         topic.absent = 0
@@ -162,7 +164,7 @@ class LeaderView:
             topic.lower = frozenset(lower)
         return moves
 
-    def _topic(self, answer: TopicMetadata) -> _Topic | None:
+    def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
         topic_id = b"" if answer.id == ZERO_ID else answer.id
         known = self._topics.get(self._names.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -175,11 +177,13 @@ class LeaderView:
         if known is None:
             return self._add(_Topic(answer.name, topic_id, ()))
         if known.id == topic_id:
+            known.claimant = b"" if poll else known.claimant
             return known
-        if topic_id in known.retired or not topic_id:
+        if not topic_id or (topic_id in known.retired and not _insists(known, topic_id, poll)):
             return None
         self._forget(known)
-        retired = (*known.retired, known.id)[-_RETIRED:] if known.id else ()
+        former = (*known.retired, known.id) if known.id else ()
+        retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         return self._add(_Topic(answer.name, topic_id, retired))
 
     def _add(self, topic: _Topic) -> _Topic:
@@ -232,3 +236,16 @@ class LeaderView:
         move = self._moves.get((topic.key, led.partition))
         if move is not None and source is not None and led.leader == source:
             move.confirmed = True
+
+
+def _insists(topic: _Topic, former: bytes, poll: bool) -> bool:
+    """Whether a former id is reported by two polls in a row.
+
+    Ids have no order. If a view hears the new one first and then a lagging broker's, it has
+    taken the dead topic for the living: nobody lags for so long.
+    """
+    if not poll:
+        return False
+    again = topic.claimant == former
+    topic.claimant = former
+    return again

@@ -140,10 +140,35 @@ def test_a_topic_made_anew_begins_at_its_own_epochs() -> None:
 def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:
     view = _view({0: (1, 50)}, topic=topic_id(1))
     view.learn(_said({0: (2, 0)}, topic=topic_id(2)), None)
-    for poll in (False, True, True, True):
+    for poll in (False, False, True, False):
         view.learn(_said({0: (1, 51)}, topic=topic_id(1)), None, poll=poll)
         assert view.leader("t", 0) == Leader(2, 0)
         assert view.leader(topic_id(1), 0) is None
+
+
+def test_a_former_id_that_two_polls_in_a_row_report_is_the_living_one() -> None:
+    # At the start the new id was heard first, and then the old one from a broker that lagged.
+    living, dead = topic_id(1), topic_id(2)
+    view = _view({0: (1, 5)}, topic=living)
+    view.learn(_said({0: (2, 9)}, topic=dead), None)
+
+    view.learn(_said({0: (1, 5)}, topic=living), None)
+    view.learn(_said({0: (1, 5)}, topic=living), None, poll=True)
+    assert view.key("t") == dead
+    view.learn(_said({0: (1, 5)}, topic=living), None, poll=True)
+
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
+def test_polls_that_differ_bring_no_former_id_back() -> None:
+    living, former = topic_id(1), topic_id(2)
+    view = _view({0: (1, 5)}, topic=former)
+    view.learn(_said({0: (1, 0)}, topic=living), None)
+
+    for said in (former, living, former):
+        view.learn(_said({0: (1, 0)}, topic=said), None, poll=True)
+
+    assert view.key("t") == living
 
 
 def test_a_cluster_that_gets_ids_keeps_none_of_the_entries_without() -> None:
@@ -243,6 +268,7 @@ class View(RuleBasedStateMachine):
         self.known: dict[tuple[bytes | str, int], Leader] = {}
         self.current: dict[str, bytes | str] = {}
         self.retired: dict[str, list[bytes | str]] = {}
+        self.claims: dict[str, bytes | str] = {}
         self.lower: dict[str, set[int]] = {}
         self.absent: dict[str, int] = {}
 
@@ -258,12 +284,19 @@ class View(RuleBasedStateMachine):
         before = dict(self.known)
         moves = self.view.learn(_said(said, name=name, topic=ident), source, poll=poll)
         if topic in self.retired.get(name, []):
-            assert moves == []
-            return
+            claims = self.claims.get(name)
+            if poll:
+                self.claims[name] = topic
+            if not poll or claims != topic:
+                assert moves == []
+                return
+            self.retired[name].remove(topic)
         old = self.current.get(name)
         if old is not None and old != topic:
             self.retired.setdefault(name, []).append(old)
             self._forget(name)
+        elif poll:
+            self.claims.pop(name, None)
         self.current[name] = topic
         self.absent[name] = 0
         lower = set()
@@ -304,6 +337,7 @@ class View(RuleBasedStateMachine):
     def _forget(self, name: str) -> None:
         topic = self.current.pop(name, None)
         self.lower.pop(name, None)
+        self.claims.pop(name, None)
         self.known = {key: leader for key, leader in self.known.items() if key[0] != topic}
 
     @invariant()
