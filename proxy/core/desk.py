@@ -19,10 +19,11 @@ than the one that answered, which must be known to have led before or to have be
 the error; or the epoch must be above the last one under which that broker was known to lead.
 
 A hint that arrives before the leader knows of its office costs the client a back-off, so a
-hint not yet confirmed by the leader's own answer waits a little for it.
+hint not yet confirmed by the leader's own answer waits a little for it; where the time is over
+it goes all the same, since without a hint the client backs off in any case.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -72,17 +73,28 @@ class _Wanted:
 
     ``led``: the epoch under which the answering broker was known to lead at the time of the
     error, -1 where it was not. ``asked``: the answering broker was asked after the error.
+    ``found``: a good hint, first seen at ``found_at``. ``hint``: the one that is given.
     """
 
-    __slots__ = ("asked", "client_epoch", "failure", "good_since", "hint", "led", "reason")
+    __slots__ = (
+        "asked",
+        "client_epoch",
+        "failure",
+        "found",
+        "found_at",
+        "hint",
+        "led",
+        "reason",
+    )
 
     def __init__(self, failure: Failure, client_epoch: int, led: int) -> None:
         self.failure = failure
         self.client_epoch = client_epoch
         self.led = led
         self.asked = False
+        self.found: LeaderHint | None = None
+        self.found_at = 0.0
         self.hint: LeaderHint | None = None
-        self.good_since: float | None = None
         self.reason: Reason | None = None
 
 
@@ -111,7 +123,7 @@ class Desk:
         self.events: list[Event] = []
         self._waiting: list[_Waiting] = []
         self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
-        self._spent: dict[int, tuple[float, float]] = {}
+        self._holds: dict[int, deque[tuple[float, float]]] = {}
 
     def submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
         """Take an error response; return its hints, or ``None`` while it is held.
@@ -162,7 +174,7 @@ class Desk:
     def forget(self, link: int) -> None:
         """Drop what is held for a link that is gone."""
         self._waiting = [w for w in self._waiting if w.held.link.number != link]
-        self._spent.pop(link, None)
+        self._holds.pop(link, None)
 
     def next_deadline(self) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt."""
@@ -170,9 +182,9 @@ class Desk:
         for item in self._waiting:
             times.append(item.deadline)
             times += [
-                w.good_since + self.rules.confirm
+                w.found_at + self.rules.confirm
                 for w in item.wanted
-                if w.hint is None and w.good_since is not None
+                if w.hint is None and w.found is not None
             ]
         return min(times, default=None)
 
@@ -214,18 +226,16 @@ class Desk:
         return episodes.setdefault(key, now) + rules.deadline
 
     def _spent_lately(self, link: int, now: float) -> float:
-        start, spent = self._spent.get(link, (now, 0.0))
-        return spent if now - start < 1.0 else 0.0
+        """Return how long a link was held, as far as a hold ended within the last second."""
+        holds = self._holds.get(link, deque())
+        while holds and holds[0][0] <= now - 1.0:
+            holds.popleft()
+        return sum(held_for for _, held_for in holds)
 
     def _spend(self, waiting: _Waiting, now: float) -> None:
         held_for = now - waiting.since
-        if held_for <= 0 or waiting.detached:
-            return
-        link = waiting.held.link.number
-        start, spent = self._spent.get(link, (waiting.since, 0.0))
-        if waiting.since - start >= 1.0:
-            start, spent = waiting.since, 0.0
-        self._spent[link] = (start, spent + held_for)
+        if held_for > 0 and not waiting.detached:
+            self._holds.setdefault(waiting.held.link.number, deque()).append((now, held_for))
 
     # Which hint.
 
@@ -254,26 +264,36 @@ class Desk:
         return not missing
 
     def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
-        """Set the hint of ``wanted``, or the reason why there is none so far."""
-        topic, partition, error, _, _ = wanted.failure
+        """Set the hint of ``wanted``, where there is a good one that need not wait."""
+        found = self._find(route, wanted)
+        if found != wanted.found:
+            wanted.found, wanted.found_at = found, now
+        if found is not None and (
+            self._confirmed(route, wanted, found) or now >= wanted.found_at + self.rules.confirm
+        ):
+            wanted.hint = found
+
+    def _find(self, route: Route, wanted: _Wanted) -> LeaderHint | None:
+        """Return the hint that the view has, or set the reason why there is none so far."""
         wanted.reason = None
-        leader = route.view.leader(topic, partition) if route.view else None
+        leader = route.view.leader(*wanted.failure[:2]) if route.view else None
         if leader is None or not self._fresher(route, wanted, leader):
-            return
+            return None
         if leader.node < 0:
             wanted.reason = Reason.NO_LEADER
-            return
+            return None
         endpoint = route.endpoints.get(leader.node)
         if endpoint is None:
             wanted.reason = Reason.NO_ENDPOINT
-            return
-        if wanted.good_since is None:
-            wanted.good_since = now
-        assert route.view is not None
-        fenced_by_leader = error == ErrorCode.FENCED_LEADER_EPOCH and route.is_self(leader.node)
-        confirmed = fenced_by_leader or route.view.confirmed(topic, partition)
-        if confirmed or now >= wanted.good_since + self.rules.confirm:
-            wanted.hint = LeaderHint(leader.node, leader.epoch, endpoint)
+            return None
+        return LeaderHint(leader.node, leader.epoch, endpoint)
+
+    def _confirmed(self, route: Route, wanted: _Wanted, found: LeaderHint) -> bool:
+        """Whether the leader knows of its office."""
+        topic, partition, error, _, _ = wanted.failure
+        if error == ErrorCode.FENCED_LEADER_EPOCH and route.is_self(found.leader):
+            return True
+        return route.view is not None and route.view.confirmed(topic, partition)
 
     def _fresher(self, route: Route, wanted: _Wanted, leader: Leader) -> bool:
         """Whether what the view says is news to the client, and can be relied upon."""
@@ -294,6 +314,8 @@ class Desk:
 
     def _finish(self, waiting: _Waiting, now: float, reason: Reason) -> list[LeaderHint | None]:
         self._spend(waiting, now)
+        for wanted in waiting.wanted:
+            wanted.hint = wanted.hint or wanted.found
         self.events += self._tell(waiting, now, reason)
         if waiting.held.link.route.mode is Mode.ON:
             return [wanted.hint for wanted in waiting.wanted]

@@ -1,0 +1,117 @@
+"""Sets a desk before a route of a cluster whose leaders a test moves, with a clock that it sets."""
+
+from collections.abc import Mapping
+
+from proxy.apis.fetch import Topic
+from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
+from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.desk import Desk, HoldRules
+from proxy.core.events import Event, HintGiven, HintMissed
+from proxy.core.held import Held
+from proxy.core.link_state import LinkState
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from tests.core.samples import BROKER_3_6, FENCED, NOT_LEADER
+from tests.core.samples import Led as LeaderAndEpoch
+
+NODES = {node: Endpoint(f"{node}.example", 9090 + node, None) for node in (1, 2, 3)}
+
+
+def route(mode: Mode = Mode.ON, *, node: int | None = 1, name: str = "route") -> Route:
+    """Return a route before node 1 whose cluster is known, and can be asked."""
+    return Route(
+        name,
+        mode,
+        plan=plan_for(BROKER_3_6),
+        view=LeaderView("cluster"),
+        endpoints=NODES,
+        node=node,
+        reachable=True,
+    )
+
+
+def learn(
+    route: Route,
+    leaders: Mapping[int, LeaderAndEpoch],
+    *,
+    source: int | None = None,
+    topic: str = "t",
+    topic_id: bytes = ZERO_ID,
+) -> None:
+    """Let the view hear leader and epoch by partition; ``source``: from that node."""
+    assert route.view is not None
+    led = tuple(Led(p, node, epoch) for p, (node, epoch) in leaders.items())
+    route.view.learn(TopicMetadata(0, topic, topic_id, led), source)
+
+
+class Counter:
+    """A desk, its links, and what it decided."""
+
+    def __init__(self, rules: HoldRules | None = None) -> None:
+        self.desk = Desk(rules or HoldRules())
+
+    def produce(
+        self,
+        link: LinkState,
+        now: float,
+        *partitions: int,
+        topic: Topic = "t",
+        carries: bool = False,
+    ) -> list[LeaderHint | None] | None:
+        """Submit a Produce error of ``partitions``; return hints, or ``None`` where it is held."""
+        held = failed(link, dict.fromkeys(partitions or (0,), -1), ApiKey.PRODUCE, topic, carries)
+        return self.desk.submit(held, now)
+
+    def fetch(
+        self,
+        link: LinkState,
+        now: float,
+        epochs: Mapping[int, int],
+        *,
+        error: int = FENCED,
+        topic: Topic = "t",
+        carries: bool = False,
+    ) -> list[LeaderHint | None] | None:
+        """Submit a Fetch error: the client's epoch by partition."""
+        held = failed(link, epochs, ApiKey.FETCH, topic, carries, error)
+        return self.desk.submit(held, now)
+
+    def review(self, now: float) -> list[list[LeaderHint | None]]:
+        """Return the hints of the responses that go on now."""
+        return [hints for _, hints in self.desk.review(now)]
+
+    def take_events(self) -> list[Event]:
+        """Return what was given and missed since the last call."""
+        events, self.desk.events = self.desk.events, []
+        return events
+
+    def reasons(self) -> list[str | None]:
+        """Return the reasons of the events since the last call, ``None`` for a hint."""
+        reasons: list[str | None] = []
+        for event in self.take_events():
+            assert isinstance(event, HintGiven | HintMissed)
+            reasons.append(event.reason if isinstance(event, HintMissed) else None)
+        return reasons
+
+
+def failed(
+    link: LinkState,
+    epochs: Mapping[int, int],
+    key: ApiKey,
+    topic: Topic = "t",
+    carries: bool = False,
+    error: int = NOT_LEADER,
+) -> Held:
+    """Return a response in which partitions failed; the client's epoch by partition."""
+    failures = tuple(Failure(topic, partition, error, 0, 0) for partition in epochs)
+    scanned = Scanned(failures, carries, 0, 0)
+    version = 10 if key is ApiKey.PRODUCE else 16
+    return Held(link, key, version, memoryview(b""), scanned, [*epochs.values()])
+
+
+def hint(node: int, epoch: int) -> LeaderHint:
+    """Return the hint that names a node."""
+    return LeaderHint(node, epoch, NODES[node])

@@ -1,0 +1,472 @@
+"""The rules one by one; times in seconds, as in the default rules."""
+
+import pytest
+
+from proxy.apis.leader_hint import Endpoint
+from proxy.core.events import HintGiven, HintMissed
+from proxy.core.link_state import LinkState
+from proxy.core.mode import Mode
+from tests.core.desks import NODES, Counter, hint, learn, route
+from tests.core.samples import FENCED, NOT_LEADER, topic_id
+
+T = 10.0
+
+
+def _link(mode: Mode = Mode.ON, *, node: int | None = 1, number: int = 1) -> LinkState:
+    """Return a link to node 1, which led partitions 0 and 1 at epoch 5 when last heard of."""
+    link = LinkState(route(mode, node=node), number)
+    learn(link.route, {0: (1, 5), 1: (1, 5)})
+    return link
+
+
+# Rule 1: a good hint goes at once.
+
+
+def test_a_fetch_whose_leader_is_known_goes_at_once() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintGiven)
+    assert (event.leader, event.epoch, event.answered.hold_ms) == (2, 6, 0)
+
+
+def test_a_produce_whose_broker_was_seen_to_lead_goes_at_once() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [hint(2, 6)]
+
+
+def test_every_failure_gets_its_own_hint() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6), 1: (3, 8)}, source=2)
+    learn(link.route, {0: (2, 6), 1: (3, 8)}, source=3)
+    assert counter.produce(link, T, 1, 0) == [hint(3, 8), hint(2, 6)]
+
+
+def test_a_topic_may_be_named_by_its_id() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2, topic="u", topic_id=topic_id(1))
+    assert counter.fetch(link, T, {0: 5}, topic=topic_id(1)) == [hint(2, 6)]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintGiven)
+    assert event.answered.topic == "u"
+
+
+# The epoch is above the client's.
+
+
+@pytest.mark.parametrize("epoch", [6, 7])
+def test_a_client_that_knows_as_much_gets_no_hint(epoch: int) -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: epoch}) is None
+    assert counter.review(T + 0.1) == [[None]]
+    assert counter.reasons() == ["hold_expired"]
+
+
+def test_the_view_that_rises_above_the_client_wakes_it() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    assert counter.review(T + 0.004) == []
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.005) == [[hint(2, 6)]]
+    assert counter.desk.next_deadline() is None
+    (event,) = counter.take_events()
+    assert isinstance(event, HintGiven)
+    assert event.answered.hold_ms == pytest.approx(5)
+
+
+def test_an_epoch_that_rose_under_the_same_leader_answers_fenced_at_once() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}, error=FENCED) == [hint(1, 6)]
+
+
+def test_a_kraft_broker_that_does_not_know_yet_that_it_leads_is_waited_for() -> None:
+    # The view says that the answering broker itself leads: it must say so too, after the error.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    counter.desk.asked(link.route, {"t"}, T - 0.001)
+    assert counter.review(T + 0.05) == []
+    learn(link.route, {0: (1, 6)}, source=1)
+    counter.desk.asked(link.route, {"t"}, T + 0.051)
+    assert counter.review(T + 0.06) == [[hint(1, 6)]]
+
+
+def test_another_routes_or_topics_answer_says_nothing_of_this_broker() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    counter.desk.asked(route(name="other"), {"t"}, T + 1)
+    counter.desk.asked(link.route, {"u"}, T + 1)
+    assert counter.review(T + 0.06) == []
+
+
+# Produce says no epoch: what is known of the answering broker must do.
+
+
+def test_a_produce_whose_broker_still_leads_by_the_view_waits() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.003) == [[hint(2, 6)]]
+
+
+def test_a_produce_whose_broker_never_led_by_the_view_waits_for_its_word() -> None:
+    # The view may be a move behind: what it says of another leader may be old.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    learn(link.route, {0: (3, 7)}, source=3)
+    assert counter.produce(link, T) is None
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == [[hint(3, 7)]]
+
+
+def test_a_produce_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.review(T + 0.002) == []
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.003) == [[hint(1, 6)]]
+
+
+def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
+    link, counter = _link(node=None), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) is None
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.05) == []
+    # The node is proved to be another one: that is enough.
+    link.route.others = frozenset({2})
+    assert counter.review(T + 0.06) == [[hint(2, 6)]]
+
+
+def test_a_fetch_without_an_epoch_follows_the_rule_of_produce() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.003) == [[hint(2, 6)]]
+
+
+# Rule 3: nobody leads, or nobody can be asked.
+
+
+def test_nobody_leads_goes_at_once_without_a_hint() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (-1, 6)})
+    assert counter.fetch(link, T, {0: 5}) == [None]
+    assert counter.reasons() == ["no_leader"]
+
+
+def test_nobody_leads_releases_what_is_held() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (-1, 6)})
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.01) == [[None]]
+    assert counter.reasons() == ["no_leader"]
+
+
+def test_old_news_that_nobody_leads_releases_nothing() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (-1, 6)})
+    assert counter.fetch(link, T, {0: 6}) is None
+
+
+def test_nobody_to_ask_goes_at_once() -> None:
+    link, counter = _link(), Counter()
+    link.route.reachable = False
+    assert counter.produce(link, T) == [None]
+    assert counter.reasons() == ["no_fresher_view"]
+
+
+def test_nobody_to_ask_takes_no_hint_away_that_is_known() -> None:
+    link, counter = _link(), Counter()
+    link.route.reachable = False
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [hint(2, 6)]
+
+
+def test_a_route_without_a_view_has_no_hints() -> None:
+    link, counter = _link(), Counter()
+    link.route.view = None
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.desk.waiting_for() == {"route": (link.route, {"t"})}
+    assert counter.review(T + 0.1) == [[None]]
+
+
+def test_a_leader_without_an_endpoint_waits_for_it() -> None:
+    link, counter = _link(), Counter()
+    link.route.endpoints = {1: NODES[1]}
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.05) == []
+    link.route.endpoints = {2: Endpoint("here", 1, "rack")}
+    (hints,) = counter.review(T + 0.06)
+    assert hints[0] is not None
+    assert hints[0].endpoint == ("here", 1, "rack")
+
+
+def test_a_leader_whose_endpoint_never_comes_is_told_so() -> None:
+    link, counter = _link(), Counter()
+    link.route.endpoints = {1: NODES[1]}
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.1) == [[None]]
+    assert counter.reasons() == ["no_endpoint"]
+
+
+# Rule 4: a deadline from the first error on, then calm.
+
+
+def test_the_deadline_runs_from_the_first_error_on() -> None:
+    first, counter = _link(), Counter()
+    second = LinkState(first.route, 2)
+    assert counter.produce(first, T) is None
+    assert counter.produce(second, T + 0.06) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.review(T + 0.099) == []
+    assert counter.review(T + 0.1001) == [[None], [None]]
+    assert counter.reasons() == ["hold_expired"] * 2
+
+
+@pytest.mark.parametrize(("after", "holds"), [(0.5, False), (1.0999, False), (1.1001, True)])
+def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds: bool) -> None:
+    first, counter = _link(), Counter()
+    counter.produce(first, T)
+    counter.review(T + 0.101)
+    later = counter.produce(LinkState(first.route, 2), T + after)
+    assert later == (None if holds else [None])
+    assert counter.reasons() == ["hold_expired"] * (1 if holds else 2)
+
+
+def test_other_partitions_and_epochs_have_their_own_deadline() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.101)
+    assert counter.produce(LinkState(link.route, 2), T + 0.2, 1) is None
+    learn(link.route, {0: (3, 6)}, source=3)
+    assert counter.fetch(LinkState(link.route, 3), T + 0.2, {0: 6}) is None
+
+
+def test_calm_takes_no_hint_away_that_is_known() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
+    assert counter.fetch(LinkState(link.route, 2), T + 0.5, {0: 5}) == [hint(2, 6)]
+
+
+# Rule 5: a link is held for a bounded part of each second.
+
+
+def test_a_link_whose_hold_is_spent_is_not_held() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0) is None
+    counter.review(T + 0.1001)
+    assert counter.produce(link, T + 0.2, 1) == [None]
+    assert counter.reasons() == ["hold_expired", "link_hold_spent"]
+    assert counter.produce(LinkState(link.route, 2), T + 0.2, 1) is None
+
+
+def test_what_is_left_of_the_links_hold_is_used() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {2: (1, 5)})
+    assert counter.produce(link, T, 0) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.07) == [[hint(2, 6)]]
+    assert counter.produce(link, T + 0.5, 1) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.53)
+    counter.review(T + 0.54)
+    assert counter.produce(link, T + 0.6, 2) == [None]
+
+
+def test_the_links_hold_comes_back_with_time() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0) is None
+    counter.review(T + 0.1)
+    assert counter.produce(link, T + 1.101, 1) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 1.201)
+
+
+def test_two_seconds_share_no_hold_at_their_border() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(3), (1, 5)))
+    assert counter.produce(link, T, 0) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert len(counter.review(T + 0.01)) == 1
+    assert counter.produce(link, T + 0.95, 1) is None
+    assert len(counter.review(T + 1.045)) == 1
+    # 95 ms of the last second were spent.
+    assert counter.produce(link, T + 1.05, 2) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 1.055)
+
+
+def test_what_others_wait_for_is_held_more_briefly() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, carries=True) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.02)
+    assert counter.review(T + 0.0201) == [[None]]
+
+
+# Rule 6: a short grace after the first hint.
+
+
+def test_the_others_have_a_grace_after_the_first_hint() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, 1) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.03) == []
+    assert counter.desk.waiting_for() == {"route": (link.route, {"t"})}
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.05)
+    assert counter.review(T + 0.0501) == [[hint(2, 6), None]]
+    assert counter.reasons() == [None, "hold_expired"]
+
+
+def test_the_grace_is_never_longer_than_the_deadline() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T, 0, 1)
+    learn(link.route, {0: (2, 6)}, source=2)
+    counter.review(T + 0.095)
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+
+
+def test_the_second_hint_within_the_grace_releases() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T, 0, 1)
+    learn(link.route, {0: (2, 6)}, source=2)
+    counter.review(T + 0.03)
+    learn(link.route, {1: (3, 6)}, source=3)
+    assert counter.review(T + 0.04) == [[hint(2, 6), hint(3, 6)]]
+
+
+# Rule 7: the client is gone, or hints are off.
+
+
+def test_a_link_that_is_gone_is_forgotten() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.desk.forget(link.number)
+    assert counter.desk.next_deadline() is None
+    assert counter.desk.waiting_for() == {}
+    assert counter.review(T + 1) == []
+
+
+def test_hints_off_goes_at_once() -> None:
+    link, counter = _link(Mode.OFF), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [None]
+    assert counter.reasons() == ["hints_off"]
+
+
+# The leader's own word.
+
+
+def test_a_leader_that_has_not_said_so_itself_is_waited_for_a_little() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.01)
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.004) == [[hint(2, 6)]]
+
+
+def test_a_leader_that_does_not_say_so_in_time_is_named_all_the_same() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.0101) == [[hint(2, 6)]]
+
+
+def test_a_leader_that_cannot_be_waited_for_is_named_at_once() -> None:
+    # A hint that satisfies the epoch rule is better than none: without it the client backs off.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    link.route.reachable = False
+    assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
+    assert counter.reasons() == [None]
+
+
+def test_calm_takes_no_hint_away_that_is_only_unconfirmed() -> None:
+    # The new leader may be out of our reach, so that its word never comes.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.0101) == [[hint(2, 6)]]
+    assert counter.fetch(LinkState(link.route, 2), T + 0.5, {0: 5}) == [hint(2, 6)]
+
+
+def test_the_deadline_takes_no_hint_away_that_is_only_unconfirmed() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.review(T + 0.095) == []
+    assert counter.review(T + 0.1001) == [[hint(2, 6)]]
+
+
+def test_a_second_move_is_waited_for_anew() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.review(T + 0.001) == []
+    learn(link.route, {0: (3, 7)}, source=2)
+    assert counter.review(T + 0.009) == []
+    assert counter.review(T + 0.0115) == []
+    assert counter.review(T + 0.0195) == [[hint(3, 7)]]
+
+
+@pytest.mark.parametrize("overtaken", [(-1, 7), (4, 7)])
+def test_a_leader_that_is_overtaken_makes_nobody_busy(overtaken: tuple[int, int]) -> None:
+    # Partition 1 still waits; the moment at which 2 would have been named must be forgotten.
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 5, 1: 5}) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.review(T + 0.001) == []
+    learn(link.route, {0: overtaken}, source=3)
+    assert counter.review(T + 0.005) == []
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+
+
+# Observe.
+
+
+def test_observe_keeps_nothing_back_and_counts_what_would_have_come() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T, 0, 1) == [None, None]
+    assert counter.desk.waiting_for() == {"route": (link.route, {"t"})}
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.03) == []
+    assert counter.review(T + 0.0501) == []
+    given, missed = counter.take_events()
+    assert isinstance(given, HintGiven)
+    assert isinstance(missed, HintMissed)
+    assert (given.leader, given.epoch, missed.reason) == (2, 6, "hold_expired")
+    assert given.answered.observed
+    assert missed.answered.observed
+    assert given.answered.hold_ms == pytest.approx(50.1)
+
+
+def test_observe_changes_nothing_even_where_the_hint_is_known() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [None]
+    assert counter.reasons() == [None]
+
+
+# What is told.
+
+
+def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
+    link, counter = _link(), Counter()
+    link.client_id = "client-7"
+    counter.fetch(link, T, {0: 5}, topic=topic_id(9))
+    counter.review(T + 0.1)
+    (missed,) = counter.take_events()
+    assert isinstance(missed, HintMissed)
+    told = missed.answered
+    assert (told.route, told.link, told.client_id) == ("route", 1, "client-7")
+    assert (told.api, told.version, told.partition, told.error) == ("Fetch", 16, 0, FENCED)
+    assert (told.topic, told.client_epoch, told.observed) == (topic_id(9).hex(), 5, False)
+    assert told.hold_ms == pytest.approx(100)
