@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kio.schema.alter_partition_reassignments.v0 import request as reassign
@@ -27,6 +28,9 @@ from tests.harness.cluster import RealCluster
 from tests.harness.waiting import until
 
 R = TypeVar("R", bound=ResponsePayload)
+
+Assignment = Sequence[Sequence[int]]
+"""One list of replicas for each partition of a topic, the leader first."""
 
 _PREFERRED = i8(0)
 _MOVED = (ErrorCode.none, ErrorCode.election_not_needed)
@@ -62,37 +66,27 @@ class ClusterAdmin:
     def create_topic(
         self,
         name: str,
-        assignment: Sequence[Sequence[int]],
+        assignment: Assignment,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a topic; ``assignment`` has one replica list for each partition, leaders first.
+        """Make one topic, as ``create_topics`` does."""
+        self.create_topics({name: assignment}, settings)
 
-        Returns when every broker knows the leaders of all its partitions.
-        """
+    def create_topics(
+        self, assignments: Mapping[str, Assignment], settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Make topics; returns when every broker knows the leaders of all their partitions."""
         request = create.CreateTopicsRequest(
-            topics=(
-                create.CreatableTopic(
-                    name=TopicName(name),
-                    num_partitions=i32(-1),
-                    replication_factor=i16(-1),
-                    assignments=tuple(
-                        create.CreatableReplicaAssignment(
-                            partition_index=i32(partition),
-                            broker_ids=tuple(BrokerId(node) for node in replicas),
-                        )
-                        for partition, replicas in enumerate(assignment)
-                    ),
-                    configs=tuple(
-                        create.CreatableTopicConfig(name=key, value=value)
-                        for key, value in (settings or {}).items()
-                    ),
-                ),
-            ),
+            topics=tuple(
+                _creatable(name, assignment, settings or {})
+                for name, assignment in assignments.items()
+            )
         )
         for topic in self._ask_controller(request, CreateTopicsResponse).topics:
-            _refuse_error(topic.error_code, f"create {name}: {topic.error_message}")
-        wanted = {partition: replicas[0] for partition, replicas in enumerate(assignment)}
-        until(lambda: self._all_agree(name, wanted), f"all brokers know topic {name}")
+            _refuse_error(topic.error_code, f"create {topic.name}: {topic.error_message}")
+        for name, assignment in assignments.items():
+            leaders = {partition: replicas[0] for partition, replicas in enumerate(assignment)}
+            until(partial(self._all_agree, name, leaders), f"all brokers know topic {name}")
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic; returns when no broker knows it any more."""
@@ -256,6 +250,8 @@ class ClusterAdmin:
                 )
                 for topic in {where.topic for where in wanted}
             ),
+            # A controller may miss that its election is done and answer only at the timeout.
+            timeout=_milliseconds(2_000),
         )
         answer = self._ask_controller(request, ElectLeadersResponse)
         return {
@@ -287,6 +283,26 @@ class ClusterAdmin:
     def _ask(self, node: int, request: RequestPayload, response_type: type[R]) -> R:
         with self.cluster.connect(node) as connection:
             return connection.ask(request, response_type)
+
+
+def _creatable(
+    name: str, assignment: Assignment, settings: Mapping[str, str]
+) -> create.CreatableTopic:
+    return create.CreatableTopic(
+        name=TopicName(name),
+        num_partitions=i32(-1),
+        replication_factor=i16(-1),
+        assignments=tuple(
+            create.CreatableReplicaAssignment(
+                partition_index=i32(partition),
+                broker_ids=tuple(BrokerId(node) for node in replicas),
+            )
+            for partition, replicas in enumerate(assignment)
+        ),
+        configs=tuple(
+            create.CreatableTopicConfig(name=key, value=value) for key, value in settings.items()
+        ),
+    )
 
 
 def _next(replicas: Sequence[int], leader: int) -> int:

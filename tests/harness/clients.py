@@ -79,7 +79,6 @@ class ProducerSpec:
     size: int = 100
     idempotent: bool = False
     transaction: int = 0
-    in_flight: int = 5
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def fields(self, name: str) -> dict[str, str]:
@@ -89,7 +88,6 @@ class ProducerSpec:
             "client.id": name,
             "acks": self.acks,
             "enable.idempotence": _truth(self.idempotent or self.transaction > 0),
-            "max.in.flight.requests.per.connection": str(self.in_flight),
         }
         if self.transaction:
             settings["transactional.id"] = f"{name}-{self.topic}"

@@ -68,7 +68,9 @@ class ConfluentConsumer:
 
     def start(self, partitions: Sequence[int], from_end: bool, ready: Callable[[], None]) -> None:
         if self._grouped:
-            self._consumer.subscribe([self._topic], on_assign=lambda *_: ready())
+            self._consumer.subscribe(
+                [self._topic], on_assign=lambda _, assigned: ready() if assigned else None
+            )
             return
         starts = []
         for partition in partitions:

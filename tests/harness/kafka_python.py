@@ -9,6 +9,8 @@ from kafka.errors import KafkaError
 
 from tests.harness.python_client import CLOSE_S, POLL_S, Delivered, Record
 
+_FIRST_POLL_S = 30.0
+
 
 class KafkaPythonProducer:
     """kafka-python's producer."""
@@ -51,6 +53,7 @@ class KafkaPythonConsumer:
     def __init__(self, topic: str, settings: dict[str, str]) -> None:
         self._topic = topic
         self._grouped = "group.id" in settings
+        self._has_read = False
         own = {} if self._grouped else {"enable.auto.commit": "false"}
         self._consumer = KafkaConsumer(**_typed(own | settings, KafkaConsumer.DEFAULT_CONFIG))
 
@@ -58,10 +61,11 @@ class KafkaPythonConsumer:
         if self._grouped:
 
             class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-                def on_partitions_assigned(self, assigned: object) -> None:
-                    ready()
+                def on_partitions_assigned(self, assigned: Sequence[object]) -> None:
+                    if assigned:
+                        ready()
 
-                def on_partitions_revoked(self, revoked: object) -> None:
+                def on_partitions_revoked(self, revoked: Sequence[object]) -> None:
                     pass
 
             self._consumer.subscribe([self._topic], listener=Listener())
@@ -77,7 +81,10 @@ class KafkaPythonConsumer:
         ready()
 
     def poll(self) -> Iterable[Record]:
-        for records in self._consumer.poll(timeout_ms=int(POLL_S * 1e3)).values():
+        # kafka-python 3.0 never fetches if a poll ends while its group is being joined.
+        seconds = POLL_S if self._has_read else _FIRST_POLL_S
+        for records in self._consumer.poll(timeout_ms=int(seconds * 1e3)).values():
+            self._has_read = True
             for record in records:
                 yield record.partition, record.offset, record.value
 

@@ -48,7 +48,9 @@ final class ConsumerRun extends Run implements ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-        Events.write(id, "started");
+        if (!partitions.isEmpty()) {
+            Events.write(id, "started");
+        }
     }
 
     @Override

@@ -164,17 +164,23 @@ def clients(
 
 
 @pytest.fixture
-def new_topic(admin: ClusterAdmin) -> Callable[..., str]:
+def new_topics(admin: ClusterAdmin) -> Callable[..., list[str]]:
     """Makes topics of names never used before, with three replicas and two of them in sync."""
 
-    def make(label: str, partitions: int = 1) -> str:
-        name = f"{label}-{next(_topic_numbers)}"
+    def make(*labels: str, partitions: int = 1) -> list[str]:
+        names = [f"{label}-{next(_topic_numbers)}" for label in labels]
         nodes = list(admin.cluster.brokers)
         assignment = [nodes[i % 3 :] + nodes[: i % 3] for i in range(partitions)]
-        admin.create_topic(name, assignment, {"min.insync.replicas": "2"})
-        return name
+        admin.create_topics(dict.fromkeys(names, assignment), {"min.insync.replicas": "2"})
+        return names
 
     return make
+
+
+@pytest.fixture
+def new_topic(new_topics: Callable[..., list[str]]) -> Callable[[str], str]:
+    """Makes one such topic, with a single partition."""
+    return lambda label: new_topics(label)[0]
 
 
 @pytest.fixture

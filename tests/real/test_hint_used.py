@@ -71,7 +71,7 @@ def test_next_request_goes_to_the_hinted_broker(
     hints: Hints,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],
-    new_topic: Callable[..., str],
+    new_topic: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
     topic = new_topic(f"hinted-{side}")

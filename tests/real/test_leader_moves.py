@@ -23,13 +23,12 @@ from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, ZK_35, ZK_
 PARTITIONS = (0, 1)
 MOVES = 3
 RATE = 50
-BETWEEN_MOVES = 20
+BETWEEN_MOVES = 10
 
-# Without idempotence a retried batch may overtake the next one in flight, so one at a time.
 PRODUCERS: Mapping[str, Mapping[str, object]] = {
-    "acks0": {"acks": "0", "in_flight": 1},
-    "acks1": {"acks": "1", "in_flight": 1},
-    "acks-all": {"acks": "all", "in_flight": 1},
+    "acks0": {"acks": "0"},
+    "acks1": {"acks": "1"},
+    "acks-all": {"acks": "all"},
     "idempotent": {"idempotent": True},
     "transactional": {"transaction": 10},
 }
@@ -40,12 +39,13 @@ class Traffic:
     """A producer of every kind, each with a topic and a consumer of its own."""
 
     def __init__(
-        self, process: ClientProcess, bootstrap: str, new_topic: Callable[..., str]
+        self, process: ClientProcess, bootstrap: str, new_topics: Callable[..., list[str]]
     ) -> None:
+        """Start all, and wait until every consumer reads what its producer writes."""
         self.producers: list[ProducerRun] = []
         self.consumers: list[ConsumerRun] = []
-        for kind, settings in PRODUCERS.items():
-            topic = new_topic(kind, len(PARTITIONS))
+        topics = new_topics(*PRODUCERS, partitions=len(PARTITIONS))
+        for (kind, settings), topic in zip(PRODUCERS.items(), topics, strict=True):
             consumer = ConsumerSpec(
                 bootstrap,
                 topic,
@@ -56,6 +56,8 @@ class Traffic:
             producer = ProducerSpec(bootstrap, topic, PARTITIONS, rate=RATE, **settings)  # type: ignore[arg-type]
             self.consumers.append(process.consume(consumer))
             self.producers.append(process.produce(producer))
+        for run in self.consumers:
+            run.wait_count(1)
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -102,13 +104,13 @@ def test_nothing_lost_or_doubled(
     admin: ClusterAdmin,
     history: LeaderHistory,
     clients: Callable[[str], ClientProcess],
-    new_topic: Callable[..., str],
+    new_topics: Callable[..., list[str]],
     note_hints: Callable[[Judgement], None],
     tmp_path: Path,
 ) -> None:
     routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
     with ProxyFleet.before(routes, tmp_path, sidecars=sidecars) as fleet:
-        traffic = Traffic(clients(library), cluster.bootstrap, new_topic)
+        traffic = Traffic(clients(library), cluster.bootstrap, new_topics)
         for _ in range(MOVES):
             traffic.flow()
             admin.move_leaders(dict.fromkeys(traffic.partitions))

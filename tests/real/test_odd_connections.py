@@ -141,7 +141,7 @@ def test_clients_survive_a_broker_that_goes_and_comes_back(
     proxy: ProxyProcess,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],
-    new_topic: Callable[..., str],
+    new_topic: Callable[[str], str],
 ) -> None:
     topic = new_topic("restart")
     java = clients(JAVA)

@@ -45,7 +45,7 @@ def test_pure_passthrough(
     library: str,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],
-    new_topic: Callable[..., str],
+    new_topic: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
     with Sandwich(cluster, tmp_path, hints) as sandwich:
@@ -70,7 +70,7 @@ def test_clients_that_use_no_hints_get_what_the_broker_said(
     sides: tuple[str, ...],
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],
-    new_topic: Callable[..., str],
+    new_topic: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
     """All but the answer to ApiVersions: there the raised maxima stand."""

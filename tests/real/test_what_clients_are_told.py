@@ -105,7 +105,7 @@ def test_hints_name_true_leaders_at_the_clients_addresses(
     admin: ClusterAdmin,
     history: LeaderHistory,
     clients: Callable[[str], ClientProcess],
-    new_topic: Callable[..., str],
+    new_topic: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
     topic = new_topic("told")
