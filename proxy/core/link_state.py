@@ -29,6 +29,7 @@ class LinkState:
     """
 
     __slots__ = (
+        "_told",
         "client_id",
         "events",
         "exchanges",
@@ -50,6 +51,7 @@ class LinkState:
         self.software: ClientSoftware | None = None
         self.events: list[Event] = []
         self.unread = False
+        self._told: frozenset[str] = frozenset()
 
     def hintable(self, key: ApiKey, version: int) -> bool:
         """Whether a response of ``version`` is to be looked at for errors.
@@ -81,11 +83,16 @@ class LinkState:
             self.client_id = ""
 
     def misunderstood(self, side: str, reason: str) -> None:
-        """Tell that a message of ``side`` could not be read and goes on as it is."""
+        """Count a message of ``side`` that could not be read and goes on as it is.
+
+        The first of each side is told: where one cannot be read, none of its like can.
+        """
         self.tally.raw["not understood"] += 1
-        self.events.append(
-            NotUnderstood(route=self.route.name, link=self.number, side=side, reason=reason)
-        )
+        if side not in self._told:
+            self._told |= {side}
+            self.events.append(
+                NotUnderstood(route=self.route.name, link=self.number, side=side, reason=reason)
+            )
 
     def stop_matching(self) -> None:
         """Keep no further exchanges: responses are no longer looked at."""

@@ -28,8 +28,9 @@ from proxy.net.hold_keeper import HoldKeeper
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
 #: must hold the longest prefix that a request is carried over with.
 BUFFER_BYTES = 262_144
-#: Polls in a row before other tasks get their turn, while sockets stay ready.
-_ROUNDS = 8
+#: Sockets served, while more stay ready, before other tasks get their turn: holds have
+#: deadlines of milliseconds, and each socket may bring a whole buffer.
+_A_TURN = 32
 #: Pieces given to the system at once; IOV_MAX is 1024.
 _MOST_PIECES = 512
 
@@ -135,8 +136,11 @@ class Pump:
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._selector.fileno())
-                for _ in range(_ROUNDS):
-                    if not self.step():
+                served = 0
+                while served < _A_TURN:
+                    ready = self.step()
+                    served += ready
+                    if not ready:
                         break
         finally:
             self._over = True
@@ -144,8 +148,8 @@ class Pump:
                 self._close(joint)
             self._selector.close()
 
-    def step(self) -> bool:
-        """Serve every socket that is ready now; whether there was one."""
+    def step(self) -> int:
+        """Serve every socket that is ready now; return how many there were."""
         ready = self._selector.select(0)
         for key, events in ready:
             side: _Side = key.data
@@ -157,7 +161,7 @@ class Pump:
             except Exception as error:
                 # A defect of ours must end one link and not all of them.
                 self._failed(side.joint, error)
-        return bool(ready)
+        return len(ready)
 
     def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
         """Let held responses go on with their hints."""

@@ -244,6 +244,18 @@ def test_a_malformed_fetch_request_does_not_cost_the_link() -> None:
     assert driven.link.state.route.tally.raw["not understood"] == 1
 
 
+def test_of_messages_that_cannot_be_read_each_is_counted_and_the_first_told() -> None:
+    driven = Driven(route(), decide=decide)
+    for number in (1, 2, 3):
+        asked = fetch_request(16, number, {(ONE, 0): 5}, session=(9, 1))
+        at = asked.index(ONE) + 16
+        driven.up(asked[:at] + b"\x7f" + asked[at + 1 :])
+        driven.down(fetch_answer(15, number, [(ONE, 0, FENCED, b"")]))
+    state = driven.link.state
+    assert state.tally.raw["not understood"] == 3
+    assert [type(event).__name__ for event in state.events] == ["NotUnderstood"]
+
+
 # Versions.
 
 
