@@ -38,8 +38,9 @@ _topic_numbers = itertools.count(1)
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests of this folder time for set-up, and sort them by their clusters."""
-    # Those of other folders keep their places: all tests of this one are neighbours.
+    """Give the tests of this folder time for set-up, and sort all tests by their clusters."""
+    # After pytest's own sorting, which minds other session parameters too. Tests without a
+    # cluster come first, in their order.
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
@@ -47,12 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _cluster_name(item: pytest.Item) -> str:
-    parameters = (
-        item.callspec.params
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-        else {}
-    )
-    return str(parameters.get("cluster", ""))
+    parameters = getattr(item, "callspec", None)
+    return str(parameters.params.get("cluster", "")) if parameters else ""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,8 +1,4 @@
-"""Names of the clusters and client libraries that the tests of the real tier share.
-
-Tests name them by these constants: pytest keeps a cluster from one test to the next only if both
-were given the same object.
-"""
+"""Names of the clusters and client libraries that the tests of the real tier share."""
 
 from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON
 

@@ -96,6 +96,7 @@ def check_hints(judgement: Judgement, legacy: bool) -> None:
     ("cluster", "sidecars"),
     [(ZK_36, True), (KRAFT_36, False), (ZK_35, False), (ZK_37, False)],
     indirect=["cluster"],
+    scope="session",  # or pytest would start the cluster anew for each test
 )
 def test_nothing_lost_or_doubled(
     cluster: RealCluster,
