@@ -1,0 +1,60 @@
+"""The checker finds what it is for: a checker that passes everything would prove nothing."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.harness import checker
+from tests.harness.clients import Outcome
+from tests.harness.stored import Stored
+
+
+def acked(*seqs: int) -> list[Outcome]:
+    """Records acknowledged at the offsets that their numbers say."""
+    return [Outcome(0, seq, seq, 0.0, 0.0) for seq in seqs]
+
+
+def stored(*seqs: int, epochs: Sequence[int] = ()) -> list[Stored]:
+    """Records one behind the other in a log, all of epoch 0 unless told otherwise."""
+    return [
+        Stored(offset, epochs[offset] if epochs else 0, "p", seq) for offset, seq in enumerate(seqs)
+    ]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(stored(0, 1), id="lost"),
+        pytest.param(stored(0, 1, 1, 2), id="doubled"),
+        pytest.param(stored(0, 2, 1), id="order"),
+        pytest.param(stored(0, 1, 2, 3), id="never acknowledged"),
+    ],
+)
+def test_exactly_once_finds(log: list[Stored]) -> None:
+    checker._check_exactly_once("", acked(0, 1, 2), stored(0, 1, 2))
+    with pytest.raises(AssertionError):
+        checker._check_exactly_once("", acked(0, 1, 2), log)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(stored(0, 0, 1), id="doubled"),
+        pytest.param(stored(1, 0), id="order"),
+        pytest.param(stored(0, 7), id="never sent"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_at_most_once_finds(log: list[Stored]) -> None:
+    checker._check_at_most_once("", acked(0, 1, 2), stored(0, 2))
+    with pytest.raises(AssertionError):
+        checker._check_at_most_once("", acked(0, 1, 2), log)
+
+
+def test_at_least_once_finds_a_loss_that_no_truncation_explains() -> None:
+    truncated = stored(0, 2, epochs=(0, 2))
+    checker._check_at_least_once("", acked(0, 1, 2), truncated, truncates=True)
+    with pytest.raises(AssertionError):
+        checker._check_at_least_once("", acked(0, 1, 2), truncated, truncates=False)
+    with pytest.raises(AssertionError):
+        checker._check_at_least_once("", acked(0, 1, 2), stored(0, 2), truncates=True)
