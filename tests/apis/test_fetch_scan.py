@@ -139,6 +139,16 @@ def test_one_look_is_enough_for_the_common_shape(version: int, error: int, none:
     assert glanced == ((5, 0) if none else None)
 
 
+@pytest.mark.parametrize(("topics", "partitions"), [(2, 1), (1, 2)])
+def test_one_look_is_not_enough_where_there_is_more(topics: int, partitions: int) -> None:
+    kind = response_type(ApiKey.FETCH, 16)
+    topic = element(kind, "responses")
+    partition = plain(element(topic, "partitions"))
+    answer = plain(kind, responses=(plain(topic, partitions=(partition,) * partitions),) * topics)
+    last = [ErrorCode.none] * (topics * partitions - 1) + [ErrorCode.fenced_leader_epoch]
+    assert glance(memoryview(response_frame(_with_errors(answer, last))), 16) is None
+
+
 @settings(max_examples=20)
 @given(_ANSWERS, st.integers(0, 99))
 def test_every_chunking_gives_the_same(answer: Entity, seed: int) -> None:

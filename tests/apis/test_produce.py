@@ -82,6 +82,19 @@ def test_one_look_is_enough_for_the_common_shape(error: int, none: bool) -> None
     assert produce.has_no_failure(memoryview(response_frame(answer))) == none
 
 
+@pytest.mark.parametrize("topics", [1, 2])
+def test_one_look_is_not_enough_where_there_is_more(topics: int) -> None:
+    kind = response_type(ApiKey.PRODUCE, 9)
+    topic = element(kind, "responses")
+    well = plain(element(topic, "partition_responses"))
+    failed = plain(type(well), error_code=ErrorCode.not_leader_or_follower)
+    rows = [(well,), (failed,)] if topics == 2 else [(well, failed)]
+    answer = plain(
+        kind, responses=tuple(plain(topic, name="t", partition_responses=row) for row in rows)
+    )
+    assert not produce.has_no_failure(memoryview(response_frame(answer)))
+
+
 @settings(max_examples=25)
 @given(_ANSWERS, st.integers(0, 99))
 def test_every_truncation_is_told(answer: Entity, seed: int) -> None:

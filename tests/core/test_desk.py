@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.apis.leader_hint import Endpoint
+from proxy.apis.metadata import ZERO_ID, TopicMetadata
 from proxy.core.events import HintGiven, HintMissed
 from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
@@ -86,11 +87,10 @@ def test_an_epoch_that_rose_under_the_same_leader_answers_fenced_at_once() -> No
 def test_a_kraft_broker_that_does_not_know_yet_that_it_leads_is_waited_for() -> None:
     # The view says that the answering broker itself leads: it must say so too, after the error.
     link, counter = _link(), Counter()
-    learn(link.route, {0: (1, 6)}, source=2)
+    learn(link.route, {0: (1, 6)}, source=1)
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
     counter.desk.asked(link.route, {"t"}, T - 0.001)
     assert counter.review(T + 0.05) == []
-    learn(link.route, {0: (1, 6)}, source=1)
     counter.desk.asked(link.route, {"t"}, T + 0.051)
     assert counter.review(T + 0.06) == [[hint(1, 6)]]
 
@@ -144,6 +144,17 @@ def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
     assert counter.review(T + 0.06) == [[hint(2, 6)]]
 
 
+def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
+    # The producer knows the old topic's epoch 5, and would not take a lower one.
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    assert link.route.view is not None
+    link.route.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
+    learn(link.route, {0: (2, 0)}, source=2)
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.05) == []
+
+
 def test_a_fetch_without_an_epoch_follows_the_rule_of_produce() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER) is None
@@ -167,6 +178,15 @@ def test_nobody_leads_releases_what_is_held() -> None:
     learn(link.route, {0: (-1, 6)})
     counter.desk.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.01) == [[None]]
+    assert counter.reasons() == ["no_leader"]
+
+
+def test_a_produce_waits_for_its_brokers_word_that_nobody_leads() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (-1, 6)})
+    assert counter.produce(link, T) is None
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == [[None]]
     assert counter.reasons() == ["no_leader"]
 
 
@@ -352,6 +372,14 @@ def test_a_link_that_is_gone_is_forgotten() -> None:
     assert counter.desk.next_deadline() is None
     assert counter.desk.waiting_for() == {}
     assert counter.review(T + 1) == []
+
+
+def test_what_a_link_spent_is_forgotten_with_it() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T, 0)
+    counter.review(T + 0.1001)
+    counter.desk.forget(link.number)
+    assert counter.produce(link, T + 0.2, 1) is None
 
 
 def test_hints_off_goes_at_once() -> None:

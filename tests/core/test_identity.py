@@ -69,7 +69,8 @@ def test_a_broker_that_was_replaced_is_no_longer_taken_for_the_old_one() -> None
 
 def test_what_is_proved_outweighs_what_was_ruled_out_before() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0))
+    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, FENCED))
+    assert route.node == 3
     conclude(route, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
     assert route.node == 1
     # It leads nothing for a while: that must not bring the broker before it back.

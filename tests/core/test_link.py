@@ -211,6 +211,15 @@ def test_leader_without_endpoints_is_for_clients_that_use_it(
     assert driven.to_client[before:] == expected
 
 
+def test_a_client_that_asks_an_older_version_once_more_is_still_the_same() -> None:
+    driven = Driven(route())
+    driven.up(request(18, 3, 1, client_software_name="kafka-python", client_software_version="3.0"))
+    driven.up(request(18, 0, 2) + fetch_request(13, 3, {(ONE, 1): 5}))
+    driven.down(versions_answer(3, 1, BROKER_3_6) + versions_answer(0, 2, BROKER_3_6))
+    driven.down(fetch_answer(13, 3, [(ONE, 1, FENCED, b"")]))
+    assert driven.held is not None
+
+
 def test_the_clients_epochs_are_those_of_its_session() -> None:
     driven = Driven(route())
     driven.up(fetch_request(16, 1, {(ONE, 0): 5, (TWO, 0): 6}, session=(0, 0)))

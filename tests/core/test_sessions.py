@@ -9,7 +9,20 @@ from tests.core.samples import fetch_request, topic_id
 _PARTITIONS = st.tuples(st.integers(0, 2), st.integers(0, 2))
 _EPOCHS = st.dictionaries(_PARTITIONS, st.integers(-1, 9), max_size=4)
 _VERSIONS = st.sampled_from([12, 13, 15, 16])
-_CAPACITY = 4
+_CAPACITY = 2
+
+
+def test_the_session_that_was_unused_longest_goes_first() -> None:
+    sessions = FetchSessions(2)
+    for number in (1, 2):
+        sessions.answered(fetch_request(12, 1, {("t", 0): number}, session=(0, 0)), number, 0)
+    sessions.answered(fetch_request(12, 1, {}, session=(1, 1)), 1, 0)
+    sessions.answered(fetch_request(12, 1, {("t", 0): 3}, session=(0, 0)), 3, 0)
+    known = []
+    for number in (1, 2, 3):
+        request = read_request(memoryview(fetch_request(12, 1, {}, session=(number, 2))))
+        known.append(sessions.epoch(request, "t", 0))
+    assert known == [1, -1, 3]
 
 
 class Sessions(RuleBasedStateMachine):

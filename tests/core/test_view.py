@@ -212,6 +212,14 @@ def test_without_ids_a_topic_reported_absent_is_forgotten() -> None:
     assert view.leader("t", 0) == Leader(2, 0)
 
 
+def test_without_ids_a_forgotten_topics_moves_are_forgotten_too() -> None:
+    view = _view({0: (1, 50)}, {0: (2, 51)})
+    view.learn(_said({}, error=3), None)
+    view.learn(_said({0: (2, 0)}), None)
+    assert view.before("t", 0) is None
+    assert view.confirmed("t", 0)
+
+
 def test_with_ids_a_lagging_broker_that_lacks_a_topic_costs_nothing() -> None:
     view = _view({0: (1, 50)}, topic=topic_id(1))
     view.learn(_said({}, error=3), None)
