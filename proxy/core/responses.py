@@ -50,11 +50,8 @@ class ResponseFlow(Flow):
         """Let the held response go on with ``hints``, and what came behind it."""
         assert self.held is not None
         held, self.held = self.held, None
-        try:
-            pieces = held.answer(hints)
-        except WireError as error:
-            self._link.misunderstood("broker", str(error))
-            pieces = [held.frame]
+        # Its tag sections were read before: this cannot fail.
+        pieces = held.answer(hints)
         backlog, self._backlog = memoryview(self._backlog), bytearray()
         if backlog:
             pieces += [backlog] if self.opaque else self._walk(backlog)

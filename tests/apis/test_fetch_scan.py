@@ -1,6 +1,6 @@
 import contextlib
 import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -15,6 +15,10 @@ from proxy.wire.errors import WireError
 from tests.apis.messages import Entity, element, entities, plain, response_frame, response_type
 
 _VERSIONS = st.sampled_from(range(12, 17))
+
+
+def _names(kind: type[Entity]) -> set[str]:
+    return {field.name for field in fields(kind)}
 
 
 @st.composite
@@ -33,8 +37,9 @@ def _common(draw: st.DrawFn) -> Entity:
         st.sampled_from([0, 0, 0, 3, 6, 74]),
         st.none() | st.sampled_from([b"", b"abc", bytes(130)]),
     )
+    name = {"topic": "t" * draw(st.sampled_from([1, 200]))} if "topic" in _names(topic) else {}
     topics = st.builds(
-        lambda partitions: plain(topic, partitions=tuple(partitions)),
+        lambda partitions: plain(topic, partitions=tuple(partitions), **name),
         st.lists(partitions, max_size=5),
     )
     return plain(kind, responses=tuple(draw(st.lists(topics, max_size=2))))

@@ -211,6 +211,14 @@ def test_leader_without_endpoints_is_for_clients_that_use_it(
     assert driven.to_client[before:] == expected
 
 
+def test_a_client_that_never_said_who_it_is_gets_no_leader_without_endpoints() -> None:
+    driven = Driven(route(), decide=decide)
+    driven.up(fetch_request(13, 2, {(ONE, 1): 5}))
+    failed = fetch_answer(13, 2, [(ONE, 1, FENCED, b"")])
+    driven.down(failed)
+    assert driven.to_client == failed
+
+
 def test_a_client_that_asks_an_older_version_once_more_is_still_the_same() -> None:
     driven = Driven(route())
     driven.up(request(18, 3, 1, client_software_name="kafka-python", client_software_version="3.0"))
@@ -240,17 +248,23 @@ def test_errors_of_a_fetch_whose_session_is_not_known_have_no_epoch() -> None:
     assert driven.held.epochs == [-1]
 
 
-def test_a_malformed_fetch_request_does_not_cost_the_link() -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_a_malformed_fetch_request_does_not_cost_the_link(known: bool) -> None:
     asked = fetch_request(16, 1, {(ONE, 0): 5}, session=(9, 1))
     # The count of its partitions cannot be: the broker may still answer what it likes.
     at = asked.index(ONE) + 16
     malformed = asked[:at] + b"\x7f" + asked[at + 1 :]
     driven = Driven(route(), decide=decide)
+    if known:
+        driven.up(fetch_request(16, 0, {(ONE, 0): 5}, session=(0, 0)))
+        driven.down(fetch_answer(15, 0, [], session_id=9))
+        driven.to_client.clear()
     driven.up(malformed + fetch_request(16, 2, {(ONE, 0): 5}))
     failed = fetch_answer(15, 1, [(ONE, 0, FENCED, b"")])
     driven.down(failed + fetch_answer(15, 2, [(ONE, 0, 0, b"x")]))
     assert driven.to_client == failed + fetch_answer(15, 2, [(ONE, 0, 0, b"x")])
-    assert driven.link.state.route.tally.raw["not understood"] == 1
+    assert driven.link.state.route.tally.raw["not understood"] >= 1
+    assert [event.side for event in driven.link.state.events] == ["client"]  # type: ignore[union-attr]
 
 
 def test_of_messages_that_cannot_be_read_each_is_counted_and_the_first_told() -> None:
@@ -388,10 +402,17 @@ def test_a_produce_response_that_is_not_understood_passes() -> None:
     assert driven.link.state.route.tally.raw["not understood"] == 1
 
 
-def test_a_produce_request_without_acks_turns_the_link_opaque() -> None:
+@pytest.mark.parametrize(
+    "lost",
+    [
+        # It ends before its acks; and the tags of its header are none.
+        struct.pack(">ihhih", 10, 0, 9, 3, -1),
+        struct.pack(">ihhih", 20, 0, 9, 3, -1) + b"\xff" * 10,
+    ],
+)
+def test_a_produce_request_without_acks_turns_the_link_opaque(lost: bytes) -> None:
     # Whether it will be answered cannot be known: nothing behind it is matched.
     driven = Driven(route())
-    lost = struct.pack(">ihhih", 10, 0, 9, 3, -1)
     driven.up(produce_request(10, 1) + lost + b"\xff" * 30)
     driven.down(produce_answer(9, 1, {0: 0}) + b"\xff" * 30)
     assert driven.to_broker == produce_request(9, 1) + lost + b"\xff" * 30

@@ -25,6 +25,16 @@ def test_the_session_that_was_unused_longest_goes_first() -> None:
     assert known == [1, -1, 3]
 
 
+def test_what_leaves_a_session_is_forgotten() -> None:
+    sessions = FetchSessions()
+    opened = fetch_request(12, 1, {("t", 0): 5, ("t", 1): 6}, session=(0, 0))
+    sessions.answered(opened, 7, 0)
+    changed = fetch_request(12, 1, {("t", 0): 8}, session=(7, 1), forgotten=[("t", 1)])
+    sessions.answered(changed, 7, 0)
+    silent = read_request(memoryview(fetch_request(12, 1, {}, session=(7, 2))))
+    assert [sessions.epoch(silent, "t", p) for p in (0, 1)] == [8, -1]
+
+
 class Sessions(RuleBasedStateMachine):
     """Clients and a broker that keep sessions as KIP-227 says, and what the proxy remembers.
 
@@ -46,8 +56,9 @@ class Sessions(RuleBasedStateMachine):
     def _topic(self, number: int) -> Topic:
         return f"t{number}" if self.version < 13 else topic_id(number)
 
-    def _pick(self, data: st.DataObject) -> int:
-        return data.draw(st.sampled_from([0, 999, *self.live]))
+    def _pick(self, data: st.DataObject, *, live: int = 1) -> int:
+        """Return a session id; ``live``: how likely it is one that is known."""
+        return data.draw(st.sampled_from([0, 0, 999, *self.live, *[*self.live] * live]))
 
     def _ask(self, asked: dict[tuple[Topic, int], int], **session: object) -> bytes:
         return fetch_request(self.version, 1, asked, **session)  # type: ignore[arg-type]
@@ -56,7 +67,7 @@ class Sessions(RuleBasedStateMachine):
     def full_fetch_that_wants_a_session(
         self, epochs: dict[tuple[int, int], int], data: st.DataObject, refused: bool
     ) -> None:
-        old = self._pick(data)
+        old = self._pick(data, live=0)
         asked = self._named(epochs)
         self.live.pop(old, None)
         self.opened += 1
@@ -83,7 +94,7 @@ class Sessions(RuleBasedStateMachine):
         data: st.DataObject,
         epoch: int,
     ) -> None:
-        session_id = self._pick(data)
+        session_id = self._pick(data, live=4)
         asked = self._named(epochs)
         dropped = [(self._topic(t), p) for t, p in forgotten if (t, p) not in epochs]
         request = self._ask(asked, session=(session_id, epoch), forgotten=dropped)

@@ -59,7 +59,23 @@ def test_a_partition_number_out_of_all_reason_takes_no_memory() -> None:
     assert len(view) == 1
 
 
+def test_partitions_are_counted_by_topic() -> None:
+    view = _view({0: (1, 5), 2: (1, 5)})
+    assert view.partitions("t") == 3
+    assert view.partitions("u") == 0
+
+
 # Moves.
+
+
+def test_only_so_many_moves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.core.view.RECENT_MOVES", 2)
+    view = _view(dict.fromkeys(range(3), (1, 5)))
+    for partition in (0, 1, 2):
+        view.learn(_said({partition: (2, 6)}), None)
+    assert [view.before("t", p) for p in range(3)] == [None, Leader(1, 5), Leader(1, 5)]
+    # Where a move is not remembered, the leader counts as one that has led for long.
+    assert [view.confirmed("t", p) for p in range(3)] == [True, False, False]
 
 
 def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
