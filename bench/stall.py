@@ -70,10 +70,16 @@ class Sample:
 
 @contextmanager
 def clusters(arms: Sequence[Arm], folder: Path) -> Iterator[dict[tuple[str, Mode], RealCluster]]:
-    """Start every cluster that the arms need; all are up through all rounds."""
+    """Start every cluster that the arms need; all are up through all rounds.
+
+    Their JVMs run as they come: the options that make tests start quickly change the time in
+    which brokers learn of a move.
+    """
     with ExitStack() as stack:
         yield {
-            key: stack.enter_context(RealCluster(*key, folder=folder / "-".join(key)))
+            key: stack.enter_context(
+                RealCluster(*key, folder=folder / "-".join(key), jvm_options=())
+            )
             for key in sorted({arm.cluster for arm in arms})
         }
 
