@@ -5,7 +5,6 @@ import random
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -98,7 +97,7 @@ def _keep(pools: Mapping[Arm, Sample], bystanders: int) -> None:
     _SAMPLES.mkdir(parents=True, exist_ok=True)
     for arm, sample in pools.items():
         name = f"stall-{arm.mode}-{arm.version}-{arm.hints or 'native'}-{bystanders}.json"
-        (_SAMPLES / name).write_text(json.dumps(asdict(sample)))
+        (_SAMPLES / name).write_text(json.dumps(vars(sample)))
 
 
 Verdict = tuple[str, str, str, bool]
