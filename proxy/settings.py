@@ -219,7 +219,8 @@ class HoldSettings(_Group):
         0,
         10000,
         "Longest hold, from the first error of a partition on a broker under one epoch. 0: hold "
-        "nothing, and give only the hints that are known already.",
+        "nothing, and give only the hints that are known already. A KRaft broker may learn half a "
+        "second late that it leads: 500 here and for link_ms_per_second waits for that too.",
     )
     shared_response_ms: int = _whole(
         20,
@@ -237,11 +238,12 @@ class HoldSettings(_Group):
         100, 0, 1000, "Longest that one link is held in each second, all its responses together."
     )
     confirm_ms: int = _whole(
-        10,
+        25,
         0,
         1000,
-        "How long a hint waits for the hinted leader's own answer when another broker gave it. A "
-        "client that comes before the leader knows of its office pays a back-off.",
+        "How long a hint waits for the hinted leader's own word that it leads, where it is silent; "
+        "more than refresh_interval_ms, or it is not asked twice. A client that comes before the "
+        "leader knows of its office pays a back-off.",
     )
 
 

@@ -11,8 +11,9 @@ class ErrorCode(IntEnum):
     NOT_LEADER_OR_FOLLOWER = 6
     UNSUPPORTED_VERSION = 35
     FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
 
 
 #: The errors with which a native broker names the new leader (KIP-951, Public Interfaces).
-#: UNKNOWN_LEADER_EPOCH (76) is not among them: there the client knows more than the broker.
+#: UNKNOWN_LEADER_EPOCH is not among them: there the client knows more than the broker.
 HINTABLE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})

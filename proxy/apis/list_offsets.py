@@ -1,8 +1,9 @@
-"""ListOffsets: asked by the proxy only, to learn which node stands behind a route.
+"""ListOffsets: asked by the proxy only, to learn whether a broker leads at an epoch.
 
 Request v4 (KIP-320): current leader epoch of each partition. Only the leader answers; a replica
 whose epoch is lower or higher says so before it looks at who leads. v4 is not flexible and is
-taken by every broker since 2.1.
+taken by every broker since 2.1. The first offset is asked for: a new leader tells the last one
+only when its followers have caught up.
 """
 
 import struct
@@ -12,7 +13,7 @@ from proxy.wire.reader import Reader
 from proxy.wire.writer import string
 
 VERSION = 4
-_LATEST = -1
+_EARLIEST = -2
 _CONSUMER = -1
 _READ_UNCOMMITTED = 0
 _PARTITION = struct.Struct(">iiq")
@@ -22,11 +23,11 @@ Partition = tuple[str, int]
 
 
 def write_request_body(epochs: Mapping[Partition, int]) -> bytes:
-    """Return the body of a request for the end of each partition, at the epoch given."""
+    """Return the body of a request for the start of each partition, at the epoch given."""
     out = struct.pack(">ibi", _CONSUMER, _READ_UNCOMMITTED, len(epochs))
     for (topic, partition), epoch in epochs.items():
         out += string(topic) + struct.pack(">i", 1)
-        out += _PARTITION.pack(partition, epoch, _LATEST)
+        out += _PARTITION.pack(partition, epoch, _EARLIEST)
     return out
 
 

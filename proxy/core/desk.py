@@ -18,25 +18,35 @@ leader waits in vain). A Produce request says no epoch. There the leader must be
 than the one that answered, which must be known to have led before or to have been asked after
 the error; or the epoch must be above the last one under which that broker was known to lead.
 
-A hint that arrives before the leader knows of its office costs the client a back-off, so a
-hint not yet confirmed by the leader's own answer waits a little for it; where the time is over
-it goes all the same, since without a hint the client backs off in any case.
+A hint that arrives before the leader knows of its office costs the client an attempt and a
+longer back-off. So a hint waits for the leader's own word: a little where the leader says
+nothing, and as long as the response may be held where it says that it does not lead yet.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.leader_hint import Failure, LeaderHint
+from proxy.apis.list_offsets import Partition
 from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed
 from proxy.core.held import Held
 from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.core.sessions import UNKNOWN_EPOCH
-from proxy.core.view import Leader
+from proxy.core.view import RECENT_MOVES, Leader
+
+#: ListOffsets errors of a broker that has seen no newer epoch than the one asked for.
+_AT_MOST_AT_EPOCH = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    }
+)
 
 
 class Reason(StrEnum):
@@ -44,6 +54,7 @@ class Reason(StrEnum):
 
     NO_FRESHER_VIEW = "no_fresher_view"
     HOLD_EXPIRED = "hold_expired"
+    LEADER_NOT_READY = "leader_not_ready"
     LINK_HOLD_SPENT = "link_hold_spent"
     NO_LEADER = "no_leader"
     NO_ENDPOINT = "no_endpoint"
@@ -56,8 +67,8 @@ class HoldRules:
 
     ``deadline``: rule 4. ``calm``: how long errors are not held after it. ``link_second``:
     most hold of a link in each second, ``shared``: most hold where other partitions brought
-    something (rule 5). ``grace``: rule 6. ``confirm``: how long a hint waits for the leader's
-    own word.
+    something (rule 5). ``grace``: rule 6. ``confirm``: how long a hint waits for a leader that
+    says nothing.
     """
 
     deadline: float = 0.1
@@ -65,7 +76,20 @@ class HoldRules:
     link_second: float = 0.1
     shared: float = 0.02
     grace: float = 0.02
-    confirm: float = 0.01
+    confirm: float = 0.025
+
+
+@dataclass(slots=True)
+class Wants:
+    """What would bring hints for the held responses of a route.
+
+    ``topics`` (names or ids): of which Metadata is wanted. ``epochs``: at which epoch the leader
+    of a partition is looked for, by asking each broker whether it leads.
+    """
+
+    route: Route
+    topics: set[Topic] = field(default_factory=set)
+    epochs: dict[Partition, int] = field(default_factory=dict)
 
 
 class _Wanted:
@@ -73,7 +97,8 @@ class _Wanted:
 
     ``led``: the epoch under which the answering broker was known to lead at the time of the
     error, -1 where it was not. ``asked``: the answering broker was asked after the error.
-    ``found``: a good hint, first seen at ``found_at``. ``hint``: the one that is given.
+    ``serves``: whether it has said since that it leads. ``found``: a good hint, first seen at
+    ``found_at``. ``hint``: the one that is given.
     """
 
     __slots__ = (
@@ -85,6 +110,7 @@ class _Wanted:
         "hint",
         "led",
         "reason",
+        "serves",
     )
 
     def __init__(self, failure: Failure, client_epoch: int, led: int) -> None:
@@ -92,10 +118,16 @@ class _Wanted:
         self.client_epoch = client_epoch
         self.led = led
         self.asked = False
+        self.serves: bool | None = None
         self.found: LeaderHint | None = None
         self.found_at = 0.0
         self.hint: LeaderHint | None = None
         self.reason: Reason | None = None
+
+    @property
+    def newest(self) -> int:
+        """The newest epoch that client and answering broker are known to have been at."""
+        return self.client_epoch if self.client_epoch >= 0 else self.led
 
 
 class _Waiting:
@@ -123,6 +155,7 @@ class Desk:
         self.events: list[Event] = []
         self._waiting: list[_Waiting] = []
         self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
+        self._first_found: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         self._holds: dict[int, deque[tuple[float, float]]] = {}
 
     def submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
@@ -171,6 +204,20 @@ class Desk:
                 for wanted in item.wanted:
                     wanted.asked = wanted.asked or wanted.failure.topic in topics
 
+    def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
+        """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
+
+        ``errors``: by partition, 0 where it leads at the epoch of :class:`Wants`.
+        """
+        for item in self._waiting:
+            if item.held.link.route is route and item.since <= since:
+                for wanted in item.wanted:
+                    name = route.view.name(wanted.failure.topic) if route.view else None
+                    error = errors.get((name, wanted.failure.partition)) if name else None
+                    if error in _AT_MOST_AT_EPOCH:
+                        wanted.asked = True
+                        wanted.serves = error == ErrorCode.NONE
+
     def forget(self, link: int) -> None:
         """Drop what is held for a link that is gone."""
         self._waiting = [w for w in self._waiting if w.held.link.number != link]
@@ -184,18 +231,36 @@ class Desk:
             times += [
                 w.found_at + self.rules.confirm
                 for w in item.wanted
-                if w.hint is None and w.found is not None
+                if w.hint is None
+                and w.found is not None
+                and self._word(item.held.link.route, w, w.found) is None
             ]
         return min(times, default=None)
 
-    def waiting_for(self) -> dict[str, tuple[Route, set[Topic]]]:
-        """Return the topics (names or ids) that a fresher view is wanted for, by route name."""
-        wanted: dict[str, tuple[Route, set[Topic]]] = {}
+    def waiting_for(self) -> list[Wants]:
+        """Return what would help the responses that wait, route by route."""
+        wants: dict[str, Wants] = {}
         for item in self._waiting:
             route = item.held.link.route
-            _, topics = wanted.setdefault(route.name, (route, set()))
-            topics.update(w.failure.topic for w in item.wanted if w.hint is None)
-        return wanted
+            mine = wants.setdefault(route.name, Wants(route))
+            for wanted in item.wanted:
+                if wanted.hint is None:
+                    mine.topics.add(wanted.failure.topic)
+                    self._look_for(mine, wanted)
+        return [*wants.values()]
+
+    def _look_for(self, wants: Wants, wanted: _Wanted) -> None:
+        """Note at which epoch to look for a leader: the view's, or if that is no news the next.
+
+        Each move raises the epoch by one, so who leads at the next one is told by the leader
+        itself as soon as it serves, where Metadata lags.
+        """
+        topic, partition = wanted.failure[:2]
+        view = wants.route.view
+        name = view.name(topic) if view is not None else None
+        known = view.leader(topic, partition) if view is not None else None
+        if name is not None and known is not None:
+            wants.epochs[name, partition] = max(known.epoch, wanted.newest + 1)
 
     # How long.
 
@@ -266,12 +331,22 @@ class Desk:
     def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
         """Set the hint of ``wanted``, where there is a good one that need not wait."""
         found = self._find(route, wanted)
+        if found is None:
+            wanted.found = None
+            return
         if found != wanted.found:
-            wanted.found, wanted.found_at = found, now
-        if found is not None and (
-            self._confirmed(route, wanted, found) or now >= wanted.found_at + self.rules.confirm
-        ):
+            wanted.found, wanted.found_at = found, self._found_at(route, wanted, found, now)
+        word = self._word(route, wanted, found)
+        if word or (word is None and now >= wanted.found_at + self.rules.confirm):
             wanted.hint = found
+
+    def _found_at(self, route: Route, wanted: _Wanted, found: LeaderHint, now: float) -> float:
+        """Return when this leader was first found: a silent one is waited for once."""
+        key = (route.name, *wanted.failure[:2], found.epoch)
+        first = self._first_found.setdefault(key, now)
+        if len(self._first_found) > RECENT_MOVES:
+            self._first_found.popitem(last=False)
+        return first
 
     def _find(self, route: Route, wanted: _Wanted) -> LeaderHint | None:
         """Return the hint that the view has, or set the reason why there is none so far."""
@@ -288,12 +363,13 @@ class Desk:
             return None
         return LeaderHint(leader.node, leader.epoch, endpoint)
 
-    def _confirmed(self, route: Route, wanted: _Wanted, found: LeaderHint) -> bool:
-        """Whether the leader knows of its office."""
+    def _word(self, route: Route, wanted: _Wanted, found: LeaderHint) -> bool | None:
+        """Whether the leader itself says that it leads; ``None``: it has said nothing."""
         topic, partition, error, _, _ = wanted.failure
-        if error == ErrorCode.FENCED_LEADER_EPOCH and route.is_self(found.leader):
-            return True
-        return route.view is not None and route.view.confirmed(topic, partition)
+        if route.is_self(found.leader):
+            # FENCED_LEADER_EPOCH is the word of a leader, NOT_LEADER_OR_FOLLOWER of none.
+            return True if error == ErrorCode.FENCED_LEADER_EPOCH else wanted.serves
+        return route.view.in_office(topic, partition) if route.view else None
 
     def _fresher(self, route: Route, wanted: _Wanted, leader: Leader) -> bool:
         """Whether what the view says is news to the client, and can be relied upon."""
@@ -314,8 +390,13 @@ class Desk:
 
     def _finish(self, waiting: _Waiting, now: float, reason: Reason) -> list[LeaderHint | None]:
         self._spend(waiting, now)
+        route = waiting.held.link.route
         for wanted in waiting.wanted:
-            wanted.hint = wanted.hint or wanted.found
+            if wanted.hint is None and wanted.found is not None:
+                if self._word(route, wanted, wanted.found) is False:
+                    wanted.reason = Reason.LEADER_NOT_READY
+                else:
+                    wanted.hint = wanted.found
         self.events += self._tell(waiting, now, reason)
         if waiting.held.link.route.mode is Mode.ON:
             return [wanted.hint for wanted in waiting.wanted]

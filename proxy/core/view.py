@@ -37,13 +37,13 @@ class Leader(NamedTuple):
 
 
 class _Move:
-    """Who led before, and whether the new leader itself has said that it leads."""
+    """Who led before, and what the new leader itself has said of its office (see ``in_office``)."""
 
-    __slots__ = ("before", "confirmed")
+    __slots__ = ("before", "word")
 
-    def __init__(self, before: Leader, confirmed: bool) -> None:
+    def __init__(self, before: Leader, word: bool | None) -> None:
         self.before = before
-        self.confirmed = confirmed
+        self.word = word
 
 
 class _Topic:
@@ -114,10 +114,13 @@ class LeaderView:
         move = self._moves.get((self.key(topic), partition))
         return move.before if move else None
 
-    def confirmed(self, topic: Topic, partition: int) -> bool:
-        """Whether the present leader itself has said so, or has led for long."""
+    def in_office(self, topic: Topic, partition: int) -> bool | None:
+        """Whether the present leader itself says that it leads; ``None``: it has said nothing.
+
+        True as well where it has led for long.
+        """
         move = self._moves.get((self.key(topic), partition))
-        return move is None or move.confirmed
+        return True if move is None else move.word
 
     def led(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of every partition that somebody leads."""
@@ -163,6 +166,24 @@ class LeaderView:
         if poll:
             topic.lower = frozenset(lower)
         return moves
+
+    def elected(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
+        """Take the word of a node that it leads at an epoch; return the move, if it is new."""
+        topic = self._topics.get(self.key(name))
+        if topic is None or not 0 <= partition < len(topic.epochs):
+            return []
+        led = Led(partition, leader.node, leader.epoch)
+        if leader.epoch > topic.epochs[partition]:
+            return self._move(topic, led, leader.node)
+        if leader.epoch == topic.epochs[partition]:
+            self._agree(topic, led, leader.node)
+        return []
+
+    def declined(self, name: str, partition: int, leader: Leader) -> None:
+        """Take the word of a node that it does not lead a partition at an epoch, or not yet."""
+        move = self._moves.get((self.key(name), partition))
+        if move is not None and move.word is None and self.leader(name, partition) == leader:
+            move.word = False
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
         topic_id = b"" if answer.id == ZERO_ID else answer.id
@@ -212,7 +233,7 @@ class LeaderView:
         if before.epoch == UNKNOWN:
             return []
         key = (topic.key, led.partition)
-        self._moves[key] = _Move(before, confirmed=led.leader == source)
+        self._moves[key] = _Move(before, True if led.leader == source else None)
         self._moves.move_to_end(key)
         if len(self._moves) > RECENT_MOVES:
             self._moves.popitem(last=False)
@@ -234,8 +255,8 @@ class LeaderView:
             # endpoint alive; who names the leader knows more.
             topic.leaders[led.partition] = led.leader
         move = self._moves.get((topic.key, led.partition))
-        if move is not None and source is not None and led.leader == source:
-            move.confirmed = True
+        if move is not None and led.leader == source == topic.leaders[led.partition]:
+            move.word = True
 
 
 def _insists(topic: _Topic, former: bytes, poll: bool) -> bool:

@@ -1,8 +1,9 @@
 """One broker that is asked for Metadata, over and over, on a connection of the proxy's own."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 import trio
@@ -10,6 +11,7 @@ import trio
 from proxy.apis import api_versions, list_offsets, metadata
 from proxy.apis.api_versions import ClientSoftware
 from proxy.apis.keys import ApiKey
+from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ClusterMetadata
 from proxy.core import identity
 from proxy.core.route import Route
@@ -59,6 +61,15 @@ class Listener(Protocol):
     ) -> set[str]:
         """Take an answer; return the names of its topics."""
 
+    def offices(
+        self,
+        peer: "Peer",
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        """Take the broker's answer whether it leads partitions at these epochs, as error codes."""
+
     def view(self, peer: "Peer") -> LeaderView | None:
         """Return the view of the peer's cluster."""
 
@@ -88,7 +99,9 @@ class Peer:
         self._open_stream = open_stream
         self._pause = settings.reconnect_min
         self._wanted: set[str] = set()
+        self._epochs: dict[Partition, int] = {}
         self._everything = False
+        self._unsure = False
         self._wake = trio.Event()
         self._version = metadata.OLDEST
         self._polls = 0
@@ -98,13 +111,26 @@ class Peer:
         """The broker's node id, where it is known."""
         return self.route.node if self.route is not None else self._node
 
-    def refresh(self, topics: Iterable[str], *, everything: bool = False) -> None:
+    def refresh(
+        self,
+        topics: Iterable[str],
+        epochs: Mapping[Partition, int] = MappingProxyType({}),
+        *,
+        everything: bool = False,
+    ) -> None:
         """Have ``topics`` asked for as soon as no other request is under way.
 
+        ``epochs``: the broker is asked whether it leads these partitions at these epochs.
         ``everything``: all topics, where one is wanted whose name is not known.
         """
         self._wanted.update(topics)
+        self._epochs.update(epochs)
         self._everything |= everything
+        self._wake.set()
+
+    def identify(self) -> None:
+        """Have the node id of the route's broker looked for now: who leads has changed."""
+        self._unsure = True
         self._wake.set()
 
     async def run(self) -> None:
@@ -172,11 +198,19 @@ class Peer:
     async def _refresh(self, connection: BrokerConnection) -> None:
         self._wake = trio.Event()
         wanted, self._wanted = self._wanted, set()
+        epochs, self._epochs = self._epochs, {}
         everything, self._everything = self._everything, False
+        if epochs:
+            asked_at = trio.current_time()
+            errors = await self._ask_whether_it_leads(connection, epochs)
+            self._listener.offices(self, epochs, errors, asked_at)
         if everything:
             await self._ask(connection, None, poll=False)
         elif wanted:
             await self._ask(connection, wanted, poll=False)
+        unsure, self._unsure = self._unsure, False
+        if unsure:
+            await self._identify(connection)
 
     async def _poll(self, connection: BrokerConnection) -> None:
         """Ask for everything: of a cluster's brokers only those behind routes are polled."""
@@ -206,6 +240,13 @@ class Peer:
         answer = metadata.read_response(reader, self._version)
         return await self._listener.learn(self, answer, asked_at, poll=poll)
 
+    async def _ask_whether_it_leads(
+        self, connection: BrokerConnection, epochs: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
+        body = list_offsets.write_request_body(epochs)
+        reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+        return list_offsets.read_errors(reader)
+
     async def _identify(self, connection: BrokerConnection) -> bool:
         """Find out the node id of the route's broker; see :mod:`proxy.core.identity`."""
         assert self.route is not None
@@ -213,10 +254,9 @@ class Peer:
         asked = identity.probe(view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
-            body = list_offsets.write_request_body(epochs)
-            reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
             before = self.route.node
-            identity.conclude(self.route, asked, list_offsets.read_errors(reader))
+            errors = await self._ask_whether_it_leads(connection, epochs)
+            identity.conclude(self.route, asked, errors)
             if self.route.node not in (None, before):
                 self._listener.identified(self)
         return self.route.node is not None

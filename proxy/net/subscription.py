@@ -12,15 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from proxy.apis import metadata
+from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.keys import api_name
 from proxy.apis.leader_hint import Endpoint
+from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ClusterMetadata, TopicMetadata
-from proxy.core.events import Event, RoutePlan, SubscriptionLost, SubscriptionReady
+from proxy.core.events import Event, LeaderMoved, RoutePlan, SubscriptionLost, SubscriptionReady
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
-from proxy.core.view import LeaderView
+from proxy.core.view import Leader, LeaderView
 from proxy.net.broker_stream import OpenStream, open_broker_stream
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Peer, PeerSettings
@@ -30,6 +32,8 @@ from proxy.wire.reader import Reader
 
 #: Topics that are taken from a large answer before other tasks get their turn.
 _TOPICS_IN_A_STEP = 50
+#: Of a node that was asked whether it leads: not, or not yet.
+_DECLINED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
 
 
 class Subscription:
@@ -80,13 +84,14 @@ class Subscription:
             await trio.sleep(self._interval)
 
     def _ask_all(self) -> None:
-        for route, topics in self._keeper.desk.waiting_for().values():
-            if route.view is None:
+        for wants in self._keeper.desk.waiting_for():
+            view = wants.route.view
+            if view is None:
                 continue
-            names = {route.view.name(topic) for topic in topics}
+            names = {view.name(topic) for topic in wants.topics}
             known = {name for name in names if name is not None}
-            for peer in self._peers(route.view.cluster_id):
-                peer.refresh(known, everything=None in names)
+            for peer in self._peers(view.cluster_id):
+                peer.refresh(known, wants.epochs, everything=None in names)
 
     def _peers(self, cluster_id: str) -> list[Peer]:
         return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]
@@ -163,6 +168,29 @@ class Subscription:
         self._keeper.review()
         return names
 
+    def offices(
+        self,
+        peer: Peer,
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        view = self.view(peer)
+        if view is None:
+            return
+        if peer.node is not None:
+            for (name, partition), epoch in epochs.items():
+                error = errors.get((name, partition))
+                leader = Leader(peer.node, epoch)
+                if error == ErrorCode.NONE:
+                    self._tell(view.elected(name, partition, leader))
+                elif error in _DECLINED:
+                    view.declined(name, partition, leader)
+        if peer.route is not None:
+            self._keeper.desk.probed(peer.route, errors, asked_at)
+        self._keeper.review()
+
     def view(self, peer: Peer) -> LeaderView | None:
         """See :class:`proxy.net.peer.Listener`."""
         return self._views.get(self._clusters.get(peer, ""))
@@ -173,8 +201,15 @@ class Subscription:
     def _learn_topic(
         self, view: LeaderView, topic: TopicMetadata, source: int | None, *, poll: bool
     ) -> None:
-        for moved in view.learn(topic, source, poll=poll):
+        self._tell(view.learn(topic, source, poll=poll))
+
+    def _tell(self, moves: Sequence[LeaderMoved]) -> None:
+        for moved in moves:
             self._emit(moved)
+        if moves:
+            for peer in self._own:
+                if peer.connected and peer.node is None:
+                    peer.identify()
 
     def _place(self, route: Route, answer: ClusterMetadata) -> LeaderView:
         """Note where the brokers are on the route's listener, and of which cluster they are."""

@@ -31,7 +31,7 @@ def test_flags_win_over_variables_over_the_file_over_defaults(tmp_path: Path) ->
     assert settings.log.level == "warning"
     assert settings.hold.deadline_ms == 3
     assert settings.hold.grace_ms == 2
-    assert settings.hold.confirm_ms == 10
+    assert settings.hold.confirm_ms == 25
 
 
 def test_routes_are_taken_whole_from_the_highest_place(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ BROKER_3_6: dict[int, int] = {
     ApiKey.SASL_HANDSHAKE: 1,
     ApiKey.API_VERSIONS: 3,
 }
-NOT_LEADER, FENCED = 6, 74
+NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 75
 #: Leader and epoch.
 Led = tuple[int, int]
 

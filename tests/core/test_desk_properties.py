@@ -19,8 +19,9 @@ from proxy.core.held import Held
 from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
 from proxy.core.route import Route
+from proxy.core.view import Leader
 from tests.core.desks import NODES, failed, learn, route
-from tests.core.samples import FENCED, NOT_LEADER
+from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH
 
 _PARTITIONS = st.integers(0, 2)
 _NODES = st.integers(1, 3)
@@ -84,6 +85,34 @@ class Holds(RuleBasedStateMachine):
         if asked:
             topics: set[Topic] = {"t"}
             self.desk.asked(asked_route, topics, self.now)
+        self._review()
+
+    @rule(
+        node=_NODES,
+        behind=st.sampled_from([0, 0, 0, 1, 2]),
+    )
+    def a_broker_says_whether_it_leads(self, node: int, behind: int) -> None:
+        """It answers by what it knows of the epochs that are looked for."""
+        for wants in self.desk.waiting_for():
+            view = wants.route.view
+            assert view is not None
+            errors = {}
+            for (name, partition), epoch in wants.epochs.items():
+                moves = self.moved[partition]
+                known = max(len(moves) - 1 - behind, 0)
+                leads = known == epoch and moves[known] == node
+                leader = Leader(node, epoch)
+                if leads:
+                    view.elected(name, partition, leader)
+                    self.said.add((partition, node, epoch))
+                    errors[name, partition] = 0
+                elif known > epoch:
+                    errors[name, partition] = FENCED
+                else:
+                    view.declined(name, partition, leader)
+                    errors[name, partition] = NOT_LEADER if known == epoch else UNKNOWN_EPOCH
+            if wants.route.node == node:
+                self.desk.probed(wants.route, errors, self.now)
         self._review()
 
     @rule(number=st.integers(0, 2), nodes=st.sets(_NODES), shift=st.integers(0, 1))
@@ -222,7 +251,7 @@ class Holds(RuleBasedStateMachine):
         self.time_goes_on(2.0)
         assert not self.held
         assert self.desk.next_deadline() is None
-        assert self.desk.waiting_for() == {}
+        assert self.desk.waiting_for() == []
         for link in self.links:
             assert self.told[link.number] == self.failures[link.number]
 

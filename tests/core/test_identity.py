@@ -7,7 +7,7 @@ from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
 
-NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 76
+NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 75
 _ASKED = {("t", p): Leader(node, 5) for p, node in enumerate((1, 2, 3))}
 
 

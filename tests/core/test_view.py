@@ -75,7 +75,7 @@ def test_only_so_many_moves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
         view.learn(_said({partition: (2, 6)}), None)
     assert [view.before("t", p) for p in range(3)] == [None, Leader(1, 5), Leader(1, 5)]
     # Where a move is not remembered, the leader counts as one that has led for long.
-    assert [view.confirmed("t", p) for p in range(3)] == [True, False, False]
+    assert [view.in_office("t", p) for p in range(3)] == [True, None, None]
 
 
 def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
@@ -97,7 +97,7 @@ def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
 def test_the_first_word_of_a_partition_is_no_move() -> None:
     view = LeaderView("cluster")
     assert view.learn(_said({0: (1, 5)}), None) == []
-    assert view.confirmed("t", 0)
+    assert view.in_office("t", 0)
 
 
 def test_an_epoch_that_rises_under_the_same_leader_is_a_move() -> None:
@@ -129,16 +129,65 @@ def test_nobody_leads_at_a_higher_epoch_and_then_somebody() -> None:
 def test_a_move_is_confirmed_by_the_new_leaders_own_word() -> None:
     view = _view({0: (1, 5)})
     view.learn(_said({0: (2, 6)}), 1)
-    assert not view.confirmed("t", 0)
+    assert None is view.in_office("t", 0)
     for source in (None, 3):
         view.learn(_said({0: (2, 6)}), source)
-        assert not view.confirmed("t", 0)
+        assert None is view.in_office("t", 0)
     view.learn(_said({0: (2, 6)}), 2)
-    assert view.confirmed("t", 0)
+    assert view.in_office("t", 0)
     view.learn(_said({0: (3, 7)}), 3)
-    assert view.confirmed("t", 0)
+    assert view.in_office("t", 0)
     view.learn(_said({0: (2, 8)}), 3)
-    assert not view.confirmed("t", 0)
+    assert None is view.in_office("t", 0)
+
+
+def test_who_says_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
+    view = _view({0: (1, 5)}, topic=topic_id(1))
+    (moved,) = view.elected("t", 0, Leader(2, 6))
+    assert (moved.leader_before, moved.epoch_before) == (1, 5)
+    assert (moved.leader, moved.epoch) == (2, 6)
+    assert view.leader("t", 0) == Leader(2, 6)
+    assert view.in_office("t", 0)
+
+
+def test_who_says_that_it_leads_as_is_known_confirms_it() -> None:
+    view = _view({0: (1, 5)}, {0: (2, 6)})
+    assert view.elected("t", 0, Leader(2, 6)) == []
+    assert view.in_office("t", 0)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "leader"),
+    [("t", 0, (3, 5)), ("t", 0, (3, 6)), ("t", 1, (3, 9)), ("t", -1, (3, 9)), ("u", 0, (3, 9))],
+    ids=["overtaken", "another's epoch", "unknown partition", "no partition", "unknown topic"],
+)
+def test_other_words_of_leading_change_nothing(
+    topic: str, partition: int, leader: tuple[int, int]
+) -> None:
+    view = _view({0: (1, 5)}, {0: (2, 6)})
+    assert view.elected(topic, partition, Leader(*leader)) == []
+    assert view.leader("t", 0) == Leader(2, 6)
+    assert view.in_office("t", 0) is None
+    assert list(view.names) == ["t"]
+
+
+def test_a_leader_may_say_that_it_does_not_lead_yet() -> None:
+    view = _view({0: (1, 5)}, {0: (2, 6)})
+    for other in (Leader(3, 6), Leader(2, 7), Leader(2, 5)):
+        view.declined("t", 0, other)
+        assert view.in_office("t", 0) is None
+    view.declined("t", 0, Leader(2, 6))
+    assert view.in_office("t", 0) is False
+    view.elected("t", 0, Leader(2, 6))
+    assert view.in_office("t", 0)
+
+
+def test_a_leader_that_was_in_office_is_not_taken_out_of_it() -> None:
+    # What it said last may have been asked first: only a higher epoch ends an office.
+    view = _view({0: (1, 5)}, {0: (2, 6)})
+    view.elected("t", 0, Leader(2, 6))
+    view.declined("t", 0, Leader(2, 6))
+    assert view.in_office("t", 0)
 
 
 # Topics made anew, and deleted.
@@ -233,7 +282,7 @@ def test_without_ids_a_forgotten_topics_moves_are_forgotten_too() -> None:
     view.learn(_said({}, error=3), None)
     view.learn(_said({0: (2, 0)}), None)
     assert view.before("t", 0) is None
-    assert view.confirmed("t", 0)
+    assert view.in_office("t", 0)
 
 
 def test_with_ids_a_lagging_broker_that_lacks_a_topic_costs_nothing() -> None:

@@ -25,6 +25,7 @@ from kio.static.primitive import i8, i16, i32, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tests.harness.cluster import RealCluster
+from tests.harness.connection import BrokerConnection
 from tests.harness.waiting import until
 
 R = TypeVar("R", bound=ResponsePayload)
@@ -62,6 +63,7 @@ class ClusterAdmin:
 
     def __init__(self, cluster: RealCluster) -> None:
         self.cluster = cluster
+        self._connections: dict[int, BrokerConnection] = {}
 
     def create_topic(
         self,
@@ -281,8 +283,28 @@ class ClusterAdmin:
         return None
 
     def _ask(self, node: int, request: RequestPayload, response_type: type[R]) -> R:
-        with self.cluster.connect(node) as connection:
-            return connection.ask(request, response_type)
+        kept = self._connections.pop(node, None)
+        if kept is not None:
+            # The broker may have been restarted since.
+            with contextlib.suppress(ConnectionError):
+                return self._ask_on(kept, node, request, response_type)
+        return self._ask_on(self.cluster.connect(node), node, request, response_type)
+
+    def _ask_on(
+        self,
+        connection: BrokerConnection,
+        node: int,
+        request: RequestPayload,
+        response_type: type[R],
+    ) -> R:
+        """Ask, and keep the connection: one for each look would be a load on the brokers."""
+        try:
+            answer = connection.ask(request, response_type)
+        except BaseException:
+            connection.close()
+            raise
+        self._connections[node] = connection
+        return answer
 
 
 def _creatable(

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-POLL_S = 0.005
-"""Short beside what is waited for (milliseconds at the least), long beside one look at it."""
+POLL_S = 0.02
+"""Short beside what is waited for, long beside one look at it: looks are a load on brokers."""
 
 
 class TimedOutError(AssertionError):

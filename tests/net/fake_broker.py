@@ -13,9 +13,11 @@ from proxy.settings import Address
 from tests.net import messages
 from tests.net.messages import (
     API_VERSIONS,
+    FENCED,
     LIST_OFFSETS,
     METADATA,
     NOT_LEADER,
+    UNKNOWN_EPOCH,
     Broker,
     Partition,
 )
@@ -40,7 +42,7 @@ class FakeBroker:
     ``maxima``: the versions that it offers. ``brokers``: what its Metadata says of brokers;
     ``leaders``: what it believes of partitions, by which it also answers ListOffsets.
     ``answers``: what is answered for an API in place of the truth, from correlation id and version.
-    ``gate``: answers to Metadata wait for it. ``streams``: its connections.
+    ``gate``: answers to Metadata and ListOffsets wait for it. ``streams``: its connections.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class FakeBroker:
             body = request[10 + client + (key == METADATA or (key, version) == (18, 3)) :]
             topics = _topics(body, version) if key == METADATA else []
             self.asked.append(Asked(trio.current_time(), key, version, topics))
-            if key == METADATA:
+            if key in (METADATA, LIST_OFFSETS):
                 await self.gate.wait()
             answer = self.answers.get(key) or self._truth(key, body, topics)
             self._waiting -= 1
@@ -144,8 +146,12 @@ class FakeBroker:
             (size,) = struct.unpack_from(">h", body, at)
             name = body[at + 2 : at + 2 + size].decode()
             number, epoch = struct.unpack_from(">ii", body, at + 2 + size + 4)
-            led = self.leaders[name][number] == (self.node, epoch)
-            errors[name, number] = 0 if led else NOT_LEADER
+            leader, own = self.leaders[name][number]
+            if epoch == own:
+                errors[name, number] = 0 if leader == self.node else NOT_LEADER
+            else:
+                # As brokers do: the epoch is looked at first (KIP-320).
+                errors[name, number] = UNKNOWN_EPOCH if epoch > own else FENCED
             at += 2 + size + 4 + 16
         return errors
 

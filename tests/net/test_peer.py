@@ -1,6 +1,6 @@
 """One broker that is asked: versions, pauses, polls, refreshes, its identity. Virtual time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -8,6 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from proxy.apis.api_versions import ClientSoftware
+from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ClusterMetadata
 from proxy.core.mode import Mode
 from proxy.core.route import Route
@@ -40,6 +41,7 @@ class _Told:
         self.opened_with: list[dict[int, int]] = []
         self.reasons: list[str] = []
         self.identities: list[int | None] = []
+        self.offices_told: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
 
     def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
@@ -61,6 +63,15 @@ class _Told:
             names.add(topic.name)
             self.route.view.learn(topic, peer.node, poll=poll)
         return names
+
+    def offices(
+        self,
+        peer: Peer,
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        self.offices_told.append((dict(epochs), dict(errors), asked_at))
 
     def view(self, peer: Peer) -> LeaderView | None:
         return self.route.view
@@ -288,6 +299,35 @@ async def test_a_refresh_for_an_unknown_name_asks_for_everything(
         scene.peer.refresh({"t"}, everything=True)
         await trio.sleep(1)
         assert [topics for _, topics in scene.polled()] == [None, None]
+
+
+async def test_a_refresh_asks_first_whether_the_broker_leads(autojump_clock: MockClock) -> None:
+    leaders: Leaders = {"t": [(1, 5), (2, 5), (1, 6), (1, 4)], "u": [(1, 5)]}
+    async with _scene(leaders) as scene:
+        await trio.sleep(1)
+        begin = trio.current_time()
+        asked = {("t", 0): 5, ("t", 1): 5, ("t", 2): 5, ("t", 3): 5}
+        scene.peer.refresh({"t"}, asked)
+        scene.peer.refresh({"u"}, {("u", 0): 6})
+        await trio.sleep(1)
+        assert [a.key for a in scene.broker.asked[-2:]] == [LIST_OFFSETS, METADATA]
+        errors = {("t", 0): 0, ("t", 1): 6, ("t", 2): 74, ("t", 3): 75, ("u", 0): 75}
+        assert scene.told.offices_told == [(asked | {("u", 0): 6}, errors, begin)]
+
+
+async def test_a_broker_whose_cluster_changed_leaders_is_identified_anew(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene({"t": [(-1, 1)]}) as scene:
+        await trio.sleep(2)
+        scene.broker.leaders = {"t": [(1, 2)]}
+        scene.peer.refresh({"t"})
+        await trio.sleep(0.1)
+        assert scene.route.node is None
+        scene.peer.identify()
+        await trio.sleep(0.1)
+        assert scene.route.node == 1
+        assert scene.told.identities == [1]
 
 
 async def test_a_refresh_does_not_wait_for_all_slices_of_a_poll(

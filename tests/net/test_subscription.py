@@ -30,7 +30,7 @@ from proxy.net.subscription import Subscription
 from proxy.settings import Address
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
-from tests.net.messages import METADATA, NOT_LEADER, Broker
+from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker
 from tests.net.rig import LEGACY
 
 _SETTINGS = PeerSettings(
@@ -42,7 +42,7 @@ _SETTINGS = PeerSettings(
     reconnect_max=5,
     slice_partitions=2000,
 )
-_LONG = HoldRules(deadline=100, link_second=1000, shared=1000, grace=100, confirm=0.01)
+_LONG = HoldRules(deadline=100, link_second=1000, shared=1000, grace=100, confirm=0.025)
 #: As clients see the brokers, on the listener of the routes.
 _SHOWN = [Broker(1, "one", 9092), Broker(2, "two", 9092), Broker(3, "three", 9092)]
 _BEFORE: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}
@@ -268,6 +268,54 @@ async def test_others_tell_of_moves_but_not_of_endpoints(autojump_clock: MockClo
         assert (moved.leader_before, moved.epoch_before, moved.leader, moved.epoch) == (1, 5, 2, 6)
 
 
+async def test_a_leaders_own_word_counts_while_all_metadata_lags(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.brokers[2].answers[METADATA] = lambda correlation, version: (
+            messages.metadata_response(
+                correlation, version, _SHOWN, {"t": [messages.Partition(0, 1, 5)]}
+            )
+        )
+        scene.brokers[2].leaders = _AFTER
+        scene.hold()
+        await trio.sleep(0.005)
+        assert scene.settled == [(1.0, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+        assert scene.leader() == Leader(2, 6)
+        assert len(scene.told(LeaderMoved)) == 1
+
+
+async def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for(
+    autojump_clock: MockClock,
+) -> None:
+    """As with KRaft, where each broker takes the news at its own time."""
+    async with _scene(1) as scene:
+        scene.brokers[3].leaders = _AFTER
+        scene.hold()
+        await trio.sleep(0.2)
+        assert scene.leader() == Leader(2, 6)
+        assert scene.settled == []
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(0.011)
+        (settled,) = scene.settled
+        assert settled[1] == [LeaderHint(2, 6, Endpoint("two", 9092, None))]
+
+
+async def test_who_is_behind_a_route_is_looked_for_when_leaders_move(
+    autojump_clock: MockClock,
+) -> None:
+    def nobody_leads(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(-1, 4)]}
+
+    async with _scene(1, before=nobody_leads) as scene:
+        assert scene.route.node is None
+        scene.brokers[1].leaders = {"t": [(1, 5)]}
+        scene.hold()
+        await trio.sleep(0.005)
+        assert scene.route.node == 1
+
+
 async def test_another_clusters_broker_at_an_address_teaches_nothing(
     autojump_clock: MockClock,
 ) -> None:
@@ -300,7 +348,7 @@ async def test_metadata_that_goes_by_releases_what_is_held(autojump_clock: MockC
         frame = messages.metadata_response(9, 12, _SHOWN, after)
         scene.subscription.snooped(scene.route, 12, frame[4:])
         await trio.sleep(0.5)
-        assert scene.settled == [(1.01, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+        assert scene.settled == [(1.025, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
 
 
 async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock) -> None:
@@ -359,7 +407,7 @@ async def test_a_broker_that_is_slow_has_one_request_under_way(
         slow.gate = trio.Event()
         scene.hold()
         await trio.sleep(0.5)
-        assert slow.metadata()[-1].topics == ["t"]
+        assert slow.asked[-1].key == LIST_OFFSETS
         slow.gate.set()
         await trio.sleep(0.001)
         assert slow.most_waiting == 1
