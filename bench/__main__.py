@@ -14,7 +14,7 @@ import click
 from bench import arms
 from bench.plot import plot_stalls
 from bench.report import table, write_section
-from bench.stall import Arm, Sample, clusters, measure
+from bench.stall import FAST_REPLICATION, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
 from tests.harness.java import java_clients
@@ -36,6 +36,7 @@ def main(rounds: int, moves: int, write: bool) -> None:
     if missing is not None:
         raise click.ClickException(missing)
     zookeeper = run(arms.ZOOKEEPER, rounds, moves)
+    shipped = run(arms.ZOOKEEPER, 1, moves, replication={})
     kraft = run(arms.KRAFT, 1, moves)
     beside = run((arms.OFF, arms.ON), rounds, moves // 3, bystanders=arms.BYSTANDERS)
     verdicts = judge(zookeeper)
@@ -46,6 +47,10 @@ def main(rounds: int, moves: int, write: bool) -> None:
             _hint_table(zookeeper),
             _target_table(verdicts),
             "![Distribution of the stalls](stalls.svg)",
+            "ZooKeeper, brokers with the replication settings that Kafka comes with, one round of "
+            f"{moves} moves for each arm:",
+            _stall_table(shipped),
+            _hint_table(shipped),
             f"KRaft, one round of {moves} moves for each arm:",
             _stall_table(kraft),
             _hint_table(kraft),
@@ -61,7 +66,13 @@ def main(rounds: int, moves: int, write: bool) -> None:
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
 
 
-def run(compared: Sequence[Arm], rounds: int, moves: int, bystanders: int = 0) -> dict[Arm, Sample]:
+def run(
+    compared: Sequence[Arm],
+    rounds: int,
+    moves: int,
+    bystanders: int = 0,
+    replication: Mapping[str, str] = FAST_REPLICATION,
+) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
     The raw samples are kept under build/bench. The first round of each arm is preceded by a
@@ -69,7 +80,8 @@ def run(compared: Sequence[Arm], rounds: int, moves: int, bystanders: int = 0) -
     """
     pools = {arm: Sample() for arm in compared}
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-bench-"))
-    with clusters(compared, folder / "clusters") as running, java_clients(folder) as java:
+    started = clusters(compared, folder / "clusters", replication)
+    with started as running, java_clients(folder) as java:
         for number in range(rounds + 1):
             for arm in random.sample(compared, len(compared)):
                 place = folder / f"{number}-{compared.index(arm)}"
@@ -80,7 +92,8 @@ def run(compared: Sequence[Arm], rounds: int, moves: int, bystanders: int = 0) -
                 click.echo(_line(number, arm, sample), err=True)
                 if number:
                     pools[arm].add(sample)
-    _keep(pools, bystanders)
+    kind = "beside" if bystanders else "fast" if replication else "shipped"
+    _keep(pools, kind)
     return pools
 
 
@@ -93,10 +106,11 @@ def _line(number: int, arm: Arm, sample: Sample) -> str:
     )
 
 
-def _keep(pools: Mapping[Arm, Sample], bystanders: int) -> None:
+def _keep(pools: Mapping[Arm, Sample], kind: str) -> None:
     _SAMPLES.mkdir(parents=True, exist_ok=True)
     for arm, sample in pools.items():
-        name = f"stall-{arm.mode}-{arm.version}-{arm.hints or 'native'}-{bystanders}.json"
+        held = f"-{arm.hold_ms}" if arm.hold_ms else ""
+        name = f"stall-{arm.mode}-{arm.version}-{arm.hints or 'native'}{held}-{kind}.json"
         (_SAMPLES / name).write_text(json.dumps(vars(sample)))
 
 
@@ -155,14 +169,14 @@ def _stall_table(pools: Mapping[Arm, Sample]) -> str:
 
 
 def _hint_table(pools: Mapping[Arm, Sample]) -> str:
-    head = ["hints on", "given", "missed", "wrong", "hold median, ms", "hold p90", "hold max"]
+    head = ["hints", "given", "missed", "wrong", "hold median, ms", "hold p90", "hold max"]
     rows = []
     for arm, sample in pools.items():
         if arm.hints == "on":
             reasons = ", ".join(f"{reason} {count}" for reason, count in sample.missed.items())
             rows.append(
                 [
-                    f"{arm.version}, {arm.mode}",
+                    f"{arm.version}, {arm.mode}, {arm.label}",
                     str(sample.given),
                     reasons or "0",
                     str(len(sample.wrong)),

@@ -11,6 +11,7 @@ ZOOKEEPER = (OFF, ON, NATIVE)
 KRAFT = (
     Arm("hints off", "3.6.2", "kraft", "off"),
     Arm("hints on", "3.6.2", "kraft", "on"),
+    Arm("hints on, held up to 500 ms", "3.6.2", "kraft", "on", 500),
 )
 
 #: Most that the median with hints may be of the median without, and of the native one.

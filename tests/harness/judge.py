@@ -13,6 +13,7 @@ REASONS = frozenset(
         "not_usable_by_client",
         "no_fresher_view",
         "hold_expired",
+        "leader_not_ready",
         "no_leader",
         "no_endpoint",
         "replica",
