@@ -75,8 +75,8 @@ def run(
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
-    The raw samples are kept under build/bench. The first round of each arm is preceded by a
-    few moves that do not count, since the JVMs are cold.
+    The raw samples are kept under build/bench. The first round of each arm is preceded by
+    half a round that does not count, since the JVMs are cold.
     """
     pools = {arm: Sample() for arm in compared}
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-bench-"))
@@ -86,7 +86,7 @@ def run(
             for arm in random.sample(compared, len(compared)):
                 place = folder / f"{number}-{compared.index(arm)}"
                 topic = f"stall-{number}-{compared.index(arm)}"
-                count = moves if number else min(moves, 5)
+                count = moves if number else max(moves // 2, 5)
                 cluster = running[arm.cluster]
                 sample = measure(arm, cluster, java, topic, count, place, bystanders)
                 click.echo(_line(number, arm, sample), err=True)

@@ -24,9 +24,10 @@ nothing, and as long as the response may be held where it says that it does not 
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
@@ -65,7 +66,8 @@ class Reason(StrEnum):
 class HoldRules:
     """Bounds in seconds; see the rules above.
 
-    ``deadline``: rule 4. ``calm``: how long errors are not held after it. ``link_second``:
+    ``deadline``: rule 4. ``calm``: how long errors are not held after it, while the leader is
+    still looked for. ``link_second``:
     most hold of a link in each second, ``shared``: most hold where other partitions brought
     something (rule 5). ``grace``: rule 6. ``confirm``: how long a hint waits for a leader that
     says nothing.
@@ -125,6 +127,11 @@ class _Wanted:
         self.reason: Reason | None = None
 
     @property
+    def settled(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return self.hint is not None or self.reason is Reason.NO_LEADER
+
+    @property
     def newest(self) -> int:
         """The newest epoch that client and answering broker are known to have been at."""
         return self.client_epoch if self.client_epoch >= 0 else self.led
@@ -144,6 +151,18 @@ class _Waiting:
         self.detached = False
 
 
+class _Sought(NamedTuple):
+    """A failed partition whose response went on without a hint: for the next one it is looked for.
+
+    A client that got no hint comes back soon, and may come back often.
+    """
+
+    route: Route
+    wanted: _Wanted
+    since: float
+    until: float
+
+
 class Desk:
     """Holds error responses of all links of a process until their hints are good.
 
@@ -154,6 +173,7 @@ class Desk:
         self.rules = rules
         self.events: list[Event] = []
         self._waiting: list[_Waiting] = []
+        self._sought: dict[tuple[str, Topic, int], _Sought] = {}
         self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         self._first_found: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         self._holds: dict[int, deque[tuple[float, float]]] = {}
@@ -192,6 +212,10 @@ class Desk:
                     done.append((item.held, hints))
             else:
                 self._waiting.append(item)
+        for key, sought in list(self._sought.items()):
+            self._judge(sought.route, sought.wanted, now)
+            if sought.wanted.settled or now >= sought.until:
+                del self._sought[key]
         return done
 
     def asked(self, route: Route, topics: Collection[Topic], since: float) -> None:
@@ -199,24 +223,31 @@ class Desk:
 
         ``since``: when it was asked. Only errors from before that moment are concerned.
         """
-        for item in self._waiting:
-            if item.held.link.route is route and item.since <= since:
-                for wanted in item.wanted:
-                    wanted.asked = wanted.asked or wanted.failure.topic in topics
+        for of, wanted, failed_at in self._wanted():
+            if of is route and failed_at <= since:
+                wanted.asked = wanted.asked or wanted.failure.topic in topics
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
 
         ``errors``: by partition, 0 where it leads at the epoch of :class:`Wants`.
         """
+        for of, wanted, failed_at in self._wanted():
+            if of is route and failed_at <= since:
+                name = route.view.name(wanted.failure.topic) if route.view else None
+                error = errors.get((name, wanted.failure.partition)) if name else None
+                if error in _AT_MOST_AT_EPOCH:
+                    wanted.asked = True
+                    wanted.serves = error == ErrorCode.NONE
+
+    def _wanted(self) -> Iterator[tuple[Route, _Wanted, float]]:
+        """Iterate over route, partition and time of every failure that has no hint yet."""
         for item in self._waiting:
-            if item.held.link.route is route and item.since <= since:
-                for wanted in item.wanted:
-                    name = route.view.name(wanted.failure.topic) if route.view else None
-                    error = errors.get((name, wanted.failure.partition)) if name else None
-                    if error in _AT_MOST_AT_EPOCH:
-                        wanted.asked = True
-                        wanted.serves = error == ErrorCode.NONE
+            for wanted in item.wanted:
+                if wanted.hint is None:
+                    yield item.held.link.route, wanted, item.since
+        for sought in self._sought.values():
+            yield sought.route, sought.wanted, sought.since
 
     def forget(self, link: int) -> None:
         """Drop what is held for a link that is gone."""
@@ -225,7 +256,7 @@ class Desk:
 
     def next_deadline(self) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt."""
-        times = []
+        times = [sought.until for sought in self._sought.values()]
         for item in self._waiting:
             times.append(item.deadline)
             times += [
@@ -238,15 +269,12 @@ class Desk:
         return min(times, default=None)
 
     def waiting_for(self) -> list[Wants]:
-        """Return what would help the responses that wait, route by route."""
+        """Return what would help the responses that wait or will come, route by route."""
         wants: dict[str, Wants] = {}
-        for item in self._waiting:
-            route = item.held.link.route
+        for route, wanted, _ in self._wanted():
             mine = wants.setdefault(route.name, Wants(route))
-            for wanted in item.wanted:
-                if wanted.hint is None:
-                    mine.topics.add(wanted.failure.topic)
-                    self._look_for(mine, wanted)
+            mine.topics.add(wanted.failure.topic)
+            self._look_for(mine, wanted)
         return [*wants.values()]
 
     def _look_for(self, wants: Wants, wanted: _Wanted) -> None:
@@ -320,12 +348,12 @@ class Desk:
         route = waiting.held.link.route
         missing = False
         for wanted in waiting.wanted:
-            if wanted.hint is None and wanted.reason is not Reason.NO_LEADER:
+            if not wanted.settled:
                 self._judge(route, wanted, now)
             if wanted.hint is not None and waiting.first_hint is None:
                 waiting.first_hint = now
                 waiting.deadline = min(waiting.deadline, now + self.rules.grace)
-            missing |= wanted.hint is None and wanted.reason is not Reason.NO_LEADER
+            missing |= not wanted.settled
         return not missing
 
     def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
@@ -398,9 +426,19 @@ class Desk:
                 else:
                     wanted.hint = wanted.found
         self.events += self._tell(waiting, now, reason)
+        if route.mode is not Mode.OFF and route.reachable:
+            self._seek(waiting, now)
         if waiting.held.link.route.mode is Mode.ON:
             return [wanted.hint for wanted in waiting.wanted]
         return [None] * len(waiting.wanted)
+
+    def _seek(self, waiting: _Waiting, now: float) -> None:
+        route = waiting.held.link.route
+        for wanted in waiting.wanted:
+            if not wanted.settled:
+                key = (route.name, *wanted.failure[:2])
+                sought = _Sought(route, wanted, waiting.since, now + self.rules.calm)
+                self._sought.setdefault(key, sought)
 
     def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterable[Event]:
         held, route = waiting.held, waiting.held.link.route

@@ -318,6 +318,7 @@ def test_the_links_hold_comes_back_with_time() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T, 0) is None
     counter.review(T + 0.1)
+    counter.review(T + 1.1001)
     assert counter.produce(link, T + 1.101, 1) is None
     assert counter.desk.next_deadline() == pytest.approx(T + 1.201)
 
@@ -460,7 +461,7 @@ def test_a_leader_that_never_says_that_it_leads_is_not_named() -> None:
     assert counter.reasons() == ["leader_not_ready"]
 
 
-# What brokers are asked while something is held.
+# What brokers are asked.
 
 
 @pytest.mark.parametrize(
@@ -507,6 +508,40 @@ def test_a_broker_at_an_older_epoch_or_none_has_spoken(error: int, enough: bool)
     assert counter.produce(link, T) is None
     counter.desk.probed(link.route, {("t", 0): error}, T + 0.001)
     assert counter.review(T + 0.002) == ([[hint(2, 6)]] if enough else [])
+
+
+def test_a_leader_that_did_not_come_in_time_is_still_looked_for() -> None:
+    # The client comes back soon, and its next error is not held.
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.1001)
+    (wants,) = counter.desk.waiting_for()
+    assert wants == Wants(link.route, {"t"}, {("t", 0): 6})
+    counter.produce(LinkState(link.route, 2), T + 0.3)
+    assert counter.desk.next_deadline() == pytest.approx(T + 1.1001)
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.4) == []
+    assert counter.desk.waiting_for() == []
+    assert counter.desk.next_deadline() is None
+    assert counter.produce(LinkState(link.route, 3), T + 0.5) == [hint(2, 6)]
+    assert counter.reasons() == ["hold_expired", "hold_expired", None]
+
+
+def test_a_leader_that_does_not_come_is_not_looked_for_beyond_the_calm() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.1001)
+    assert counter.review(T + 1.1002) == []
+    assert counter.desk.waiting_for() == []
+
+
+def test_nobody_is_asked_where_nobody_can_be_or_hints_are_off() -> None:
+    link, counter = _link(Mode.OFF), Counter()
+    counter.produce(link, T)
+    link.route.mode = Mode.ON
+    link.route.reachable = False
+    counter.produce(link, T)
+    assert counter.desk.waiting_for() == []
 
 
 def test_calm_takes_no_hint_away_that_is_only_unconfirmed() -> None:

@@ -91,6 +91,9 @@ async def test_a_response_goes_on_at_its_deadline(autojump_clock: MockClock) -> 
         assert desk.keeper.waiting.is_set()
         await trio.sleep(1)
         assert desk.settled == [(0.1, 1, [None])]
+        # The leader is looked for a while longer.
+        assert desk.keeper.waiting.is_set()
+        await trio.sleep(0.11)
         assert not desk.keeper.waiting.is_set()
         (missed,) = desk.events
         assert isinstance(missed, HintMissed)
