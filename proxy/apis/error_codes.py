@@ -12,6 +12,7 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_VERSION = 35
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
+    UNKNOWN_TOPIC_ID = 100
 
 
 #: The errors with which a native broker names the new leader (KIP-951, Public Interfaces).

@@ -1,18 +1,13 @@
-"""Fetch: records from leaders (or from a near replica, KIP-392).
+"""Fetch responses: records from leaders (or from a near replica, KIP-392).
 
-Request v7: fetch sessions (KIP-227). v9: leader epochs (KIP-320). v12: flexible,
-LastFetchedEpoch, tag 0 ClusterId. v13: topic ids for names (KIP-516). v15: ReplicaId moves
-from the first field into the tagged ReplicaState (tag 1, KIP-903). v16 (KIP-951): the body of
-v15. v17: a tagged directory id in each partition (KIP-853).
-Response v12: flexible; partition tags 0 DivergingEpoch, 1 CurrentLeader, 2 SnapshotId. v13:
-topic ids. v16: top-level tag 0 NodeEndpoints.
+Response v7: fetch sessions (KIP-227). v11: preferred read replica (KIP-392). v12: flexible;
+partition tags 0 DivergingEpoch, 1 CurrentLeader, 2 SnapshotId. v13: topic ids (KIP-516). v16:
+top-level tag 0 NodeEndpoints (KIP-951).
 """
 
 import struct
-from typing import NamedTuple
 
 from proxy.apis.error_codes import HINTABLE
-from proxy.apis.header import plain_body, read_request_header
 from proxy.apis.leader_hint import Failure, Scanned
 from proxy.wire.errors import Malformed, Truncated
 from proxy.wire.reader import Reader
@@ -20,14 +15,7 @@ from proxy.wire.varint import read_uvarint
 
 #: From here on topics are named by their id.
 TOPIC_IDS_FROM = 13
-#: From here on the replica id stands in a tag.
-_REPLICA_STATE_FROM = 15
-_REPLICA_STATE_TAG = 1
 
-#: Max wait, min bytes, max bytes, isolation level, session id, session epoch.
-_REQUEST = struct.Struct(">iiibii")
-#: Partition, leader epoch, fetch offset, last fetched epoch, log start offset, max bytes.
-_ASKED = struct.Struct(">iiqiqi")
 #: Throttle time, error code, session id.
 _RESPONSE = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
@@ -44,101 +32,7 @@ _SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
 #: Behind the fixed part, an empty array of aborted transactions, and the preferred replica.
 _RECORDS_AT = _PARTITION.size + 1 + 4
 
-#: Session epochs with a meaning of their own (KIP-227): a full fetch that wants a session,
-#: and one that wants none (or the end of one).
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-
 Topic = str | bytes
-Asked = dict[tuple[Topic, int], int]
-
-
-class FetchRequest(NamedTuple):
-    """What a request says, as far as hints need it.
-
-    ``asked``: leader epoch (-1: not known) by topic and partition, in full for a full fetch,
-    what changed for an incremental one. ``forgotten``: what leaves the session.
-    """
-
-    replica_id: int
-    session_id: int
-    session_epoch: int
-    asked: Asked
-    forgotten: tuple[tuple[Topic, int], ...]
-
-
-def read_request(frame: memoryview) -> FetchRequest:
-    """Read a whole request of v12 to v17; ``frame`` begins with the size prefix.
-
-    :raises WireError: the request is not well formed.
-    """
-    header = read_request_header(frame)
-    reader = Reader(frame, header.body)
-    replica_id = reader.int32() if header.version < _REPLICA_STATE_FROM else -1
-    at = reader.at
-    reader.skip(_REQUEST.size)
-    session_id, session_epoch = _REQUEST.unpack_from(frame, at)[-2:]
-    asked = _read_asked(reader, header.version)
-    forgotten = _read_forgotten(reader, header.version)
-    if header.version >= _REPLICA_STATE_FROM:
-        reader.skip_compact()
-        replica_id = _read_replica_state(reader)
-    return FetchRequest(replica_id, session_id, session_epoch, asked, forgotten)
-
-
-def read_session(frame: memoryview) -> tuple[int, int, bool]:
-    """Return session id, session epoch, and whether a request names no partition at all.
-
-    Cheaper than :func:`read_request`: an idle session's requests name none.
-
-    :raises WireError: the request is not well formed.
-    """
-    at = plain_body(frame) or read_request_header(frame).body
-    if frame[7] < _REPLICA_STATE_FROM:
-        at += 4
-    reader = Reader(frame, at)
-    reader.skip(_REQUEST.size + 2)
-    *_, session_id, session_epoch = _REQUEST.unpack_from(frame, at)
-    # Two empty arrays take a byte each; whatever else stands there names something.
-    empty = frame[reader.at - 2] <= 1 and frame[reader.at - 1] <= 1
-    return session_id, session_epoch, empty
-
-
-def _read_topic(reader: Reader, version: int) -> Topic:
-    return reader.uuid() if version >= TOPIC_IDS_FROM else reader.compact_string() or ""
-
-
-def _read_asked(reader: Reader, version: int) -> Asked:
-    asked: Asked = {}
-    for _ in range(reader.compact_array(3)):
-        topic = _read_topic(reader, version)
-        for _ in range(reader.compact_array(_ASKED.size + 1)):
-            at = reader.at
-            reader.skip(_ASKED.size)
-            partition, epoch = _ASKED.unpack_from(reader.buffer, at)[:2]
-            asked[topic, partition] = epoch
-            reader.skip_tags()
-        reader.skip_tags()
-    return asked
-
-
-def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, int], ...]:
-    forgotten = []
-    for _ in range(reader.compact_array(3)):
-        topic = _read_topic(reader, version)
-        forgotten += [(topic, reader.int32()) for _ in range(reader.compact_array(4))]
-        reader.skip_tags()
-    return tuple(forgotten)
-
-
-def _read_replica_state(reader: Reader) -> int:
-    for _ in range(reader.uvarint()):
-        tag, size = reader.uvarint(), reader.uvarint()
-        at = reader.at
-        reader.skip(size)
-        if tag == _REPLICA_STATE_TAG:
-            return Reader(reader.buffer, at, reader.at).int32()
-    return -1
 
 
 def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
@@ -167,6 +61,11 @@ def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
         return None
     failed: int = _INT16.unpack_from(frame, error_at)[0]
     return None if failed in HINTABLE else (session_id, error)
+
+
+def read_topic(reader: Reader, version: int) -> Topic:
+    """Read a topic's name or, where the version has them, its id."""
+    return reader.uuid() if version >= TOPIC_IDS_FROM else reader.compact_string() or ""
 
 
 class FetchScan:
@@ -250,7 +149,7 @@ class FetchScan:
         self.clean = self._topics == 0
 
     def _open_topic(self, reader: Reader) -> None:
-        topic = _read_topic(reader, self._version)
+        topic = read_topic(reader, self._version)
         partitions = self._count(reader)
         if not partitions:
             reader.skip_tags()

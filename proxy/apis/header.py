@@ -67,6 +67,21 @@ def plain_body(frame: memoryview) -> int:
     return tags + 1 if client_id >= -1 and tags < len(frame) and not frame[tags] else 0
 
 
+def header_as(frame: memoryview, version: int) -> tuple[bytes, int]:
+    """Return a flexible request's header as another version has it, and where its body begins.
+
+    Without the size prefix. Tags go where the version has none.
+
+    :raises Truncated: the header goes on beyond ``frame``.
+    """
+    header = read_request_header(frame)
+    end = header.body
+    if version < FLEXIBLE_FROM[ApiKey(header.key)]:
+        size: int = _INT16.unpack_from(frame, _CLIENT_ID_AT)[0]
+        end = _CLIENT_ID_AT + 2 + max(size, 0)
+    return bytes(frame[4:6]) + _INT16.pack(version) + bytes(frame[8:end]), header.body
+
+
 def request(key: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
     """Return a whole request frame, size prefix included."""
     header = _REQUEST.pack(key, version, correlation_id) + string(client_id)

@@ -19,6 +19,10 @@ class Budget:
         self.used += size
         return True
 
+    def take_anyway(self, size: int) -> None:
+        """Reserve ``size`` bytes that must be kept, so that others get less."""
+        self.used += size
+
     def give_back(self, size: int) -> None:
         """End a reservation."""
         self.used -= size

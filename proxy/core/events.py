@@ -74,6 +74,15 @@ class BadClientBytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadBrokerBytes:
+    """A broker sent what cannot be brought up to the client's version; the link was closed."""
+
+    route: str
+    link: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotUnderstood:
     """A message could not be read; it went on as it was."""
 
@@ -132,6 +141,7 @@ Event = (
     | HintMissed
     | RoutePlan
     | BadClientBytes
+    | BadBrokerBytes
     | NotUnderstood
     | UpstreamUnreachable
     | SubscriptionLost

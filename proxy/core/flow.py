@@ -16,6 +16,8 @@ class Flow(ABC):
     for all links of a process, so that idle links cost none; while a frame is gathered it is
     that frame's own, so that no byte is copied twice.
 
+    A frame that does not go on as it came leaves what goes instead in ``_instead``.
+
     ``opaque``: bytes are no longer looked at. ``fault``: the stream is beyond repair, in
     words; the driver sends what was returned and closes the link.
     """
@@ -25,6 +27,7 @@ class Flow(ABC):
         "_carry",
         "_filled",
         "_gather",
+        "_instead",
         "_owed",
         "_shared",
         "_skip",
@@ -38,6 +41,7 @@ class Flow(ABC):
         self._carry = b""
         self._skip = 0
         self._gather: memoryview | None = None
+        self._instead: Pieces = []
         self._filled = 0
         self._owed = 0
         self.opaque = opaque
@@ -98,8 +102,16 @@ class Flow(ABC):
         """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
         if not self._budget.take(size):
             return False
+        self._gather_into(begun, size)
+        return True
+
+    def _gather_anyway(self, begun: memoryview, size: int) -> None:
+        """As :meth:`_begin_gather`, for a frame that cannot go on as it is."""
+        self._budget.take_anyway(size)
+        self._gather_into(begun, size)
+
+    def _gather_into(self, begun: memoryview, size: int) -> None:
         self._owed += size
         self._gather = memoryview(bytearray(size))
         self._filled = len(begun)
         self._gather[: self._filled] = begun
-        return True

@@ -6,26 +6,21 @@ from proxy.apis.api_versions import ClientSoftware
 from proxy.apis.header import FLEXIBLE_FROM, read_request_header
 from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
+from proxy.core.client_uses import Use, uses
 from proxy.core.events import Event, NotUnderstood
 from proxy.core.exchange import Exchange
 from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.wire.errors import WireError
 
-#: Clients that use CurrentLeader alone, in Fetch versions without NodeEndpoints: name in
-#: ApiVersions (KIP-511), first version that does. Others get such a hint in vain or break.
-_CURRENT_LEADER_ALONE = {
-    "apache-kafka-java": (3, 7),
-    "kafka-python": (3, 0),
-}
-
 
 class LinkState:
-    """Exchanges under way, the client, and the link's plan.
+    """Exchanges under way, the client and what it can use, and the link's plan.
 
     ``number``: unique in the process. ``tally``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
-    looked at, so neither are the responses to come.
+    looked at, so neither are the responses to come. ``lacking``: a topic's name was not known;
+    who drives the link has it looked for.
     """
 
     __slots__ = (
@@ -33,12 +28,14 @@ class LinkState:
         "client_id",
         "events",
         "exchanges",
+        "lacking",
         "number",
         "plan",
         "route",
         "software",
         "tally",
         "unread",
+        "uses",
     )
 
     def __init__(self, route: Route, number: int) -> None:
@@ -49,8 +46,10 @@ class LinkState:
         self.exchanges: deque[Exchange] = deque()
         self.client_id: str | None = None
         self.software: ClientSoftware | None = None
+        self.uses = uses(None)
         self.events: list[Event] = []
         self.unread = False
+        self.lacking = False
         self._told: frozenset[str] = frozenset()
 
     def hintable(self, key: ApiKey, version: int) -> bool:
@@ -59,21 +58,20 @@ class LinkState:
         With hints on: where this client can use one. Where they are only counted no version
         is raised, so every version that can be read stands for the raised one.
         """
-        if (key, version) in self.plan.sent:
-            return True
         if self.route.mode is Mode.OBSERVE:
             return FLEXIBLE_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
+        if version >= NODE_ENDPOINTS_FROM[key]:
+            return (key, version) in self.plan.sent
         return (
-            bool(self.plan.sent)
-            and CURRENT_LEADER_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
-            and self._uses_current_leader_alone()
+            bool(self.plan.rows)
+            and version >= CURRENT_LEADER_FROM[key]
+            and Use.FETCH_WITHOUT_ENDPOINTS in self.uses
         )
 
-    def _uses_current_leader_alone(self) -> bool:
-        if self.software is None:
-            return False
-        least = _CURRENT_LEADER_ALONE.get(self.software.name)
-        return least is not None and _version(self.software.version) >= least
+    def introduce(self, software: ClientSoftware) -> None:
+        """Take what the client says of itself."""
+        self.software = software
+        self.uses = uses(software)
 
     def meet(self, frame: memoryview) -> None:
         """Take the client id from a request."""
@@ -97,14 +95,3 @@ class LinkState:
     def stop_matching(self) -> None:
         """Keep no further exchanges: responses are no longer looked at."""
         self.exchanges = deque(maxlen=0)
-
-
-def _version(text: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version such as 3.9.1 or 4.0.0-rc1."""
-    numbers = []
-    for part in text.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)

@@ -4,22 +4,45 @@ A client uses a hint only in versions whose schema has the field. So ApiVersions
 with raised maxima, and a request of such a version is brought down to what the broker takes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from typing import NamedTuple
 
 from proxy.apis import metadata
 from proxy.apis.keys import ApiKey
+from proxy.core.client_uses import Use
 
-#: (API, the broker's maximum) -> the maximum that is offered to clients. In each row the
-#: body of the offered version is that of the broker's: only the version number changes
-#: (Produce 10 and Fetch 16, KIP-951).
-RESTAMPED: Mapping[tuple[ApiKey, int], int] = MappingProxyType(
-    {
-        (ApiKey.PRODUCE, 9): 10,
-        (ApiKey.FETCH, 15): 16,
-    }
+
+class Row(NamedTuple):
+    """A broker whose maximum for ``key`` is ``takes`` is offered as if it took ``offered``.
+
+    ``use``: only to clients that can use what it brings. ``topic_ids``: only where the cluster
+    has topic ids. Requests above ``takes`` go as that version.
+    """
+
+    key: ApiKey
+    takes: int
+    offered: int
+    use: Use
+    topic_ids: bool = False
+
+
+#: The whole plan. Brokers, by release: Produce 8 and Fetch 11 2.4 to 2.6, Fetch 12 2.7 to 3.0,
+#: Produce 9 from 2.8, Fetch 13 3.1 to 3.4, Fetch 15 3.5 and 3.6.
+ROWS = (
+    Row(ApiKey.PRODUCE, 9, 10, Use.PRODUCE),
+    Row(ApiKey.PRODUCE, 8, 10, Use.PRODUCE),
+    Row(ApiKey.FETCH, 15, 16, Use.FETCH),
+    Row(ApiKey.FETCH, 14, 16, Use.FETCH),
+    Row(ApiKey.FETCH, 13, 16, Use.FETCH),
+    # Without topic ids clients stay at 12 of themselves, but librdkafka 2.5.0 to 2.5.3, which
+    # sends zero ids.
+    Row(ApiKey.FETCH, 12, 16, Use.FETCH, topic_ids=True),
+    # CurrentLeader alone, as in the KIP's draft.
+    Row(ApiKey.FETCH, 11, 12, Use.FETCH_WITHOUT_ENDPOINTS),
 )
+#: What of ROWS changes the version number alone: the bodies are the same (KIP-951).
+RESTAMPED = frozenset({(ApiKey.PRODUCE, 9), (ApiKey.FETCH, 15)})
 #: A broker that takes this version gives hints of its own.
 _NATIVE_PRODUCE = 10
 
@@ -29,14 +52,27 @@ class Plan:
     """What a link does about versions; fixed once its broker's versions are known.
 
     ``reads``: whether frames are looked at; where not, the link is a plain relay.
-    ``native``: the broker gives hints of its own.
-    ``raised``: offered maximum by API key. ``sent``: version sent by (API key, version asked).
+    ``native``: the broker gives hints of its own. ``rows``: those of the plan that hold for the
+    broker. ``sent``: version sent by (API key, version asked), where it is another one.
+    ``recoded``: those of them whose requests need more than another version number.
     """
 
     reads: bool
     native: bool = False
-    raised: Mapping[int, int] = field(default_factory=dict)
+    rows: tuple[Row, ...] = ()
     sent: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    recoded: frozenset[tuple[int, int]] = frozenset()
+
+    def offers(self, uses: Collection[Use], *, topic_ids: bool) -> dict[int, int]:
+        """Return the maxima that are offered in place of the broker's, by API key.
+
+        ``uses``: what the client can use; ``topic_ids``: whether the cluster has them.
+        """
+        return {
+            row.key: row.offered
+            for row in self.rows
+            if row.use in uses and (topic_ids or not row.topic_ids)
+        }
 
 
 #: Nothing is raised, frames are looked at: until the broker's versions are known, and where
@@ -55,13 +91,11 @@ def plan_for(maxima: Mapping[int, int]) -> Plan:
         return Plan(reads=False, native=True)
     if maxima.get(ApiKey.METADATA, -1) < metadata.OLDEST:
         return PASS
-    rows = {
-        key: (maximum, offered)
-        for (key, maximum), offered in RESTAMPED.items()
-        if maxima.get(key) == maximum
+    rows = tuple(row for row in ROWS if maxima.get(row.key) == row.takes)
+    sent: dict[tuple[int, int], int] = {
+        (row.key, asked): row.takes
+        for row in rows
+        for asked in range(row.takes + 1, row.offered + 1)
     }
-    return Plan(
-        reads=True,
-        raised={key: offered for key, (_, offered) in rows.items()},
-        sent={(key, offered): maximum for key, (maximum, offered) in rows.items()},
-    )
+    recoded = frozenset(cell for cell, takes in sent.items() if (cell[0], takes) not in RESTAMPED)
+    return Plan(reads=True, rows=rows, sent=sent, recoded=recoded)

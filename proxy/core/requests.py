@@ -2,12 +2,15 @@
 
 import struct
 
-from proxy.apis import api_versions, produce, sasl_handshake
+from proxy.apis import api_versions, produce, produce_8, sasl_handshake
+from proxy.apis.fetch import TOPIC_IDS_FROM
+from proxy.apis.fetch_request import read_request, write_request
 from proxy.apis.keys import ApiKey
 from proxy.core.budget import Budget
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
 from proxy.core.link_state import LinkState
+from proxy.core.view import LeaderView
 from proxy.wire.errors import Truncated, WireError
 
 #: Size prefix, key, version, correlation id.
@@ -51,13 +54,16 @@ class RequestFlow(Flow):
         if at >= size:
             self._skip -= size
             return [data]
+        pieces: Pieces = []
+        #: From here on data goes as it is.
+        begun = 0
         while size - at >= _SIZE.size:
             (length,) = _SIZE.unpack_from(data, at)
             if not _SMALLEST <= length <= self._largest or (
                 self._begins and self._greets_in_tls(length)
             ):
                 self.fault = _describe(length, self._largest)
-                return [data[:at]]
+                return [*pieces, data[begun:at]]
             if size - at < _HEAD.size:
                 break
             _, key, version, correlation_id = _HEAD.unpack_from(data, at)
@@ -67,17 +73,27 @@ class RequestFlow(Flow):
                 self._forward(Exchange(correlation_id, key, version), version)
             elif not reader(data[at : at + length], length, version, correlation_id):
                 break
+            if self._instead:
+                if at > begun:
+                    pieces.append(data[begun:at])
+                pieces += self._instead
+                self._instead = []
+                begun = at + length
             at += length
             if self.opaque:
                 # What follows are no Kafka requests, or cannot be told apart.
-                return [data]
+                return [*pieces, data[begun:]]
             if at >= size:
                 self._skip = at - size
-                return [data]
+                if begun < size:
+                    pieces.append(data[begun:])
+                return pieces
         self._skip = 0
         if self._gather is None:
             self._carry = bytes(data[at:])
-        return [data[:at]] if at else []
+        if at > begun:
+            pieces.append(data[begun:at])
+        return pieces
 
     def _gathered(self, frame: memoryview) -> Pieces:
         if self._filled < len(frame):
@@ -116,12 +132,26 @@ class RequestFlow(Flow):
         except WireError as error:
             return self._lost(f"Produce request: {error}")
         link = self._link
+        recoded = (ApiKey.PRODUCE, version) in link.plan.recoded
+        if recoded and len(frame) < length:
+            self._gather_anyway(frame, length)
+            return False
         if link.client_id is None:
             link.meet(frame)
-        sent = self._restamp(frame, ApiKey.PRODUCE, version)
+        if recoded:
+            sent = link.plan.sent[ApiKey.PRODUCE, version]
+            try:
+                self._instead = produce_8.request_down(frame)
+            except WireError as error:
+                # The broker refuses the version, and with it what nobody understands.
+                return self._lost(f"Produce v{version} request: {error}")
+        else:
+            sent = self._restamp(frame, ApiKey.PRODUCE, version)
         if acks:
             hintable = link.hintable(ApiKey.PRODUCE, version)
-            self._forward(Exchange(correlation_id, ApiKey.PRODUCE, version, hintable), sent)
+            exchange = Exchange(correlation_id, ApiKey.PRODUCE, version, hintable)
+            exchange.recoded = sent if recoded else 0
+            self._forward(exchange, sent)
         else:
             # No response will come.
             link.tally.requests[ApiKey.PRODUCE, version, sent] += 1
@@ -129,6 +159,12 @@ class RequestFlow(Flow):
 
     def _fetch(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
         hintable = self._link.hintable(ApiKey.FETCH, version)
+        if (ApiKey.FETCH, version) in self._link.plan.recoded:
+            if len(frame) < length:
+                self._gather_anyway(frame, length)
+                return False
+            exchange = Exchange(correlation_id, ApiKey.FETCH, version, hintable)
+            return self._recode_fetch(frame, exchange)
         request = None
         if hintable:
             if len(frame) == length:
@@ -139,6 +175,30 @@ class RequestFlow(Flow):
                 self._link.meet(frame)
         sent = self._restamp(frame, ApiKey.FETCH, version)
         self._forward(Exchange(correlation_id, ApiKey.FETCH, version, hintable, request), sent)
+        return True
+
+    def _recode_fetch(self, frame: memoryview, exchange: Exchange) -> bool:
+        link, route = self._link, self._link.route
+        sent = link.plan.sent[ApiKey.FETCH, exchange.version]
+        if link.client_id is None:
+            link.meet(frame)
+        try:
+            request = read_request(frame)
+            if sent < TOPIC_IDS_FROM:
+                # Its response is kept as a whole.
+                largest = self._budget.per_link
+                request = request._replace(max_bytes=min(request.max_bytes, largest))
+                exchange.recoded = sent
+                if exchange.version >= TOPIC_IDS_FROM:
+                    view = route.view or LeaderView("")
+                    request, exchange.named = route.named_sessions.down(request, view)
+                    link.lacking |= exchange.named.unknown
+            self._instead = [write_request(frame, request, sent)]
+        except WireError as error:
+            return self._lost(f"Fetch v{exchange.version} request: {error}")
+        if exchange.hintable:
+            exchange.request = bytes(frame)
+        self._forward(exchange, sent)
         return True
 
     def _sasl_handshake(
@@ -155,7 +215,9 @@ class RequestFlow(Flow):
         if len(frame) < length and self._begin_gather(frame, length):
             return False
         try:
-            self._link.software = api_versions.read_software(frame) or self._link.software
+            software = api_versions.read_software(frame)
+            if software is not None:
+                self._link.introduce(software)
         except WireError:
             # A version newer than we know may be laid out differently; the broker judges.
             self._link.tally.raw["client software"] += 1

@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Sequence
 
-from proxy.apis import api_versions, metadata, produce
-from proxy.apis.fetch import FetchScan, glance, read_request
-from proxy.apis.keys import ApiKey
+from proxy.apis import api_versions, fetch_older, metadata, produce, produce_8
+from proxy.apis.fetch import FetchScan, glance
+from proxy.apis.fetch_request import read_request
+from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import LeaderHint, Scanned
 from proxy.core.budget import Budget
 from proxy.core.exchange import Exchange
@@ -15,6 +16,7 @@ from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
 from proxy.core.sessions import UNKNOWN_EPOCH
+from proxy.core.view import LeaderView
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
 
@@ -64,26 +66,41 @@ class ResponseFlow(Flow):
             self._skip -= size
             return [data]
         self._skip = 0
+        pieces: Pieces = []
+        #: From here on data goes as it is.
+        begun = 0
         while size - at >= _HEAD.size:
             length, correlation_id = _HEAD.unpack_from(data, at)
             exchange = self._match(length, correlation_id)
             if exchange is None:
-                return [data]
+                return [*pieces, data[begun:]]
             end = at + _SIZE_PREFIX + length
             if not self._look(exchange, data[at:end], end - at):
                 if self.held is not None:
                     self._backlog += data[end:]
-                return [data[:at]] if at else []
+                if at > begun:
+                    pieces.append(data[begun:at])
+                return pieces
+            if self._instead:
+                if at > begun:
+                    pieces.append(data[begun:at])
+                pieces += self._instead
+                self._instead = []
+                begun = end
             at = end
             if at >= size:
                 self._skip = at - size
-                return [data]
+                if begun < size:
+                    pieces.append(data[begun:])
+                return pieces
         if at < size and not self._link.exchanges:
             # Nothing is awaited, so no header begins here: do not keep it back.
             self._stop_looking()
-            return [data]
+            return [*pieces, data[begun:]]
         self._carry = bytes(data[at:])
-        return [data[:at]] if at else []
+        if at > begun:
+            pieces.append(data[begun:at])
+        return pieces
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
@@ -102,12 +119,15 @@ class ResponseFlow(Flow):
     def _gathered(self, frame: memoryview) -> Pieces:
         assert self._exchange is not None
         exchange = self._exchange
-        if exchange.key == ApiKey.FETCH:
+        if exchange.key == ApiKey.FETCH and not exchange.recoded:
             return self._gathered_fetch(exchange, frame)
         if self._filled < len(frame):
             return []
         self._gather = None
-        return [frame] if self._look(exchange, frame, len(frame)) else []
+        if not self._look(exchange, frame, len(frame)):
+            return []
+        instead, self._instead = self._instead, []
+        return instead or [frame]
 
     def _gathered_fetch(self, exchange: Exchange, frame: memoryview) -> Pieces:
         done = self._look_at_fetch(exchange, frame, self._filled, len(frame))
@@ -124,6 +144,12 @@ class ResponseFlow(Flow):
 
     def _look(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         """``frame`` is as much as is there of ``length`` bytes."""
+        if exchange.recoded:
+            if len(frame) == length:
+                return self._raise(exchange, frame)
+            self._exchange = exchange
+            self._gather_anyway(frame, length)
+            return False
         if exchange.hintable:
             if exchange.key == ApiKey.FETCH:
                 return self._begin_fetch(exchange, frame, length)
@@ -141,6 +167,44 @@ class ResponseFlow(Flow):
             if whole and metadata.OLDEST <= exchange.version <= metadata.NEWEST:
                 self.snooped.append((exchange.version, bytes(frame[_SIZE_PREFIX:])))
         return True
+
+    def _raise(self, exchange: Exchange, frame: memoryview) -> bool:
+        """Bring a whole response up to the client's version, and go on with that."""
+        try:
+            if exchange.key == ApiKey.PRODUCE:
+                raised = memoryview(produce_8.response_up(frame))
+                self._instead = [raised]
+                if not exchange.hintable or produce.has_no_failure(raised):
+                    return True
+                return self._look_at_produce(exchange, raised) or self._drop_instead()
+            return self._raise_fetch(exchange, frame)
+        except (WireError, KeyError) as error:
+            self.fault = f"{api_name(exchange.key)} v{exchange.recoded} response: {error}"
+            self._instead = []
+            return False
+
+    def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
+        route, named = self._link.route, exchange.named
+        names = None if named is None else named.names(route.view or LeaderView(""))
+        pieces, failed, error, session_id = fetch_older.response_up(frame, exchange.recoded, names)
+        if named is not None and session_id and not error:
+            named.opened(route.named_sessions, session_id)
+        if not exchange.hintable:
+            self._instead = pieces
+            return True
+        if not failed:
+            self._answered(exchange, session_id, error)
+            self._instead = pieces
+            return True
+        whole = memoryview(b"".join(pieces))
+        self._instead = [whole]
+        self._scan = FetchScan(exchange.version)
+        return self._look_at_fetch(exchange, whole, len(whole), len(whole)) or self._drop_instead()
+
+    def _drop_instead(self) -> bool:
+        """It is held."""
+        self._instead = []
+        return False
 
     def _pass_or_gather(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         self._exchange = exchange
@@ -219,5 +283,8 @@ class ResponseFlow(Flow):
             return
         if ranges and self._link.route.mode is Mode.ON:
             plan = plan_for({key: versions.maximum for key, versions in ranges.items()})
-            self._link.plan = plan
-            api_versions.raise_maxima(frame, ranges, plan.raised)
+            link = self._link
+            link.plan = plan
+            topic_ids = link.route.view is not None and link.route.view.topic_ids
+            offers = plan.offers(link.uses, topic_ids=topic_ids)
+            api_versions.raise_maxima(frame, ranges, offers)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proxy.apis.leader_hint import Endpoint
 from proxy.core.mode import Mode
+from proxy.core.named_fetch import NamedSessions
 from proxy.core.plan import PASS, READ_ONLY, Plan
 from proxy.core.sessions import FetchSessions
 from proxy.core.tally import Tally
@@ -31,6 +32,7 @@ class Route:
     others: frozenset[int] = frozenset()
     reachable: bool = False
     sessions: FetchSessions = field(default_factory=FetchSessions)
+    named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
 
     @property

@@ -2,12 +2,12 @@
 
 from collections import OrderedDict
 
-from proxy.apis.fetch import (
+from proxy.apis.fetch import Topic
+from proxy.apis.fetch_request import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     Asked,
     FetchRequest,
-    Topic,
     read_request,
     read_session,
 )
@@ -60,8 +60,9 @@ class FetchSessions:
 
     def _change(self, session: Asked, request: FetchRequest) -> None:
         session.update(request.asked)
-        for partition in request.forgotten:
-            session.pop(partition, None)
+        for topic, partitions in request.forgotten:
+            for partition in partitions:
+                session.pop((topic, partition), None)
 
     def epoch(self, request: FetchRequest, topic: Topic, partition: int) -> int:
         """Return the epoch that the client used for a partition, -1 where it is not known."""

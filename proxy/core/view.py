@@ -73,10 +73,16 @@ class _Topic:
 
 
 class LeaderView:
-    """What is known of one cluster."""
+    """What is known of one cluster.
+
+    ``forgotten``: how many topics were forgotten so far; while it stays, no id or name that was
+    known has come to mean another topic, or none.
+    """
 
     def __init__(self, cluster_id: str) -> None:
         self.cluster_id = cluster_id
+        self.forgotten = 0
+        self._with_ids = 0
         self._topics: dict[Topic, _Topic] = {}
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
@@ -89,6 +95,11 @@ class LeaderView:
     def names(self) -> Collection[str]:
         """Names of the topics known."""
         return self._names.keys()
+
+    @property
+    def topic_ids(self) -> bool:
+        """Whether the cluster has topic ids: all topics known, and at least one, have one."""
+        return 0 < self._with_ids == len(self._topics)
 
     def key(self, topic: Topic) -> Topic:
         """Return the key of a topic given by name or id: its id where there is one."""
@@ -209,10 +220,13 @@ class LeaderView:
 
     def _add(self, topic: _Topic) -> _Topic:
         self._topics[topic.key] = topic
+        self._with_ids += bool(topic.id)
         self._names[topic.name] = topic.key
         return topic
 
     def _forget(self, topic: _Topic) -> None:
+        self.forgotten += 1
+        self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
         self._names.pop(topic.name, None)
         for partition in range(len(topic.leaders)):

@@ -79,6 +79,7 @@ class _App:
             self._keeper,
             self._emit,
             self._subscription.snooped,
+            self._subscription.lacking,
             largest_request=limits.request_bytes,
             requests_in_flight=limits.requests_in_flight,
         )

@@ -18,7 +18,7 @@ import trio
 
 from proxy.apis.leader_hint import LeaderHint
 from proxy.core.budget import Budget
-from proxy.core.events import BadClientBytes, Event, LinkFailed
+from proxy.core.events import BadBrokerBytes, BadClientBytes, Event, LinkFailed
 from proxy.core.flow import Flow, Pieces
 from proxy.core.held import Held
 from proxy.core.link import Link
@@ -37,6 +37,7 @@ _MOST_PIECES = 512
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 Snoop = Callable[[Route, int, bytes], None]
+Lack = Callable[[Route], None]
 
 
 class _Side:
@@ -79,7 +80,8 @@ class _Joint:
 class Pump:
     """Owns the sockets of all links from :meth:`adopt` on.
 
-    ``emit``: where events go. ``snoop``: where Metadata responses go that pass by.
+    ``emit``: where events go. ``snoop``: where Metadata responses go that pass by. ``lack``: what
+    is called when a client used a topic id that is not known.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Pump:
         keeper: HoldKeeper,
         emit: Callable[[Event], None],
         snoop: Snoop,
+        lack: Lack,
         *,
         largest_request: int,
         requests_in_flight: int,
@@ -96,6 +99,7 @@ class Pump:
         self._keeper = keeper
         self._emit = emit
         self._snoop = snoop
+        self._lack = lack
         self._largest_request = largest_request
         self._requests_in_flight = requests_in_flight
         self._shared = memoryview(bytearray(BUFFER_BYTES))
@@ -209,6 +213,9 @@ class Pump:
                 self._responded(joint)
 
     def _requested(self, joint: _Joint) -> None:
+        if joint.link.state.lacking:
+            joint.link.state.lacking = False
+            self._lack(joint.link.state.route)
         if joint.link.state.events:
             self._tell(joint)
         if joint.client.events != _READ or joint.link.crowded:
@@ -221,6 +228,8 @@ class Pump:
             if hints is None:
                 break
             self._send(joint.client, responses.release(hints))
+        if responses.fault is not None and joint.open:
+            self._blame_broker(joint, responses.fault)
         if responses.snooped:
             snooped, responses.snooped = responses.snooped, []
             for version, payload in snooped:
@@ -389,6 +398,11 @@ class Pump:
     def _blame(self, joint: _Joint, fault: str) -> None:
         route = joint.link.state.route.name
         self._emit(BadClientBytes(route=route, client=joint.client_name, reason=fault))
+        self._close(joint)
+
+    def _blame_broker(self, joint: _Joint, fault: str) -> None:
+        state = joint.link.state
+        self._emit(BadBrokerBytes(route=state.route.name, link=state.number, reason=fault))
         self._close(joint)
 
     def _failed(self, joint: _Joint, error: Exception) -> None:

@@ -126,10 +126,7 @@ class Subscription:
             RoutePlan(
                 route=route.name,
                 native=route.plan.native,
-                raised={
-                    api_name(key): [maxima[key], offered]
-                    for key, offered in route.plan.raised.items()
-                },
+                raised={api_name(row.key): [row.takes, row.offered] for row in route.plan.rows},
             )
         )
 
@@ -190,6 +187,13 @@ class Subscription:
         if peer.route is not None:
             self._keeper.desk.probed(peer.route, errors, asked_at)
         self._keeper.review()
+
+    def lacking(self, route: Route) -> None:
+        """Have the names of all topics asked for: a client uses an id that is not known."""
+        if self._rate.take(trio.current_time()):
+            for peer in self._own:
+                if peer.route is route and peer.connected:
+                    peer.refresh((), everything=True)
 
     def view(self, peer: Peer) -> LeaderView | None:
         """See :class:`proxy.net.peer.Listener`."""

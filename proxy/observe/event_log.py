@@ -20,6 +20,7 @@ _LEVELS: dict[type[Event], str] = {
     events.HintMissed: "debug",
     events.NotUnderstood: "warning",
     events.BadClientBytes: "warning",
+    events.BadBrokerBytes: "warning",
     events.UpstreamUnreachable: "warning",
     events.SubscriptionLost: "warning",
     events.LinkFailed: "error",

@@ -85,6 +85,10 @@ class Reader:
         """Length of an array of the old encoding, 0 for null. See :meth:`compact_array`."""
         return self._count(max(self.int32(), 0), smallest)
 
+    def nullable_array(self, smallest: int) -> int:
+        """Length of an array of the old encoding, -1 for null. See :meth:`compact_array`."""
+        return self._count(max(self.int32(), -1), smallest)
+
     def compact_array(self, smallest: int) -> int:
         """Length of a compact array, 0 for null.
 

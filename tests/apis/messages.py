@@ -181,9 +181,12 @@ def framed(payload: bytes) -> bytes:
 
 
 def request_frame(
-    entity: Entity, correlation_id: int = 0, client_id: str | None = "client"
+    entity: Entity,
+    correlation_id: int = 0,
+    client_id: str | None = "client",
+    unknown_tags: int | None = None,
 ) -> bytes:
-    """Return a whole request, size prefix and header included."""
+    """Return a whole request, size prefix and header included; see :func:`response_frame`."""
     kind = type(entity)
     header = kind.__header_schema__(
         request_api_key=kind.__api_key__,
@@ -191,7 +194,10 @@ def request_frame(
         correlation_id=correlation_id,
         client_id=client_id,
     )
-    return framed(encode(header) + encode(entity))
+    body = (
+        encode(entity) if unknown_tags is None else encode_with_unknown_tags(entity, unknown_tags)
+    )
+    return framed(encode(header) + body)
 
 
 def response_frame(

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis.fetch import TOPIC_IDS_FROM, Topic, read_request, read_session
+from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
+from proxy.apis.fetch_request import read_request, read_session
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ZERO_ID
 from proxy.wire.errors import Truncated, WireError
@@ -39,9 +40,7 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
         for p in topic.partitions
     }
     assert list(request.forgotten) == [
-        (_topic(topic, version), partition)
-        for topic in entity.forgotten_topics_data
-        for partition in topic.partitions
+        (_topic(topic, version), topic.partitions) for topic in entity.forgotten_topics_data
     ]
     empty = not entity.topics and not entity.forgotten_topics_data
     assert read_session(frame) == (entity.session_id, entity.session_epoch, empty)

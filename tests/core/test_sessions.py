@@ -2,7 +2,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from proxy.apis.fetch import Topic, read_request
+from proxy.apis.fetch import Topic
+from proxy.apis.fetch_request import read_request
 from proxy.core.sessions import FetchSessions
 from tests.core.samples import fetch_request, topic_id
 

@@ -37,7 +37,7 @@ class Ends:
 
 
 class Rig:
-    """A Pump with all that it needs. ``events``: what it told."""
+    """A Pump with all that it needs. ``events``: what it told; ``lacks``: routes that lack ids."""
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class Rig:
         link_buffer: int = 1 << 22,
     ) -> None:
         self.events: list[Event] = []
+        self.lacks: list[str] = []
         self.budget = Budget(link_buffer, 2 * link_buffer)
         # So long that only the view lets a held response go, unless a test says otherwise.
         self.desk = Desk(rules or HoldRules(3600, 1, 3600, 3600, 3600, 0))
@@ -58,6 +59,7 @@ class Rig:
             self.keeper,
             self.events.append,
             snoop,
+            lambda route: self.lacks.append(route.name),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
         )

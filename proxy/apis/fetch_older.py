@@ -1,0 +1,199 @@
+"""Fetch responses of v11 and v12 as clients of newer versions want them.
+
+v12 to v13 and above: ids for the names of topics; all else is the same. v11 to v12: compact
+lengths and tags (KIP-482). Requests go the other way by :mod:`proxy.apis.fetch_request`.
+"""
+
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from proxy.apis.error_codes import HINTABLE, ErrorCode
+from proxy.wire.errors import Malformed
+from proxy.wire.reader import Reader
+from proxy.wire.scatter import Scatter
+from proxy.wire.varint import write_uvarint
+from proxy.wire.writer import compact_string
+
+#: The newest version with the old encoding.
+OLD = 11
+#: Throttle time, error code, session id.
+_HEAD = struct.Struct(">ihi")
+#: Partition, error code, high watermark, last stable offset, log start offset.
+_PARTITION = struct.Struct(">ihqqq")
+_FAILED = struct.Struct(">ih")
+#: Producer id and first offset.
+_ABORTED = 16
+#: What a broker says of a partition that it refuses: no offsets, null aborted transactions, no
+#: preferred replica, empty records, no tags.
+_REFUSED = struct.pack(">qqqBiBB", -1, -1, -1, 0, -1, 1, 0)
+
+#: A topic id and the partitions that are answered without the broker.
+Refused = tuple[bytes, Sequence[int]]
+
+
+class Names(NamedTuple):
+    """Which id the client has for a topic that the broker knows by name.
+
+    ``stale``: names whose topic is another one by now. What the broker says of them is none of
+    the client's; their partitions are answered UNKNOWN_TOPIC_ID. ``unknown``: topics that were
+    not asked for at the broker, since their names are not known; answered the same.
+    """
+
+    ids: Mapping[str, bytes]
+    stale: Collection[str] = ()
+    unknown: Sequence[Refused] = ()
+
+
+class Raised(NamedTuple):
+    """A response in the client's version.
+
+    ``failed``: some partition has an error that a hint can answer.
+    """
+
+    pieces: list[memoryview | bytes]
+    failed: bool
+    error: int
+    session_id: int
+
+
+def response_up(frame: memoryview, version: int, names: Names | None) -> Raised:
+    """Return a whole response of ``version`` (11 or 12) as v12, or with ``names`` as v13 to v16.
+
+    Records are views of ``frame`` where they are large.
+
+    :raises WireError: the response is not well formed.
+    :raises KeyError: it has a topic that has no id in ``names``.
+    """
+    return _Walk(frame, version, names).run()
+
+
+class _Walk:
+    """One pass over a response."""
+
+    def __init__(self, frame: memoryview, version: int, names: Names | None) -> None:
+        self._frame = frame
+        self._reader = Reader(frame, 4)
+        self._old = version <= OLD
+        self._names = names
+        self._scatter = Scatter()
+        self._failed = False
+
+    def run(self) -> Raised:
+        reader, scatter, names = self._reader, self._scatter, self._names
+        scatter.out += reader.take(4)
+        if self._old:
+            scatter.out += b"\0"
+        else:
+            self._tags()
+        head = reader.take(_HEAD.size)
+        scatter.out += head
+        unknown = names.unknown if names is not None else ()
+        topics = reader.nullable_array(6) if self._old else reader.uvarint() - 1
+        scatter.out += write_uvarint(max(topics, 0) + len(unknown) + 1)
+        for _ in range(topics):
+            self._topic()
+        for topic, partitions in unknown:
+            self._scatter.out += topic + write_uvarint(len(partitions) + 1)
+            for partition in partitions:
+                self._refuse(partition)
+            self._scatter.out += b"\0"
+        if self._old:
+            self._scatter.out += b"\0"
+        else:
+            self._tags()
+        reader.done()
+        _, error, session_id = _HEAD.unpack(head)
+        return Raised(self._scatter.finish(), self._failed, error, session_id)
+
+    def _topic(self) -> None:
+        reader = self._reader
+        name = (reader.string() if self._old else reader.compact_string()) or ""
+        names = self._names
+        self._scatter.out += compact_string(name) if names is None else names.ids[name]
+        if names is not None and name in names.stale:
+            self._stale_partitions()
+        elif self._old:
+            self._old_partitions()
+        else:
+            at = reader.at
+            self._pass_partitions()
+            reader.skip_tags()
+            self._scatter.passed(self._frame[at : reader.at])
+
+    def _old_partitions(self) -> None:
+        reader = self._reader
+        partitions = reader.nullable_array(_PARTITION.size + 12)
+        self._scatter.out += write_uvarint(partitions + 1)
+        for _ in range(partitions):
+            self._old_partition()
+        self._scatter.out += b"\0"
+
+    def _old_partition(self) -> None:
+        reader, scatter = self._reader, self._scatter
+        at = reader.at
+        reader.skip(_PARTITION.size)
+        self._failed |= _FAILED.unpack_from(self._frame, at)[1] in HINTABLE
+        scatter.out += self._frame[at : reader.at]
+        aborted = reader.nullable_array(_ABORTED)
+        scatter.out += write_uvarint(aborted + 1)
+        for _ in range(aborted):
+            scatter.out += reader.take(_ABORTED) + b"\0"
+        scatter.out += reader.take(4)
+        size = reader.int32()
+        if size < -1:
+            raise Malformed(f"records of {size} bytes")
+        scatter.out += write_uvarint(size + 1)
+        if size > 0:
+            at = reader.at
+            reader.skip(size)
+            scatter.passed(self._frame[at : reader.at])
+        scatter.out += b"\0"
+
+    def _pass_partitions(self) -> list[int]:
+        """Pass over the partitions of a topic; return their numbers."""
+        if self._old:
+            return [self._pass_old() for _ in range(self._reader.nullable_array(42))]
+        return [self._pass_flexible() for _ in range(self._reader.uvarint() - 1)]
+
+    def _pass_flexible(self) -> int:
+        reader = self._reader
+        at = reader.at
+        reader.skip(_PARTITION.size)
+        partition, error = _FAILED.unpack_from(self._frame, at)
+        self._failed |= error in HINTABLE
+        for _ in range(reader.uvarint() - 1):
+            reader.skip(_ABORTED)
+            reader.skip_tags()
+        reader.skip(4)
+        reader.skip_compact()
+        reader.skip_tags()
+        return int(partition)
+
+    def _pass_old(self) -> int:
+        reader = self._reader
+        partition = reader.int32()
+        reader.skip(_PARTITION.size - 4)
+        reader.skip(_ABORTED * max(reader.int32(), 0) + 4)
+        reader.skip(max(reader.int32(), 0))
+        return partition
+
+    def _stale_partitions(self) -> None:
+        failed = self._failed
+        numbers = self._pass_partitions()
+        # Their errors are another topic's.
+        self._failed = failed
+        if not self._old:
+            self._reader.skip_tags()
+        self._scatter.out += write_uvarint(len(numbers) + 1)
+        for number in numbers:
+            self._refuse(number)
+        self._scatter.out += b"\0"
+
+    def _refuse(self, partition: int) -> None:
+        self._scatter.out += _FAILED.pack(partition, ErrorCode.UNKNOWN_TOPIC_ID) + _REFUSED
+
+    def _tags(self) -> None:
+        at = self._reader.at
+        self._reader.skip_tags()
+        self._scatter.out += self._frame[at : self._reader.at]

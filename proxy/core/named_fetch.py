@@ -1,0 +1,137 @@
+"""Fetch by topic ids before a broker that knows topics by name only (KIP-516).
+
+A client that asks by id gets the topic of that id or an error; a broker that is asked by name
+gives the topic that has the name now. So the name is looked up for each request, and looked at
+again for each response. What cannot be named is answered as a broker that has ids would
+answer: UNKNOWN_TOPIC_ID for a partition of a full fetch, and for a fetch session whose topics
+are no longer what they were FETCH_SESSION_ID_NOT_FOUND, upon which clients begin a new one.
+"""
+
+import struct
+from collections import OrderedDict
+
+from proxy.apis.fetch_older import Names
+from proxy.apis.fetch_request import FINAL_EPOCH, FetchRequest
+from proxy.core.sessions import CAPACITY
+from proxy.core.view import LeaderView
+
+#: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
+_NO_SESSION = -1
+_INT32 = struct.Struct(">i")
+
+
+class _Session:
+    """Ids by name as a client asked for them, last found right when ``view`` had ``forgotten``."""
+
+    __slots__ = ("forgotten", "ids")
+
+    def __init__(self, ids: dict[str, bytes], forgotten: int) -> None:
+        self.ids = ids
+        self.forgotten = forgotten
+
+
+class NamedFetch:
+    """What a response needs to know: ids by name, and what was not asked for at the broker."""
+
+    __slots__ = ("_session", "_unknown")
+
+    def __init__(
+        self, session: _Session, unknown: tuple[tuple[bytes, tuple[int, ...]], ...]
+    ) -> None:
+        self._session = session
+        self._unknown = unknown
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a topic's name was not known."""
+        return bool(self._unknown)
+
+    def names(self, view: LeaderView) -> Names:
+        """Return the names as they are now."""
+        ids = self._session.ids
+        if self._session.forgotten == view.forgotten:
+            return Names(ids, (), self._unknown)
+        return Names(ids, _stale(ids, view), self._unknown)
+
+    def opened(self, sessions: "NamedSessions", session_id: int) -> None:
+        """Remember the session that the broker has opened for this request."""
+        sessions.keep(session_id, self._session)
+
+
+class NamedSessions:
+    """The fetch sessions of one route that were asked for by id, by session id."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def down(self, request: FetchRequest, view: LeaderView) -> tuple[FetchRequest, NamedFetch]:
+        """Return a request with names for its ids, and what its response needs."""
+        if request.session_epoch > 0:
+            return self._incremental(request, view)
+        self._sessions.pop(request.session_id, None)
+        ids: dict[str, bytes] = {}
+        topics = []
+        unknown = []
+        for topic_id, partitions in request.topics:
+            assert isinstance(topic_id, bytes)
+            name = view.name(topic_id)
+            if name is None:
+                unknown.append((topic_id, tuple(_INT32.unpack_from(raw)[0] for raw in partitions)))
+            else:
+                ids[name] = topic_id
+                topics.append((name, partitions))
+        request = request._replace(topics=tuple(topics), forgotten=())
+        if unknown:
+            # A session would lack them, and an error is never waited for.
+            request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
+        return request, NamedFetch(_Session(ids, view.forgotten), tuple(unknown))
+
+    def _incremental(
+        self, request: FetchRequest, view: LeaderView
+    ) -> tuple[FetchRequest, NamedFetch]:
+        session = self._sessions.get(request.session_id)
+        named = self._named(request, session, view) if session is not None else None
+        if session is None or named is None:
+            self._sessions.pop(request.session_id, None)
+            lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
+            return lost, NamedFetch(_Session({}, view.forgotten), ())
+        self._sessions.move_to_end(request.session_id)
+        return named, NamedFetch(session, ())
+
+    def _named(
+        self, request: FetchRequest, session: _Session, view: LeaderView
+    ) -> FetchRequest | None:
+        """Return the request by names; ``None`` where a topic is not what it was."""
+        if session.forgotten != view.forgotten:
+            if _stale(session.ids, view):
+                return None
+            session.forgotten = view.forgotten
+        topics = []
+        for topic_id, partitions in request.topics:
+            assert isinstance(topic_id, bytes)
+            name = view.name(topic_id)
+            if name is None or session.ids.setdefault(name, topic_id) != topic_id:
+                return None
+            topics.append((name, partitions))
+        forgotten = []
+        for topic_id, numbers in request.forgotten:
+            name = view.name(topic_id)
+            if name is None:
+                return None
+            forgotten.append((name, numbers))
+        return request._replace(topics=tuple(topics), forgotten=tuple(forgotten))
+
+    def keep(self, session_id: int, session: _Session) -> None:
+        """Remember a session that the broker has opened."""
+        self._sessions[session_id] = session
+        self._sessions.move_to_end(session_id)
+        if len(self._sessions) > self._capacity:
+            self._sessions.popitem(last=False)
+
+
+def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:
+    return [name for name, topic_id in ids.items() if view.name(topic_id) != name]

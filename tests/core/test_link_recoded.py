@@ -1,0 +1,319 @@
+"""Links before brokers whose versions need more than another number: 2.4, 2.8 and 3.4."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxy.apis.keys import ApiKey
+from proxy.apis.metadata import Led, TopicMetadata
+from proxy.core.budget import Budget
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from tests.apis.messages import plain, read_request_frame, request_frame, request_type
+from tests.core.conversation import NODES, ONE, TWO, Exchanged, decide, same
+from tests.core.links import Driven
+from tests.core.samples import (
+    FENCED,
+    NOT_LEADER,
+    fetch_answer,
+    fetch_request,
+    produce_answer,
+    produce_request,
+    request,
+    topic_id,
+    versions_answer,
+)
+
+P, F = ApiKey.PRODUCE, ApiKey.FETCH
+NAMES = {ONE: "one", TWO: "a-topic-with-quite-a-long-name"}
+UNKNOWN_TOPIC_ID, NO_SUCH_SESSION = 100, 70
+#: Maxima of brokers, as their ApiVersions say them.
+BROKERS: Mapping[str, Mapping[int, int]] = {
+    "2.4": {P: 8, F: 11, ApiKey.LIST_OFFSETS: 5, ApiKey.METADATA: 9, ApiKey.API_VERSIONS: 3},
+    "2.8": {P: 9, F: 12, ApiKey.LIST_OFFSETS: 6, ApiKey.METADATA: 11, ApiKey.API_VERSIONS: 3},
+    "3.4": {P: 9, F: 13, ApiKey.LIST_OFFSETS: 7, ApiKey.METADATA: 12, ApiKey.API_VERSIONS: 3},
+}
+
+
+def _route(release: str) -> Route:
+    view = LeaderView("k")
+    for number, (known, name) in enumerate(NAMES.items()):
+        topic = topic_id(0) if release == "2.4" else known
+        led = (Led(0, 1, 5), Led(1, 1, 6))
+        view.learn(TopicMetadata(0, name, bytes(16) if release == "2.4" else topic, led), number)
+    return Route("route", Mode.ON, plan=plan_for(BROKERS[release]), view=view, endpoints=NODES)
+
+
+def _hello(release: str, offered: Mapping[int, int]) -> Exchanged:
+    asked = request(
+        18, 3, 1, client_software_name="apache-kafka-java", client_software_version="3.9.1"
+    )
+    maxima = BROKERS[release]
+    return Exchanged(
+        asked, asked, versions_answer(3, 1, maxima), versions_answer(3, 1, {**maxima, **offered})
+    )
+
+
+def _produce(sent: int) -> list[Exchanged]:
+    """Exchanges of Produce 10 on a broker that takes ``sent``."""
+    many = bytes(5000)
+    hinted: dict[str, Mapping[int, object]] = {
+        "leaders": {0: (3, 9), 1: (2, 7)},
+        "nodes": {3: NODES[3], 2: NODES[2]},
+    }
+    errors = {0: NOT_LEADER, 1: NOT_LEADER, 2: 0}
+    return [
+        Exchanged(
+            produce_request(10, 10, records=many, client_id=None),
+            produce_request(sent, 10, records=many, client_id=None),
+            produce_answer(sent, 10, {0: 0}),
+            produce_answer(10, 10, {0: 0}),
+        ),
+        Exchanged(produce_request(10, 11, acks=0), produce_request(sent, 11, acks=0), b"", b""),
+        Exchanged(
+            produce_request(10, 12, transactional_id="tx"),
+            produce_request(sent, 12, transactional_id="tx"),
+            produce_answer(sent, 12, errors),
+            produce_answer(10, 12, errors, **hinted),  # type: ignore[arg-type]
+        ),
+        same(produce_request(7, 13), produce_answer(7, 13, {0: NOT_LEADER})),
+    ]
+
+
+def _fetch_by_id(sent: int) -> list[Exchanged]:
+    """Exchanges of Fetch 16 on a broker that takes 12 (names) or 13 (ids)."""
+    first, second = (NAMES[ONE], NAMES[TWO]) if sent <= 12 else (ONE, TWO)
+    records = bytes(900)
+    return [
+        Exchanged(
+            fetch_request(16, 20, {(ONE, 0): 5, (TWO, 1): 6}, session=(0, 0)),
+            fetch_request(sent, 20, {(first, 0): 5, (second, 1): 6}, session=(0, 0)),
+            fetch_answer(sent, 20, [(first, 0, 0, records), (second, 1, 0, b"")], session_id=4),
+            fetch_answer(16, 20, [(ONE, 0, 0, records), (TWO, 1, 0, b"")], session_id=4),
+        ),
+        Exchanged(
+            fetch_request(16, 21, {(ONE, 0): 5}, session=(4, 1), forgotten=[(ONE, 1)]),
+            fetch_request(sent, 21, {(first, 0): 5}, session=(4, 1), forgotten=[(first, 1)]),
+            fetch_answer(
+                sent, 21, [(first, 0, 0, records), (second, 1, FENCED, b"")], session_id=4
+            ),
+            fetch_answer(
+                16,
+                21,
+                [(ONE, 0, 0, records), (TWO, 1, FENCED, b"")],
+                session_id=4,
+                leaders={1: (2, 7)},
+                nodes={2: NODES[2]},
+            ),
+        ),
+        Exchanged(
+            fetch_request(16, 22, {}, session=(4, 2)),
+            fetch_request(sent, 22, {}, session=(4, 2)),
+            fetch_answer(sent, 22, [], session_id=4),
+            fetch_answer(16, 22, [], session_id=4),
+        ),
+    ]
+
+
+def _fetch_by_name() -> list[Exchanged]:
+    """Exchanges of Fetch 12 on a broker that takes 11."""
+    asked: dict[tuple[str | bytes, int], int] = {("one", 0): 5, ("t", 1): 6}
+    records = bytes(900)
+    return [
+        Exchanged(
+            fetch_request(12, 20, asked, session=(0, 0)),
+            fetch_request(11, 20, asked, session=(0, 0)),
+            fetch_answer(11, 20, [("one", 0, 0, records), ("t", 1, 0, b"")], session_id=4),
+            fetch_answer(12, 20, [("one", 0, 0, records), ("t", 1, 0, b"")], session_id=4),
+        ),
+        Exchanged(
+            fetch_request(12, 21, {}, session=(4, 1), forgotten=[("one", 1)]),
+            fetch_request(11, 21, {}, session=(4, 1), forgotten=[("one", 1)]),
+            fetch_answer(11, 21, [("t", 1, FENCED, b"")], session_id=4),
+            # CurrentLeader alone: below 16 there are no NodeEndpoints.
+            fetch_answer(12, 21, [("t", 1, FENCED, b"")], session_id=4, leaders={1: (2, 7)}),
+        ),
+        same(fetch_request(12, 22, {}), fetch_answer(12, 22, []))._replace(
+            sent=fetch_request(11, 22, {}), answered=fetch_answer(11, 22, [])
+        ),
+    ]
+
+
+_TALKS = {
+    "2.4": [_hello("2.4", {P: 10, F: 12}), *_produce(8), *_fetch_by_name()],
+    "2.8": [_hello("2.8", {P: 10, F: 16}), *_produce(9), *_fetch_by_id(12)],
+    "3.4": [_hello("3.4", {P: 10, F: 16}), *_produce(9), *_fetch_by_id(13)],
+}
+#: How many of each talk are Fetch.
+_FETCHES = 3
+_EACH = pytest.mark.parametrize("release", _TALKS)
+
+
+def _bytes(release: str, part: str) -> bytes:
+    return b"".join(getattr(exchanged, part) for exchanged in _TALKS[release])
+
+
+def _check(release: str, up: list[int], down: list[int], size: int = 4096) -> None:
+    driven = Driven(
+        _route(release), decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
+    )
+    hello, *rest = _TALKS[release]
+    # The first answer says what the rest is about, and a fetch session has one request under
+    # way; Produce requests are pipelined.
+    steps = [[hello], rest[:-_FETCHES], *([fetch] for fetch in rest[-_FETCHES:])]
+    for step in steps:
+        driven.up(b"".join(e.asked for e in step), up)
+        driven.down(b"".join(e.answered for e in step), down)
+    assert driven.to_broker == _bytes(release, "sent")
+    assert driven.to_client == _bytes(release, "got")
+    assert not driven.link.state.exchanges
+    assert not driven.link.state.events
+    driven.link.close()
+    assert driven.budget.used == 0
+
+
+@_EACH
+def test_all_at_once(release: str) -> None:
+    _check(release, [], [], 1 << 16)
+
+
+@_EACH
+def test_byte_by_byte(release: str) -> None:
+    _check(release, list(range(1, 20_000)), list(range(1, 20_000)))
+
+
+@_EACH
+@settings(max_examples=60)
+@given(st.data())
+def test_any_chunks_and_buffers(release: str, data: st.DataObject) -> None:
+    cuts = st.lists(st.integers(1, 9000), max_size=30)
+    _check(release, data.draw(cuts), data.draw(cuts), data.draw(st.integers(300, 9000)))
+
+
+# Topics that are not what the client takes them for.
+
+
+def _at_2_8() -> Driven:
+    driven = Driven(_route("2.8"), decide=decide, budget=Budget(1 << 31, 1 << 40))
+    hello = _TALKS["2.8"][0]
+    driven.up(hello.asked)
+    driven.down(hello.answered)
+    driven.to_broker.clear()
+    driven.to_client.clear()
+    return driven
+
+
+def test_an_id_that_is_not_known_is_answered_and_looked_for() -> None:
+    driven = _at_2_8()
+    three = topic_id(3)
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5, (three, 4): 1}, session=(0, 0)))
+    assert driven.to_broker == fetch_request(12, 5, {("one", 0): 5}, session=(0, -1))
+    assert driven.link.state.lacking
+    driven.down(fetch_answer(12, 5, [("one", 0, 0, b"r")]))
+    expected = fetch_answer(16, 5, [(ONE, 0, 0, b"r"), (three, 4, UNKNOWN_TOPIC_ID, b"")])
+    # kio's answer leaves the offsets of the refused partition at 0, where brokers say -1.
+    assert len(driven.to_client) == len(expected)
+    assert b"r" in driven.to_client
+
+
+def test_a_session_that_is_not_known_is_refused_by_the_broker() -> None:
+    driven = _at_2_8()
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5}, session=(77, 3)))
+    assert driven.to_broker == fetch_request(12, 5, {}, session=(-1, 3))
+    driven.down(fetch_answer(12, 5, [], error=NO_SUCH_SESSION))
+    assert driven.to_client == fetch_answer(16, 5, [], error=NO_SUCH_SESSION)
+
+
+def test_records_of_a_topic_made_anew_do_not_reach_who_asked_for_the_old_one() -> None:
+    driven = _at_2_8()
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5}, session=(0, 0)))
+    view = driven.link.state.route.view
+    assert view is not None
+    view.learn(TopicMetadata(0, "one", topic_id(8), (Led(0, 1, 0),)), 1)
+    driven.down(fetch_answer(12, 5, [("one", 0, 0, b"another topic's")], session_id=4))
+    assert b"another topic's" not in driven.to_client
+    driven.to_broker.clear()
+    driven.up(fetch_request(16, 6, {}, session=(4, 1)))
+    assert driven.to_broker == fetch_request(12, 6, {}, session=(-1, 1))
+
+
+def test_a_topic_that_was_not_asked_for_ends_the_link() -> None:
+    driven = _at_2_8()
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
+    driven.down(fetch_answer(12, 5, [("two", 0, 0, b"")]))
+    assert driven.link.responses.fault is not None
+    assert driven.link.responses.fault.startswith("Fetch v12 response")
+    assert not driven.to_client
+
+
+@pytest.mark.parametrize("release", ["2.4", "2.8"])
+def test_a_response_that_cannot_be_brought_up_ends_the_link(release: str) -> None:
+    driven = Driven(_route(release), decide=decide)
+    version = 12 if release == "2.4" else 16
+    topic = "one" if release == "2.4" else ONE
+    driven.up(fetch_request(version, 5, {(topic, 0): 5}))
+    driven.down(b"\0\0\0\x0a\0\0\0\x05" + bytes([255] * 6))
+    assert driven.link.responses.fault is not None
+    assert not driven.to_client
+
+
+@pytest.mark.parametrize(("asked", "sent"), [(1 << 30, 5000), (4999, 4999)])
+def test_a_broker_is_asked_for_no_more_than_the_link_keeps(asked: int, sent: int) -> None:
+    driven = Driven(_route("2.8"), decide=decide, budget=Budget(5000, 100_000))
+    entity = plain(request_type(F, 16), max_bytes=asked)
+    driven.up(request_frame(entity, 5))
+    _, down = read_request_frame(request_type(F, 12), bytes(driven.to_broker))
+    assert down.max_bytes == sent
+
+
+def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
+    driven = Driven(_route("2.8"), decide=decide, budget=Budget(100, 100))
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
+    frame = fetch_answer(12, 5, [("one", 0, 0, bytes(3000))])
+    driven.down(frame[:2000])
+    assert driven.budget.used == len(frame)
+    driven.down(frame[2000:])
+    assert driven.to_client == fetch_answer(16, 5, [(ONE, 0, 0, bytes(3000))])
+    assert driven.budget.used == 0
+
+
+# Who is offered what.
+
+
+@pytest.mark.parametrize(
+    ("release", "software", "offered"),
+    [
+        ("2.4", ("apache-kafka-java", "3.9.1"), {P: 10, F: 12}),
+        ("2.4", ("apache-kafka-java", "3.6.2"), {}),
+        ("2.4", ("librdkafka", "2.5.0"), {P: 10}),
+        ("2.4", ("kafka-python", "3.0.0"), {F: 12}),
+        ("2.8", ("librdkafka", "2.5.0"), {P: 10, F: 16}),
+        ("2.8", ("librdkafka", "2.3.0"), {}),
+        ("2.8", ("sarama", "1.43"), {P: 10, F: 16}),
+    ],
+)
+def test_maxima_are_raised_for_whom_it_helps(
+    release: str, software: tuple[str, str], offered: Mapping[int, int]
+) -> None:
+    driven = Driven(_route(release))
+    name, version = software
+    driven.up(request(18, 3, 1, client_software_name=name, client_software_version=version))
+    maxima = BROKERS[release]
+    driven.down(versions_answer(3, 1, maxima))
+    assert driven.to_client == versions_answer(3, 1, {**maxima, **offered})
+
+
+def test_fetch_stays_at_12_where_the_cluster_has_no_topic_ids() -> None:
+    route = _route("2.8")
+    route.view = LeaderView("k")
+    for with_one_topic in (False, True):
+        if with_one_topic:
+            route.view.learn(TopicMetadata(0, "t", bytes(16), (Led(0, 1, 0),)), 1)
+        driven = Driven(route)
+        driven.up(_TALKS["2.8"][0].asked)
+        driven.down(versions_answer(3, 1, BROKERS["2.8"]))
+        assert driven.to_client == versions_answer(3, 1, {**BROKERS["2.8"], P: 10})
