@@ -11,10 +11,10 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 		&& echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types contracts check bench clean
+.PHONY: help venv demo test lint types contracts check bench bench-cost bench-recoding clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 venv: $(STAMP) ## Make .venv and install the package with all that its development needs
 
@@ -43,7 +43,13 @@ contracts: $(STAMP) ## Check which layer imports which
 check: lint types contracts ## All checks that run no code
 
 bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench stall
+
+bench-cost: $(STAMP) ## Measure CPU and latency against HAProxy; writes docs/benchmarks.md
+	$(BIN)/python -m bench cost
+
+bench-recoding: $(STAMP) ## Measure CPU before 2.4 against 3.6; writes docs/benchmarks.md
+	$(BIN)/python -m bench recoding
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -15,7 +15,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 
 from tests.harness import processes
 from tests.harness.connection import Address, BrokerConnection
-from tests.harness.maven import broker_library
+from tests.harness.maven import Library, broker_library
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
 
@@ -61,8 +61,9 @@ class ServerProcess:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self) -> None:
-        """Start it; its log goes on in the same file."""
+    def start(self, argv: Sequence[str] | None = None) -> None:
+        """Start it, as ``argv`` from now on where given; its log goes on in the same file."""
+        self._argv = argv or self._argv
         assert not self.running, f"{self.name} runs already"
         self._process = processes.start(self._argv, output=self.log)
 
@@ -224,6 +225,22 @@ class RealCluster:
         self.brokers[node_id].start()
         self.wait_until_ready()
 
+    def upgrade(self, node_id: int, version: str) -> None:
+        """Stop a broker and start it on its data as one of another version.
+
+        What the brokers say to each other stays as the cluster's first version had it
+        (inter.broker.protocol.version), as in the first round of a rolling upgrade.
+        """
+        broker = self.brokers[node_id]
+        broker.stop()
+        self._wait_until_forgotten(node_id)
+        broker.start(self._broker_argv(node_id, broker_library(version)))
+        self.wait_until_ready()
+
+    def _broker_argv(self, node_id: int, library: Library) -> list[str]:
+        file = self._folder / f"broker-{node_id}.properties"
+        return self._java("kafka.Kafka", str(file), library=library)
+
     def _wait_until_forgotten(self, node_id: int) -> None:
         for broker in self.brokers.values():
             if broker.running:
@@ -251,7 +268,9 @@ class RealCluster:
     def _addresses(self, kind: Literal["advertised", "direct"]) -> list[Address]:
         return [getattr(broker, kind) for broker in self.brokers.values()]
 
-    def _java(self, main: str, *arguments: str, memory: str = "256m") -> list[str]:
+    def _java(
+        self, main: str, *arguments: str, memory: str = "256m", library: Library | None = None
+    ) -> list[str]:
         logging = [f"-Dorg.slf4j.simpleLogger.{key}={value}" for key, value in _LOGGING.items()]
         return [
             "java",
@@ -259,7 +278,7 @@ class RealCluster:
             *self._jvm_options,
             *logging,
             "-cp",
-            self._library.classpath,
+            (library or self._library).classpath,
             main,
             *arguments,
         ]
@@ -293,10 +312,10 @@ class RealCluster:
             | ({"broker.rack": f"rack-{node_id}"} if self._with_racks else {})
             | self._overrides
         )
-        file = self._write(f"broker-{node_id}", settings)
+        self._write(f"broker-{node_id}", settings)
         return Broker(
             node_id,
-            self._java("kafka.Kafka", str(file)),
+            self._broker_argv(node_id, self._library),
             self._folder / f"broker-{node_id}.log",
             upstream=client,
             advertised=advertised,

@@ -30,12 +30,20 @@ def java_clients(folder: Path, version: str = COMPILED_AGAINST) -> ClientProcess
 
 def compile_sources() -> Path:
     """Compile ``tests/java`` unless it was; returns the folder of the classes."""
-    sources = sorted(_SOURCES.glob("*.java"))
+    return compile_java(_SOURCES, COMPILED_AGAINST)
+
+
+def compile_java(folder: Path, version: str) -> Path:
+    """Compile a folder's sources against the clients of ``version``, unless they were.
+
+    Returns the folder of the classes.
+    """
+    sources = sorted(folder.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     classes = BUILD / "java" / digest[:16]
     if not (classes / "complete").exists():
         classes.mkdir(parents=True, exist_ok=True)
-        libraries = client_library(COMPILED_AGAINST).classpath
+        libraries = client_library(version).classpath
         command = ["javac", "-Xlint:all", "-Werror", "-cp", libraries, "-d", str(classes)]
         subprocess.run([*command, *map(str, sources)], check=True)
         (classes / "complete").touch()

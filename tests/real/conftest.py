@@ -15,12 +15,27 @@ from tests.harness.history import LeaderHistory
 from tests.harness.java import COMPILED_AGAINST, java_clients
 from tests.harness.judge import Judgement
 from tests.harness.python_client import python_clients
-from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, OLD_JAVA, ZK_35, ZK_36, ZK_37
+from tests.real.names import (
+    CONFLUENT,
+    JAVA,
+    KAFKA_PYTHON,
+    KRAFT_36,
+    OLD_JAVA,
+    ZK_24,
+    ZK_28,
+    ZK_34,
+    ZK_35,
+    ZK_36,
+    ZK_37,
+)
 
 _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     ZK_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, sasl=True),
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
+    ZK_34: lambda folder: RealCluster("3.4.1", "zk", folder=folder),
+    ZK_28: lambda folder: RealCluster("2.8.2", "zk", folder=folder),
+    ZK_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
 }
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {

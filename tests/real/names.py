@@ -5,9 +5,24 @@ from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON
 ZK_36 = "3.6-zk"
 KRAFT_36 = "3.6-kraft"
 ZK_35 = "3.5-zk"  # its brokers stand in no rack
+ZK_34 = "3.4-zk"  # takes Fetch 13
+ZK_28 = "2.8-zk"  # takes Fetch 12, and has topic ids
+ZK_24 = "2.4-zk"  # takes Produce 8 and Fetch 11
 ZK_37 = "3.7-zk"  # gives hints itself
 
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
 
-__all__ = ["CONFLUENT", "JAVA", "KAFKA_PYTHON", "KRAFT_36", "OLD_JAVA", "ZK_35", "ZK_36", "ZK_37"]
+__all__ = [
+    "CONFLUENT",
+    "JAVA",
+    "KAFKA_PYTHON",
+    "KRAFT_36",
+    "OLD_JAVA",
+    "ZK_24",
+    "ZK_28",
+    "ZK_34",
+    "ZK_35",
+    "ZK_36",
+    "ZK_37",
+]

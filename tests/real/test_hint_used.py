@@ -16,7 +16,16 @@ from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import Hints
 from tests.harness.relay import Gate, RequestHeader
 from tests.harness.waiting import never, until
-from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, ZK_36
+from tests.real.names import (
+    CONFLUENT,
+    JAVA,
+    KAFKA_PYTHON,
+    KRAFT_36,
+    ZK_24,
+    ZK_28,
+    ZK_34,
+    ZK_36,
+)
 from tests.real.sandwich import Sandwich
 
 PRODUCE, FETCH, METADATA, OFFSET_FOR_LEADER_EPOCH = 0, 1, 3, 23
@@ -29,6 +38,12 @@ USERS = [
     (CONFLUENT, "produce"),
     (CONFLUENT, "fetch"),
     (KAFKA_PYTHON, "fetch"),
+]
+# Fetch 16, with the endpoints that librdkafka needs, takes topic ids.
+USERS_WITHOUT_TOPIC_IDS = [user for user in USERS if user != (CONFLUENT, "fetch")]
+CASES = [
+    *((cluster, *user) for cluster in (ZK_36, KRAFT_36, ZK_34, ZK_28) for user in USERS),
+    *((ZK_24, *user) for user in USERS_WITHOUT_TOPIC_IDS),
 ]
 
 
@@ -62,8 +77,7 @@ def start_watched(
 
 
 @pytest.mark.parametrize("hints", ["on", "off"])
-@pytest.mark.parametrize(("library", "side"), USERS)
-@pytest.mark.parametrize("cluster", [ZK_36, KRAFT_36], indirect=True)
+@pytest.mark.parametrize(("cluster", "library", "side"), CASES, indirect=["cluster"])
 def test_next_request_goes_to_the_hinted_broker(
     cluster: RealCluster,
     library: str,

@@ -18,7 +18,18 @@ from tests.harness.cluster import RealCluster
 from tests.harness.history import LeaderHistory
 from tests.harness.judge import REASONS, Judgement, judge
 from tests.harness.proxyproc import ProxyFleet
-from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, ZK_35, ZK_36, ZK_37
+from tests.real.names import (
+    CONFLUENT,
+    JAVA,
+    KAFKA_PYTHON,
+    KRAFT_36,
+    ZK_24,
+    ZK_28,
+    ZK_34,
+    ZK_35,
+    ZK_36,
+    ZK_37,
+)
 
 PARTITIONS = (0, 1)
 MOVES = 3
@@ -94,7 +105,15 @@ def check_hints(judgement: Judgement, legacy: bool) -> None:
 @pytest.mark.parametrize("library", [JAVA, CONFLUENT, KAFKA_PYTHON])
 @pytest.mark.parametrize(
     ("cluster", "sidecars"),
-    [(ZK_36, True), (KRAFT_36, False), (ZK_35, False), (ZK_37, False)],
+    [
+        (ZK_36, True),
+        (KRAFT_36, False),
+        (ZK_35, False),
+        (ZK_34, False),
+        (ZK_28, True),
+        (ZK_24, False),
+        (ZK_37, False),
+    ],
     indirect=["cluster"],
     scope="session",  # or pytest would start the cluster anew for each test
 )

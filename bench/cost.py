@@ -1,0 +1,164 @@
+"""What a proxy costs: CPU seconds of its process for work that is the same in every arm."""
+
+import random
+import shutil
+import socket
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from bench.load import Work, do
+from tests.harness import processes
+from tests.harness.admin import ClusterAdmin
+from tests.harness.cluster import RealCluster
+from tests.harness.proxyproc import Hints, ProxyFleet
+from tests.harness.waiting import until
+
+Via = Literal["direct", "haproxy", "proxy"]
+
+_HAPROXY = """global
+  nbthread 1
+  maxconn 2000
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+listen relay
+  bind {listen}
+  server broker {upstream}
+"""
+#: Data of a round must not stay in memory through all rounds.
+_TOPIC = {"file.delete.delay.ms": "1000"}
+
+
+@dataclass(frozen=True)
+class CostArm:
+    """What is measured: a broker of a version, and what stands before it."""
+
+    label: str
+    version: str
+    via: Via
+    hints: Hints = "on"
+
+
+@dataclass
+class Cost:
+    """One figure for each round: CPU seconds of the proxy and of the client, and latencies."""
+
+    cpu: list[float] = field(default_factory=list)
+    client_cpu: list[float] = field(default_factory=list)
+    p50: list[float] = field(default_factory=list)
+    p99: list[float] = field(default_factory=list)
+
+
+Costs = Mapping[tuple[CostArm, Work], Cost]
+
+
+def run(arms: Sequence[CostArm], works: Sequence[Work], rounds: int) -> Costs:
+    """Do all works in every arm, in alternating rounds after one that does not count."""
+    costs: dict[tuple[CostArm, Work], Cost] = defaultdict(Cost)
+    folder = Path(tempfile.mkdtemp(prefix="leader-hints-cost-"))
+    with ExitStack() as stack:
+        clusters = {
+            version: stack.enter_context(
+                RealCluster(version, "zk", folder=folder / version, brokers=1, jvm_options=())
+            )
+            for version in sorted({arm.version for arm in arms})
+        }
+        for number in range(rounds + 1):
+            for arm in random.sample(arms, len(arms)):
+                place = folder / f"{number}-{arms.index(arm)}"
+                place.mkdir()
+                for work, cost in _round(arm, works, clusters[arm.version], place, f"c-{number}"):
+                    if number:
+                        into = costs[arm, work]
+                        into.cpu += cost.cpu
+                        into.client_cpu += cost.client_cpu
+                        into.p50 += cost.p50
+                        into.p99 += cost.p99
+                    click.echo(_line(number, arm, work, cost), err=True)
+    shutil.rmtree(folder)
+    return costs
+
+
+def _line(number: int, arm: CostArm, work: Work, cost: Cost) -> str:
+    kind = f"round {number}" if number else "warm-up"
+    return (
+        f"{kind}, {arm.label}, {work.label}: {cost.cpu[0]:.3f} s, client {cost.client_cpu[0]:.1f} s"
+        f", p50 {cost.p50[0]:.0f} us, p99 {cost.p99[0]:.0f} us"
+    )
+
+
+def _round(
+    arm: CostArm, works: Sequence[Work], cluster: RealCluster, folder: Path, topic: str
+) -> Iterator[tuple[Work, Cost]]:
+    admin = ClusterAdmin(cluster)
+    partitions = max(work.connections for work in works)
+    topics = {work: f"{topic}-{work.topic}" for work in works}
+    for name in sorted(set(topics.values())):
+        admin.create_topics({name: [[1]] * partitions}, _TOPIC)
+    with _relay(arm, cluster, folder) as pid:
+        bootstrap = cluster.direct_bootstrap if pid is None else cluster.bootstrap
+        for work in works:
+            before = cpu_seconds(pid)
+            result = do(work, bootstrap, topics[work])
+            cpu = cpu_seconds(pid) - before
+            yield (
+                work,
+                Cost([cpu], [result["cpu_seconds"]], [result["p50_us"]], [result["p99_us"]]),
+            )
+    for name in sorted(set(topics.values())):
+        admin.delete_topic(name)
+
+
+@contextmanager
+def _relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | None]:
+    """Run what stands before the broker; yield its process id."""
+    (broker,) = cluster.brokers.values()
+    if arm.via == "direct":
+        yield None
+    elif arm.via == "haproxy":
+        listen, upstream = (":".join(map(str, a)) for a in (broker.advertised, broker.upstream))
+        file = folder / "haproxy.cfg"
+        file.write_text(_HAPROXY.format(listen=listen, upstream=upstream))
+        process = processes.start(
+            ["haproxy", "-db", "-f", str(file)], output=folder / "haproxy.log"
+        )
+        try:
+            until(lambda: _listens(broker.advertised), "HAProxy listens")
+            yield process.pid
+        finally:
+            processes.end(process)
+    else:
+        routes = [(broker.advertised, broker.upstream)]
+        with ProxyFleet.before(
+            routes, folder, hints=arm.hints, arguments=["--log-level", "info"]
+        ) as fleet:
+            yield fleet.processes[0].pid
+
+
+def _listens(address: tuple[str, int]) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(address) == 0
+
+
+def cpu_seconds(pid: int | None) -> float:
+    """Return the CPU time of all threads of a process so far, 0 for none."""
+    if pid is None:
+        return 0.0
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+
+
+def missing_tools(arms: Sequence[CostArm]) -> str | None:
+    """Say what the arms need and this machine lacks."""
+    if any(arm.via == "haproxy" for arm in arms) and shutil.which("haproxy") is None:
+        return "the comparison needs haproxy on the PATH (Debian package haproxy)"
+    return None

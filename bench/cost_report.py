@@ -1,0 +1,128 @@
+"""``python -m bench cost`` and ``recoding``: CPU seconds of the proxy, compared."""
+
+import sys
+from collections.abc import Sequence
+from statistics import median
+
+import click
+
+from bench.cost import Cost, CostArm, Costs, missing_tools, run
+from bench.load import Work
+from bench.report import table, write_section
+from bench.statistics import interval, ratio_interval
+from tests.harness import maven
+
+_PAGE = maven.ROOT / "docs" / "benchmarks.md"
+_MB = 1_000_000
+
+SMALL = Work("produce 300 MB, 16 KB batches", "produce", 300 * _MB, 16_384, "small")
+LARGE = Work("produce 300 MB, 1 MB batches", "produce", 300 * _MB, 1 << 20, "large")
+CONSUME = Work("consume 300 MB", "consume", 300 * _MB, 50 << 20, "large")
+CONSUME_SMALL = Work("consume 300 MB, 16 KB a response", "consume", 300 * _MB, 16_384, "small")
+CONSUME_LARGE = Work("consume 300 MB, 1 MB a response", "consume", 300 * _MB, 1 << 20, "large")
+SINGLE = Work("6000 produces one at a time", "single", 6000, 100, "single")
+CONSUME_SINGLE = Work("6000 records, one a response", "consume", 600_000, 1, "single")
+FIFTY = Work("30,000 produces, 50 connections", "single", 30_000, 100, "fifty", 50)
+
+DIRECT = CostArm("direct", "3.6.2", "direct")
+HAPROXY = CostArm("HAProxy", "3.6.2", "haproxy")
+OFF = CostArm("hints off", "3.6.2", "proxy", "off")
+ON = CostArm("hints on", "3.6.2", "proxy", "on")
+RECODED = CostArm("hints on, 2.4.1", "2.4.1", "proxy", "on")
+
+#: Most CPU seconds with hints on, over HAProxy's.
+MOST_OF_HAPROXY = {SMALL: 1.5, LARGE: 1.2, CONSUME: 1.3, SINGLE: 2.2, FIFTY: 1.6}
+#: Most CPU seconds where requests and responses are recoded, over where they are restamped.
+MOST_OF_RESTAMPED = {
+    SMALL: 1.5,
+    CONSUME_SMALL: 1.5,
+    LARGE: 1.2,
+    CONSUME_LARGE: 1.2,
+    SINGLE: 1.5,
+    CONSUME_SINGLE: 1.5,
+}
+
+_rounds = click.option("--rounds", default=5, show_default=True, help="Alternating rounds.")
+_write = click.option("--write/--no-write", default=True, help="Write the page.")
+
+
+@click.command()
+@_rounds
+@_write
+def cost(rounds: int, write: bool) -> None:
+    """Compare CPU seconds and latency with HAProxy. Ends with 1 where a target is missed."""
+    works = list(MOST_OF_HAPROXY)
+    _report(
+        "cost", [DIRECT, HAPROXY, OFF, ON], works, rounds, write, MOST_OF_HAPROXY, (ON, HAPROXY)
+    )
+
+
+@click.command()
+@_rounds
+@_write
+def recoding(rounds: int, write: bool) -> None:
+    """Compare CPU seconds before 2.4.1 with those before 3.6.2. Ends with 1 on a missed target."""
+    works = list(MOST_OF_RESTAMPED)
+    _report("recoding", [ON, RECODED], works, rounds, write, MOST_OF_RESTAMPED, (RECODED, ON))
+
+
+def _report(
+    section: str,
+    arms: Sequence[CostArm],
+    works: Sequence[Work],
+    rounds: int,
+    write: bool,
+    most: dict[Work, float],
+    compared: tuple[CostArm, CostArm],
+) -> None:
+    missing = maven.missing_tools() or missing_tools(arms)
+    if missing is not None:
+        raise click.ClickException(missing)
+    costs = run(arms, works, rounds)
+    above, below = compared
+    verdicts = [
+        _verdict(work, costs[above, work], costs[below, work], most[work]) for work in works
+    ]
+    text = "\n\n".join(
+        [
+            f"{rounds} alternating rounds; CPU seconds of the proxy, median and 95 % interval:",
+            table(["work", *(arm.label for arm in arms)], _rows(costs, arms, works)),
+            table(
+                ["target", "measured", "aim", "met"],
+                [[*texts, "yes" if met else "no"] for *texts, met in verdicts],
+            ),
+            "Latency of requests one at a time, microseconds, median over the rounds:",
+            table(["work", *(arm.label for arm in arms)], _latencies(costs, arms, works)),
+        ]
+    )
+    click.echo(text)
+    if write:
+        write_section(_PAGE, section, text)
+    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+def _rows(costs: Costs, arms: Sequence[CostArm], works: Sequence[Work]) -> list[list[str]]:
+    return [[work.label, *(_figure(costs[arm, work].cpu) for arm in arms)] for work in works]
+
+
+def _figure(values: Sequence[float]) -> str:
+    low, high = interval(values)
+    return f"{median(values):.3f} ({low:.3f} to {high:.3f})"
+
+
+def _latencies(costs: Costs, arms: Sequence[CostArm], works: Sequence[Work]) -> list[list[str]]:
+    return [
+        [
+            f"{work.label}, {name}",
+            *(f"{median(getattr(costs[arm, work], name)):.0f}" for arm in arms),
+        ]
+        for work in works
+        if work.kind == "single"
+        for name in ("p50", "p99")
+    ]
+
+
+def _verdict(work: Work, above: Cost, below: Cost, most: float) -> tuple[str, str, str, bool]:
+    ratio = median(above.cpu) / median(below.cpu)
+    low, high = ratio_interval(above.cpu, below.cpu)
+    return work.label, f"{ratio:.2f} ({low:.2f} to {high:.2f})", f"at most {most}", ratio <= most

@@ -1,0 +1,213 @@
+"""``python -m bench stall``: measure the stall at a leader move; write it to docs/benchmarks.md."""
+
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import click
+
+from bench import arms
+from bench.plot import plot_stalls
+from bench.report import table, write_section
+from bench.stall import FAST_REPLICATION, Arm, Sample, clusters, measure
+from bench.statistics import interval, quantile, ratio_interval
+from tests.harness import maven
+from tests.harness.java import java_clients
+
+_DOCS = maven.ROOT / "docs"
+_SAMPLES = maven.BUILD / "bench"
+
+
+@click.command("stall")
+@click.option("--rounds", default=5, show_default=True, help="Alternating rounds of all arms.")
+@click.option("--moves", default=30, show_default=True, help="Leader moves in each round and arm.")
+@click.option("--write/--no-write", default=True, help="Write the page and the plot.")
+def main(rounds: int, moves: int, write: bool) -> None:
+    """Compare the stall at leader moves with hints off, with hints on, and on a native broker.
+
+    Ends with 1 where a target is missed.
+    """
+    missing = maven.missing_tools()
+    if missing is not None:
+        raise click.ClickException(missing)
+    zookeeper = run(arms.ZOOKEEPER, rounds, moves)
+    shipped = run(arms.ZOOKEEPER, 1, moves, replication={})
+    kraft = run(arms.KRAFT, 1, moves)
+    beside = run((arms.OFF, arms.ON), rounds, moves // 3, bystanders=arms.BYSTANDERS)
+    verdicts = judge(zookeeper)
+    text = "\n\n".join(
+        [
+            f"ZooKeeper, {rounds} alternating rounds of {moves} moves for each arm:",
+            _stall_table(zookeeper),
+            _hint_table(zookeeper),
+            _target_table(verdicts),
+            "![Distribution of the stalls](stalls.svg)",
+            "ZooKeeper, brokers with the replication settings that Kafka comes with, one round of "
+            f"{moves} moves for each arm:",
+            _stall_table(shipped),
+            _hint_table(shipped),
+            f"KRaft, one round of {moves} moves for each arm:",
+            _stall_table(kraft),
+            _hint_table(kraft),
+            f"{arms.BYSTANDERS} partitions whose leaders stay, on the same connections as one that "
+            f"moves; {rounds} alternating rounds of {moves // 3} moves, ZooKeeper:",
+            _beside_table(beside),
+        ]
+    )
+    click.echo(text)
+    if write:
+        plot_stalls({arm.label: sample for arm, sample in zookeeper.items()}, _DOCS / "stalls.svg")
+        write_section(_DOCS / "benchmarks.md", "stall", text)
+    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+def run(
+    compared: Sequence[Arm],
+    rounds: int,
+    moves: int,
+    bystanders: int = 0,
+    replication: Mapping[str, str] = FAST_REPLICATION,
+) -> dict[Arm, Sample]:
+    """Measure all arms in alternating rounds; return the pooled samples.
+
+    The raw samples are kept under build/bench. The first round of each arm is preceded by
+    half a round that does not count, since the JVMs are cold.
+    """
+    pools = {arm: Sample() for arm in compared}
+    folder = Path(tempfile.mkdtemp(prefix="leader-hints-bench-"))
+    started = clusters(compared, folder / "clusters", replication)
+    with started as running, java_clients(folder) as java:
+        for number in range(rounds + 1):
+            for arm in random.sample(compared, len(compared)):
+                place = folder / f"{number}-{compared.index(arm)}"
+                topic = f"stall-{number}-{compared.index(arm)}"
+                count = moves if number else max(moves // 2, 5)
+                cluster = running[arm.cluster]
+                sample = measure(arm, cluster, java, topic, count, place, bystanders)
+                click.echo(_line(number, arm, sample), err=True)
+                if number:
+                    pools[arm].add(sample)
+    kind = "beside" if bystanders else "fast" if replication else "shipped"
+    _keep(pools, kind)
+    return pools
+
+
+def _line(number: int, arm: Arm, sample: Sample) -> str:
+    kind = f"round {number}" if number else "warm-up"
+    return (
+        f"{kind}, {arm.mode}, {arm.label}: produce {median(sample.produce):.0f} ms, "
+        f"consume {median(sample.consume):.0f} ms, hints {sample.given}, "
+        f"missed {dict(sample.missed)}, wrong {len(sample.wrong)}"
+    )
+
+
+def _keep(pools: Mapping[Arm, Sample], kind: str) -> None:
+    _SAMPLES.mkdir(parents=True, exist_ok=True)
+    for arm, sample in pools.items():
+        held = f"-{arm.hold_ms}" if arm.hold_ms else ""
+        name = f"stall-{arm.mode}-{arm.version}-{arm.hints or 'native'}{held}-{kind}.json"
+        (_SAMPLES / name).write_text(json.dumps(vars(sample)))
+
+
+Verdict = tuple[str, str, str, bool]
+
+
+def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
+    """Return figure, measured, target and whether it is met, for each target."""
+    on = pools[arms.ON]
+    verdicts = []
+    for base, most in ((arms.OFF, arms.MOST_OF_OFF), (arms.NATIVE, arms.MOST_OF_NATIVE)):
+        for kind in ("produce", "consume"):
+            above, below = getattr(on, kind), getattr(pools[base], kind)
+            ratio = median(above) / median(below)
+            low, high = ratio_interval(above, below)
+            verdicts.append(
+                (
+                    f"median stall, {kind}, hints on / {base.label}",
+                    f"{ratio:.2f} ({low:.2f} to {high:.2f})",
+                    f"at most {most}",
+                    ratio <= most,
+                )
+            )
+    errors = on.given + on.missed.total()
+    share = on.given / errors if errors else 0.0
+    verdicts.append(
+        (
+            "errors that got their hint",
+            f"{share:.1%} of {errors}",
+            f"at least {arms.LEAST_HINTED:.0%}",
+            share >= arms.LEAST_HINTED,
+        )
+    )
+    verdicts.append(("wrong hints", str(len(on.wrong)), "0", not on.wrong))
+    return verdicts
+
+
+def _stall_table(pools: Mapping[Arm, Sample]) -> str:
+    head = ["stall, ms", "moves", "median", "95 % interval of it", "p90", "max"]
+    rows = []
+    for kind in ("produce", "consume"):
+        for arm, sample in pools.items():
+            values = getattr(sample, kind)
+            low, high = interval(values)
+            rows.append(
+                [
+                    f"{kind}, {arm.label}",
+                    str(len(values)),
+                    f"{median(values):.0f}",
+                    f"{low:.0f} to {high:.0f}",
+                    f"{quantile(values, 0.9):.0f}",
+                    f"{max(values):.0f}",
+                ]
+            )
+    return table(head, rows)
+
+
+def _hint_table(pools: Mapping[Arm, Sample]) -> str:
+    head = ["hints", "given", "missed", "wrong", "hold median, ms", "hold p90", "hold max"]
+    rows = []
+    for arm, sample in pools.items():
+        if arm.hints == "on":
+            reasons = ", ".join(f"{reason} {count}" for reason, count in sample.missed.items())
+            rows.append(
+                [
+                    f"{arm.version}, {arm.mode}, {arm.label}",
+                    str(sample.given),
+                    reasons or "0",
+                    str(len(sample.wrong)),
+                    f"{median(sample.holds):.1f}",
+                    f"{quantile(sample.holds, 0.9):.1f}",
+                    f"{max(sample.holds):.1f}",
+                ]
+            )
+    return table(head, rows)
+
+
+def _beside_table(pools: Mapping[Arm, Sample]) -> str:
+    head = ["latency around moves, ms", "records", "median", "p99", "95 % interval of it", "max"]
+    rows = []
+    for kind in ("produce", "consume"):
+        for arm, sample in pools.items():
+            values = getattr(sample, f"beside_{kind}")
+            low, high = interval(values, partial(quantile, share=0.99))
+            rows.append(
+                [
+                    f"{kind}, {arm.label}",
+                    str(len(values)),
+                    f"{median(values):.1f}",
+                    f"{quantile(values, 0.99):.1f}",
+                    f"{low:.1f} to {high:.1f}",
+                    f"{max(values):.0f}",
+                ]
+            )
+    return table(head, rows)
+
+
+def _target_table(verdicts: Sequence[Verdict]) -> str:
+    head = ["target", "measured", "aim", "met"]
+    return table(head, [[*texts, "yes" if met else "no"] for *texts, met in verdicts])
