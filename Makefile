@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 		&& echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types contracts check bench bench-cost bench-recoding clean
+.PHONY: help venv demo test lint types contracts check bench bench-legacy bench-cost bench-recoding clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -44,6 +44,9 @@ check: lint types contracts ## All checks that run no code
 
 bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
 	$(BIN)/python -m bench stall
+
+bench-legacy: $(STAMP) ## Measure the stall before 2.8 and 2.4; writes docs/benchmarks.md
+	$(BIN)/python -m bench legacy
 
 bench-cost: $(STAMP) ## Measure CPU and latency against HAProxy; writes docs/benchmarks.md
 	$(BIN)/python -m bench cost

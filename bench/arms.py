@@ -7,6 +7,15 @@ ON = Arm("hints on", "3.6.2", "zk", "on")
 NATIVE = Arm("native 3.7, no proxy", "3.7.2", "zk", None)
 #: Measured in alternating rounds; the targets hold for these.
 ZOOKEEPER = (OFF, ON, NATIVE)
+#: The same targets before older brokers, whose requests and responses are recoded.
+LEGACY = tuple(
+    (
+        Arm(f"hints off, {version}", version, "zk", "off"),
+        Arm(f"hints on, {version}", version, "zk", "on"),
+        NATIVE,
+    )
+    for version in ("2.8.2", "2.4.1")
+)
 #: Measured once more: a KRaft broker may learn late that it leads.
 KRAFT = (
     Arm("hints off", "3.6.2", "kraft", "off"),

@@ -51,10 +51,8 @@ _write = click.option("--write/--no-write", default=True, help="Write the page."
 @_write
 def cost(rounds: int, write: bool) -> None:
     """Compare CPU seconds and latency with HAProxy. Ends with 1 where a target is missed."""
-    works = list(MOST_OF_HAPROXY)
-    _report(
-        "cost", [DIRECT, HAPROXY, OFF, ON], works, rounds, write, MOST_OF_HAPROXY, (ON, HAPROXY)
-    )
+    arms = [DIRECT, HAPROXY, OFF, ON]
+    _report("cost", arms, rounds, write, MOST_OF_HAPROXY, (ON, HAPROXY))
 
 
 @click.command()
@@ -62,14 +60,12 @@ def cost(rounds: int, write: bool) -> None:
 @_write
 def recoding(rounds: int, write: bool) -> None:
     """Compare CPU seconds before 2.4.1 with those before 3.6.2. Ends with 1 on a missed target."""
-    works = list(MOST_OF_RESTAMPED)
-    _report("recoding", [ON, RECODED], works, rounds, write, MOST_OF_RESTAMPED, (RECODED, ON))
+    _report("recoding", [ON, RECODED], rounds, write, MOST_OF_RESTAMPED, (RECODED, ON))
 
 
 def _report(
     section: str,
     arms: Sequence[CostArm],
-    works: Sequence[Work],
     rounds: int,
     write: bool,
     most: dict[Work, float],
@@ -78,6 +74,7 @@ def _report(
     missing = maven.missing_tools() or missing_tools(arms)
     if missing is not None:
         raise click.ClickException(missing)
+    works = list(most)
     costs = run(arms, works, rounds)
     above, below = compared
     verdicts = [

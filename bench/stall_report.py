@@ -18,6 +18,7 @@ from bench.stall import FAST_REPLICATION, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
 from tests.harness.java import java_clients
+from tests.harness.proxyproc import Hints
 
 _DOCS = maven.ROOT / "docs"
 _SAMPLES = maven.BUILD / "bench"
@@ -63,6 +64,35 @@ def main(rounds: int, moves: int, write: bool) -> None:
     if write:
         plot_stalls({arm.label: sample for arm, sample in zookeeper.items()}, _DOCS / "stalls.svg")
         write_section(_DOCS / "benchmarks.md", "stall", text)
+    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+@click.command("legacy")
+@click.option("--rounds", default=5, show_default=True, help="Alternating rounds of all arms.")
+@click.option("--moves", default=30, show_default=True, help="Leader moves in each round and arm.")
+@click.option("--write/--no-write", default=True, help="Write the page.")
+def legacy(rounds: int, moves: int, write: bool) -> None:
+    """Compare the same before 2.8 and 2.4. Ends with 1 where a target is missed."""
+    missing = maven.missing_tools()
+    if missing is not None:
+        raise click.ClickException(missing)
+    parts = []
+    verdicts = []
+    for compared in arms.LEGACY:
+        pools = run(compared, rounds, moves)
+        judged = judge(pools)
+        verdicts += judged
+        parts += [
+            f"{compared[0].version}, ZooKeeper, {rounds} alternating rounds of {moves} moves for "
+            "each arm:",
+            _stall_table(pools),
+            _hint_table(pools),
+            _target_table(judged),
+        ]
+    text = "\n\n".join(parts)
+    click.echo(text)
+    if write:
+        write_section(_DOCS / "benchmarks.md", "legacy", text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
 
 
@@ -118,12 +148,21 @@ Verdict = tuple[str, str, str, bool]
 
 
 def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
-    """Return figure, measured, target and whether it is met, for each target."""
-    on = pools[arms.ON]
+    """Return figure, measured, target and whether it is met, for each target.
+
+    ``pools`` has one arm with hints on, one with hints off and one without a proxy.
+    """
+    by_hints = {arm.hints: (arm, sample) for arm, sample in pools.items()}
+    _, on = by_hints["on"]
     verdicts = []
-    for base, most in ((arms.OFF, arms.MOST_OF_OFF), (arms.NATIVE, arms.MOST_OF_NATIVE)):
+    limits: tuple[tuple[Hints | None, float], ...] = (
+        ("off", arms.MOST_OF_OFF),
+        (None, arms.MOST_OF_NATIVE),
+    )
+    for hints, most in limits:
+        base, sample = by_hints[hints]
         for kind in ("produce", "consume"):
-            above, below = getattr(on, kind), getattr(pools[base], kind)
+            above, below = getattr(on, kind), getattr(sample, kind)
             ratio = median(above) / median(below)
             low, high = ratio_interval(above, below)
             verdicts.append(
