@@ -11,7 +11,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 		&& echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types contracts check bench bench-legacy bench-cost bench-recoding clean
+.PHONY: help venv demo test lint types contracts check fuzz clean
+.PHONY: bench bench-legacy bench-cost bench-recoding
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -41,6 +42,9 @@ contracts: $(STAMP) ## Check which layer imports which
 	$(BIN)/lint-imports
 
 check: lint types contracts ## All checks that run no code
+
+fuzz: $(STAMP) ## One million mutated messages through links of all kinds
+	$(BIN)/python -m tests.fuzz --messages 1000000
 
 bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
 	$(BIN)/python -m bench stall

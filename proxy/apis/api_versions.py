@@ -72,6 +72,12 @@ def read_ranges(reader: Reader, version: int) -> dict[int, VersionRange]:
         ranges[key] = VersionRange(minimum, reader.int16(), at)
         if flexible:
             reader.skip_tags()
+    # To the end: of a response that cannot be read as a whole nothing may be changed.
+    if version >= 1:
+        reader.int32()
+    if flexible:
+        reader.skip_tags()
+    reader.done()
     return ranges
 
 

@@ -85,6 +85,7 @@ def read_request(frame: memoryview) -> FetchRequest:
     forgotten = _read_forgotten(reader, version)
     rack = reader.compact_string()
     tags = _read_tags(reader)
+    reader.done()
     if _REPLICA_STATE_TAG in tags and version >= _REPLICA_STATE_FROM:
         replica_id = Reader(tags[_REPLICA_STATE_TAG]).int32()
     return FetchRequest(
@@ -125,7 +126,8 @@ def write_request(original: memoryview, request: FetchRequest, version: int) -> 
 
     Topics are named as the version wants it: by name up to v12, by id from v13 on.
 
-    :raises WireError: the original's header is not well formed.
+    :raises WireError: the original's header is not well formed, or a name is longer than the
+        version can say.
     """
     header, _ = header_as(original, version)
     fixed = _INT32.pack(request.replica_id) + _FIXED.pack(*request[1:7])

@@ -22,6 +22,8 @@ _INDEX = struct.Struct(">ii")
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = 30
 _ACKS_AND_TIMEOUT = 6
+#: Of a request: name, partitions and tags; index, records and tags.
+_SMALLEST_TOPIC, _SMALLEST_ASKED = 3, 6
 
 
 def request_down(frame: memoryview) -> list[memoryview | bytes]:
@@ -35,18 +37,19 @@ def request_down(frame: memoryview) -> list[memoryview | bytes]:
     reader = Reader(frame, body)
     scatter.out += to_old(reader)
     scatter.out += reader.take(_ACKS_AND_TIMEOUT)
-    topics = reader.uvarint() - 1
+    topics = reader.nullable_compact_array(_SMALLEST_TOPIC)
     scatter.out += _INT32.pack(topics)
     for _ in range(topics):
         scatter.out += to_old(reader)
-        partitions = reader.uvarint() - 1
+        partitions = reader.nullable_compact_array(_SMALLEST_ASKED)
         scatter.out += _INT32.pack(partitions)
         for _ in range(partitions):
             index, size = reader.int32(), reader.uvarint() - 1
+            at = reader.at
+            # Before it is written: a size that the frame does not hold may not fit its 32 bits.
+            reader.skip(max(size, 0))
             scatter.out += _INDEX.pack(index, size)
             if size > 0:
-                at = reader.at
-                reader.skip(size)
                 scatter.passed(frame[at : at + size])
             reader.skip_tags()
         reader.skip_tags()

@@ -45,12 +45,16 @@ def uses(software: ClientSoftware | None) -> frozenset[Use]:
     return known if version >= since else _NONE
 
 
+#: No number of a version has more; Python refuses to read one of thousands.
+_MOST_DIGITS = 9
+
+
 def _version(text: str) -> tuple[int, ...]:
     """Return the leading numbers of a version such as 3.9.1, v1.17.0 or 4.0.0-rc1."""
     numbers = []
     for part in text.removeprefix("v").split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
+        if not 0 < len(digits) <= _MOST_DIGITS:
             break
         numbers.append(int(digits))
     return tuple(numbers)

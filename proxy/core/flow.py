@@ -8,6 +8,10 @@ from proxy.core.budget import Budget
 #: once must be copied before anything else is received there.
 Pieces = list[memoryview | bytes]
 
+#: Memory with which a frame begins to be gathered. It doubles as bytes come: what only claims to
+#: be large costs nothing.
+_FIRST = 65_536
+
 
 class Flow(ABC):
     """Walks the frames of one direction.
@@ -29,7 +33,9 @@ class Flow(ABC):
         "_gather",
         "_instead",
         "_owed",
+        "_reserved",
         "_shared",
+        "_size",
         "_skip",
         "fault",
         "opaque",
@@ -43,6 +49,9 @@ class Flow(ABC):
         self._gather: memoryview | None = None
         self._instead: Pieces = []
         self._filled = 0
+        #: Of the frame that is gathered: all its bytes, and for how many the budget was asked.
+        self._size = 0
+        self._reserved = 0
         self._owed = 0
         self.opaque = opaque
         self.fault: str | None = None
@@ -50,6 +59,8 @@ class Flow(ABC):
     def buffer(self) -> memoryview:
         """Return where the next bytes are to be received; never empty."""
         if self._gather is not None:
+            if self._filled == len(self._gather):
+                self._gather = self._grown(self._gather, 2 * self._filled)
             return self._gather[self._filled :]
         if self._carry:
             size = len(self._carry)
@@ -96,22 +107,40 @@ class Flow(ABC):
 
     @abstractmethod
     def _gathered(self, frame: memoryview) -> Pieces:
-        """Go on after bytes arrived in the gathered ``frame``, of which some are there."""
+        """Go on after bytes arrived in the gathered ``frame``, of which some are there.
+
+        ``frame`` is as large as the whole only when all has arrived.
+        """
 
     def _begin_gather(self, begun: memoryview, size: int) -> bool:
         """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
         if not self._budget.take(size):
             return False
+        self._owed += size
+        self._reserved = size
         self._gather_into(begun, size)
         return True
 
     def _gather_anyway(self, begun: memoryview, size: int) -> None:
-        """As :meth:`_begin_gather`, for a frame that cannot go on as it is."""
-        self._budget.take_anyway(size)
+        """As :meth:`_begin_gather`, for a frame that cannot go on as it is.
+
+        What it takes is reserved as it is taken, and not as the frame claims.
+        """
+        self._reserved = 0
         self._gather_into(begun, size)
 
     def _gather_into(self, begun: memoryview, size: int) -> None:
-        self._owed += size
-        self._gather = memoryview(bytearray(size))
+        self._size = size
         self._filled = len(begun)
-        self._gather[: self._filled] = begun
+        self._gather = self._grown(begun, max(_FIRST, 2 * self._filled))
+
+    def _grown(self, begun: memoryview, capacity: int) -> memoryview:
+        """Return memory of ``capacity`` bytes, or of the whole frame, that begins as ``begun``."""
+        capacity = min(capacity, self._size)
+        if capacity > self._reserved:
+            self._budget.take_anyway(capacity - self._reserved)
+            self._owed += capacity - self._reserved
+            self._reserved = capacity
+        memory = memoryview(bytearray(capacity))
+        memory[: self._filled] = begun
+        return memory

@@ -96,14 +96,14 @@ class RequestFlow(Flow):
         return pieces
 
     def _gathered(self, frame: memoryview) -> Pieces:
-        if self._filled < len(frame):
+        if self._filled < self._size:
             return []
         self._gather = None
         return self._walk(frame)
 
     def _forward(self, exchange: Exchange, sent: int) -> None:
         self._link.exchanges.append(exchange)
-        self._link.tally.requests[exchange.key, exchange.version, sent] += 1
+        self._link.tally.request(exchange.key, exchange.version, sent)
 
     def _restamp(self, frame: memoryview, key: int, version: int) -> int:
         sent = self._link.plan.sent.get((key, version), version)
@@ -154,7 +154,7 @@ class RequestFlow(Flow):
             self._forward(exchange, sent)
         else:
             # No response will come.
-            link.tally.requests[ApiKey.PRODUCE, version, sent] += 1
+            link.tally.request(ApiKey.PRODUCE, version, sent)
         return True
 
     def _fetch(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:

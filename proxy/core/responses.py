@@ -121,7 +121,7 @@ class ResponseFlow(Flow):
         exchange = self._exchange
         if exchange.key == ApiKey.FETCH and not exchange.recoded:
             return self._gathered_fetch(exchange, frame)
-        if self._filled < len(frame):
+        if self._filled < self._size:
             return []
         self._gather = None
         if not self._look(exchange, frame, len(frame)):
@@ -130,10 +130,10 @@ class ResponseFlow(Flow):
         return instead or [frame]
 
     def _gathered_fetch(self, exchange: Exchange, frame: memoryview) -> Pieces:
-        done = self._look_at_fetch(exchange, frame, self._filled, len(frame))
+        done = self._look_at_fetch(exchange, frame, self._filled, self._size)
         if done:
             self._gather = None
-            self._skip = len(frame) - self._filled
+            self._skip = self._size - self._filled
             return [frame[: self._filled]]
         if self.held is not None:
             self._gather = None

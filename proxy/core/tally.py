@@ -3,12 +3,16 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+#: Cells counted apart: more than any client asks that speaks Kafka, so that none can fill memory.
+_MOST_CELLS = 4096
+_OTHER = (-1, -1, -1)
+
 
 @dataclass(slots=True)
 class Tally:
-    """``requests``: by (API key, version asked, version sent). ``raw``: responses that passed
-    without being looked at although they should have been, by reason. ``up`` and ``down``:
-    bytes received from clients and from the broker."""
+    """``requests``: by (API key, version asked, version sent), -1 for what is beyond number.
+    ``raw``: responses that passed without being looked at although they should have been, by
+    reason. ``up`` and ``down``: bytes received from clients and from the broker."""
 
     links: int = 0
     links_open: int = 0
@@ -16,3 +20,10 @@ class Tally:
     down: int = 0
     requests: Counter[tuple[int, int, int]] = field(default_factory=Counter)
     raw: Counter[str] = field(default_factory=Counter)
+
+    def request(self, key: int, asked: int, sent: int) -> None:
+        """Count a request."""
+        cell = key, asked, sent
+        if cell not in self.requests and len(self.requests) >= _MOST_CELLS:
+            cell = _OTHER
+        self.requests[cell] += 1

@@ -22,9 +22,10 @@ UNKNOWN = -1
 RECENT_MOVES = 20_000
 #: Former ids remembered for a name, so that a lagging broker cannot bring one back.
 _RETIRED = 8
-#: Partitions of a topic that are followed; a broker that names a higher one is out of its mind,
-#: and the arrays must not follow it there.
-_MOST_PARTITIONS = 1 << 20
+#: How far the number of a partition may lie beyond how many an answer has. Partitions are numbered
+#: without gaps; a broker that leaves larger ones is out of its mind, and the arrays must not
+#: follow it there.
+_LARGEST_GAP = 1024
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
 
@@ -157,7 +158,8 @@ class LeaderView:
         if topic is None:
             return []
         topic.absent = 0
-        partitions = [led for led in answer.partitions if 0 <= led.partition < _MOST_PARTITIONS]
+        most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
+        partitions = [led for led in answer.partitions if 0 <= led.partition < most]
         topic.grow(1 + max((led.partition for led in partitions), default=-1))
         moves = []
         lower = set()

@@ -97,6 +97,10 @@ class Reader:
         """
         return self._count(max(self.uvarint() - 1, 0), smallest)
 
+    def nullable_compact_array(self, smallest: int) -> int:
+        """Length of a compact array, -1 for null. See :meth:`compact_array`."""
+        return self._count(self.uvarint() - 1, smallest)
+
     def _count(self, count: int, smallest: int) -> int:
         if count * smallest > self.end - self.at:
             raise Truncated(f"{count} elements do not fit into {self.end - self.at} bytes")

@@ -2,16 +2,23 @@
 
 import struct
 
+from proxy.wire.errors import Malformed
 from proxy.wire.varint import write_uvarint
 
 _FRAME = struct.Struct(">i")
+_LONGEST = 32_767
 
 
 def string(text: str | None) -> bytes:
-    """Nullable string of the old encoding: length as int16, -1 is null."""
+    """Nullable string of the old encoding: length as int16, -1 is null.
+
+    :raises Malformed: it is longer than such a length can say.
+    """
     if text is None:
         return b"\xff\xff"
     raw = text.encode()
+    if len(raw) > _LONGEST:
+        raise Malformed(f"string of {len(raw)} bytes")
     return struct.pack(">h", len(raw)) + raw
 
 

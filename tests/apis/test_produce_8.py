@@ -88,3 +88,18 @@ def test_any_bytes_give_a_message_or_a_wire_error(version: int, raw: bytes) -> N
         produce_8.request_down(frame)
     with contextlib.suppress(WireError):
         produce_8.response_up(memoryview(bytes(8) + raw))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"\xff\xff\xff\xff\x0f", id="topics"),
+        pytest.param(b"\2\2t\xff\xff\xff\xff\x0f", id="partitions"),
+        pytest.param(b"\2\2t\2\0\0\0\0\xff\xff\xff\xff\x0f", id="records"),
+    ],
+)
+def test_a_size_that_no_older_version_can_say_is_a_wire_error(body: bytes) -> None:
+    header = struct.pack(">hhih", 0, 10, 7, -1) + b"\0"
+    payload = header + b"\0" + struct.pack(">hi", 1, 1000) + body
+    with pytest.raises(WireError):
+        _down(struct.pack(">i", len(payload)) + payload)

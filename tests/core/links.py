@@ -105,7 +105,7 @@ class Driven:
                 if hints is None:
                     return
                 self._send(responses, responses.release(hints), self.to_client)
-            if not self._unread:
+            if not self._unread or responses.fault is not None:
                 return
             left = self._receive(responses, bytes(self._unread), self.to_client)
             self._unread = bytearray(left)

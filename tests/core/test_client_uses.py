@@ -25,6 +25,9 @@ _ALONE = {Use.FETCH_WITHOUT_ENDPOINTS}
         ("kafka-python", "3.0.1", _ALONE),
         ("kafka-python", "2.2.0", set()),
         ("sarama", "1.40", _KIP),
+        # More digits than Python reads as a number.
+        ("librdkafka", "9" * 5000, _KIP),
+        ("apache-kafka-java", "3." + "9" * 5000, set()),
     ],
 )
 def test_what_clients_can_use(name: str, version: str, expected: set[Use]) -> None:

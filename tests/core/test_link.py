@@ -580,6 +580,16 @@ def test_requests_are_counted_as_asked_and_as_sent() -> None:
     assert requests[10_000, 99, 99] == 1
 
 
+def test_a_client_that_asks_what_nobody_does_fills_no_memory_with_counts() -> None:
+    driven = Driven(route())
+    for key in range(100, 200):
+        driven.up(b"".join(struct.pack(">ihhi", 8, key, version, 1) for version in range(100)))
+    driven.up(produce_request(10, 1))
+    requests = driven.link.state.route.tally.requests
+    assert len(requests) < 5000
+    assert sum(requests.values()) == 10_001
+
+
 @pytest.mark.parametrize("cut", [(), (3,), (13,)])
 def test_the_client_id_is_the_first_one_said(cut: tuple[int, ...]) -> None:
     driven = Driven(route())

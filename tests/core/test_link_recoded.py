@@ -1,5 +1,6 @@
 """Links before brokers whose versions need more than another number: 2.4, 2.8 and 3.4."""
 
+import struct
 from collections.abc import Mapping
 
 import pytest
@@ -9,11 +10,9 @@ from hypothesis import strategies as st
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import Led, TopicMetadata
 from proxy.core.budget import Budget
-from proxy.core.mode import Mode
-from proxy.core.plan import plan_for
-from proxy.core.route import Route
 from proxy.core.view import LeaderView
 from tests.apis.messages import plain, read_request_frame, request_frame, request_type
+from tests.core.brokers import BROKERS, NAMES, route_before
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, decide, same
 from tests.core.links import Driven
 from tests.core.samples import (
@@ -29,23 +28,7 @@ from tests.core.samples import (
 )
 
 P, F = ApiKey.PRODUCE, ApiKey.FETCH
-NAMES = {ONE: "one", TWO: "a-topic-with-quite-a-long-name"}
 UNKNOWN_TOPIC_ID, NO_SUCH_SESSION = 100, 70
-#: Maxima of brokers, as their ApiVersions say them.
-BROKERS: Mapping[str, Mapping[int, int]] = {
-    "2.4": {P: 8, F: 11, ApiKey.LIST_OFFSETS: 5, ApiKey.METADATA: 9, ApiKey.API_VERSIONS: 3},
-    "2.8": {P: 9, F: 12, ApiKey.LIST_OFFSETS: 6, ApiKey.METADATA: 11, ApiKey.API_VERSIONS: 3},
-    "3.4": {P: 9, F: 13, ApiKey.LIST_OFFSETS: 7, ApiKey.METADATA: 12, ApiKey.API_VERSIONS: 3},
-}
-
-
-def _route(release: str) -> Route:
-    view = LeaderView("k")
-    for number, (known, name) in enumerate(NAMES.items()):
-        topic = topic_id(0) if release == "2.4" else known
-        led = (Led(0, 1, 5), Led(1, 1, 6))
-        view.learn(TopicMetadata(0, name, bytes(16) if release == "2.4" else topic, led), number)
-    return Route("route", Mode.ON, plan=plan_for(BROKERS[release]), view=view, endpoints=NODES)
 
 
 def _hello(release: str, offered: Mapping[int, int]) -> Exchanged:
@@ -159,7 +142,7 @@ def _bytes(release: str, part: str) -> bytes:
 
 def _check(release: str, up: list[int], down: list[int], size: int = 4096) -> None:
     driven = Driven(
-        _route(release), decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
+        route_before(release), decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
     )
     hello, *rest = _TALKS[release]
     # The first answer says what the rest is about, and a fetch session has one request under
@@ -198,7 +181,7 @@ def test_any_chunks_and_buffers(release: str, data: st.DataObject) -> None:
 
 
 def _at_2_8() -> Driven:
-    driven = Driven(_route("2.8"), decide=decide, budget=Budget(1 << 31, 1 << 40))
+    driven = Driven(route_before("2.8"), decide=decide, budget=Budget(1 << 31, 1 << 40))
     hello = _TALKS["2.8"][0]
     driven.up(hello.asked)
     driven.down(hello.answered)
@@ -252,7 +235,7 @@ def test_a_topic_that_was_not_asked_for_ends_the_link() -> None:
 
 @pytest.mark.parametrize("release", ["2.4", "2.8"])
 def test_a_response_that_cannot_be_brought_up_ends_the_link(release: str) -> None:
-    driven = Driven(_route(release), decide=decide)
+    driven = Driven(route_before(release), decide=decide)
     version = 12 if release == "2.4" else 16
     topic = "one" if release == "2.4" else ONE
     driven.up(fetch_request(version, 5, {(topic, 0): 5}))
@@ -263,7 +246,7 @@ def test_a_response_that_cannot_be_brought_up_ends_the_link(release: str) -> Non
 
 @pytest.mark.parametrize(("asked", "sent"), [(1 << 30, 5000), (4999, 4999)])
 def test_a_broker_is_asked_for_no_more_than_the_link_keeps(asked: int, sent: int) -> None:
-    driven = Driven(_route("2.8"), decide=decide, budget=Budget(5000, 100_000))
+    driven = Driven(route_before("2.8"), decide=decide, budget=Budget(5000, 100_000))
     entity = plain(request_type(F, 16), max_bytes=asked)
     driven.up(request_frame(entity, 5))
     _, down = read_request_frame(request_type(F, 12), bytes(driven.to_broker))
@@ -271,7 +254,7 @@ def test_a_broker_is_asked_for_no_more_than_the_link_keeps(asked: int, sent: int
 
 
 def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
-    driven = Driven(_route("2.8"), decide=decide, budget=Budget(100, 100))
+    driven = Driven(route_before("2.8"), decide=decide, budget=Budget(100, 100))
     driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
     frame = fetch_answer(12, 5, [("one", 0, 0, bytes(3000))])
     driven.down(frame[:2000])
@@ -299,7 +282,7 @@ def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
 def test_maxima_are_raised_for_whom_it_helps(
     release: str, software: tuple[str, str], offered: Mapping[int, int]
 ) -> None:
-    driven = Driven(_route(release))
+    driven = Driven(route_before(release))
     name, version = software
     driven.up(request(18, 3, 1, client_software_name=name, client_software_version=version))
     maxima = BROKERS[release]
@@ -308,7 +291,7 @@ def test_maxima_are_raised_for_whom_it_helps(
 
 
 def test_fetch_stays_at_12_where_the_cluster_has_no_topic_ids() -> None:
-    route = _route("2.8")
+    route = route_before("2.8")
     route.view = LeaderView("k")
     for with_one_topic in (False, True):
         if with_one_topic:
@@ -317,3 +300,38 @@ def test_fetch_stays_at_12_where_the_cluster_has_no_topic_ids() -> None:
         driven.up(_TALKS["2.8"][0].asked)
         driven.down(versions_answer(3, 1, BROKERS["2.8"]))
         assert driven.to_client == versions_answer(3, 1, {**BROKERS["2.8"], P: 10})
+
+
+@pytest.mark.parametrize("claimed", [100_000, 100_000_000])
+def test_a_frame_that_claims_to_be_large_takes_what_came_of_it(claimed: int) -> None:
+    budget = Budget(1 << 22, 1 << 26)
+    driven = Driven(route_before("2.4"), budget=budget, largest_request=1 << 27)
+    head = produce_request(10, 5)[4:40]
+    driven.up(struct.pack(">i", claimed) + head)
+    assert 0 < budget.used <= 65_536
+    sent = 4 + len(head)
+    while sent < 90_000:
+        driven.up(bytes(1000))
+        sent += 1000
+        assert budget.used <= max(2 * sent, 65_536)
+    driven.link.close()
+    assert budget.used == 0
+
+
+def test_a_large_frame_is_gathered_as_it_comes() -> None:
+    records = bytes(range(256)) * 2000
+    driven = Driven(route_before("2.4"))
+    driven.up(produce_request(10, 5, records=records), range(1, 500_000, 999))
+    assert driven.to_broker == produce_request(8, 5, records=records)
+    driven.link.close()
+    assert driven.budget.used == 0
+
+
+def test_a_fetch_by_a_name_longer_than_older_versions_say_goes_on_as_it_is() -> None:
+    driven = Driven(route_before("2.4"), buffer_size=1 << 17)
+    asked = fetch_request(12, 5, {("x" * 40_000, 0): 5})
+    driven.up(request(18, 3, 1, client_software_name="kafka-python", client_software_version="3.0"))
+    driven.to_broker.clear()
+    driven.up(asked)
+    assert driven.to_broker == asked
+    assert driven.link.state.tally.raw["not understood"] == 1

@@ -55,7 +55,7 @@ def test_a_topic_is_known_by_name_and_by_id() -> None:
 
 
 def test_a_partition_number_out_of_all_reason_takes_no_memory() -> None:
-    view = _view({0: (1, 5), 2**31 - 1: (1, 5), -1: (1, 5)})
+    view = _view({0: (1, 5), 2**31 - 1: (1, 5), 100_000: (1, 5), -1: (1, 5)})
     assert len(view) == 1
 
 

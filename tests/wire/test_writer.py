@@ -1,5 +1,6 @@
 from io import BytesIO
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.serial.writers import (
@@ -9,6 +10,7 @@ from kio.serial.writers import (
 )
 
 from proxy.wire import writer
+from proxy.wire.errors import Malformed
 
 
 @given(st.none() | st.text())
@@ -25,3 +27,9 @@ def test_a_frame_is_its_size_and_its_payload(payload: bytes) -> None:
     out = BytesIO()
     write_legacy_bytes(out, payload)
     assert writer.frame(payload) == out.getvalue()
+
+
+def test_a_string_longer_than_16_bits_say_is_refused() -> None:
+    assert len(writer.string("x" * 32_767)) == 32_769
+    with pytest.raises(Malformed):
+        writer.string("x" * 32_768)

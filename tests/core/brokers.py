@@ -1,0 +1,39 @@
+"""Routes before brokers of every kind that the plan tells apart."""
+
+from collections.abc import Mapping
+
+from proxy.apis.keys import ApiKey
+from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from tests.core.conversation import NODES, ONE, TWO
+from tests.core.samples import BROKER_3_6
+
+P, F, L, M, V = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.API_VERSIONS,
+)
+#: Maxima of brokers by release, as their ApiVersions say them.
+BROKERS: Mapping[str, Mapping[int, int]] = {
+    "2.4": {P: 8, F: 11, L: 5, M: 9, V: 3},
+    "2.8": {P: 9, F: 12, L: 6, M: 11, V: 3},
+    "3.4": {P: 9, F: 13, L: 7, M: 12, V: 3},
+    "3.6": BROKER_3_6,
+    "3.7": {P: 10, F: 16, L: 8, M: 12, V: 3},
+}
+#: The topics of :func:`route_before`, by id.
+NAMES = {ONE: "one", TWO: "a-topic-with-quite-a-long-name"}
+
+
+def route_before(release: str, mode: Mode = Mode.ON) -> Route:
+    """Return a route before a broker of a release, of which versions and topics are known."""
+    view = LeaderView("k")
+    for node, (topic_id, name) in enumerate(NAMES.items()):
+        known = ZERO_ID if release == "2.4" else topic_id
+        view.learn(TopicMetadata(0, name, known, (Led(0, 1, 5), Led(1, 1, 6))), node)
+    return Route("route", mode, plan=plan_for(BROKERS[release]), view=view, endpoints=NODES)
