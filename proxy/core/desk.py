@@ -23,6 +23,7 @@ longer back-off. So a hint waits for the leader's own word: a little where the l
 nothing, and as long as the response may be held where it says that it does not lead yet.
 """
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ class _Waiting:
         self.held = held
         self.wanted = wanted
         self.since = since
-        self.deadline = since
+        self.deadline = math.inf
         self.first_hint: float | None = None
         self.detached = False
 
@@ -191,8 +192,11 @@ class Desk:
         waiting = _Waiting(held, wanted, now)
         if route.mode is Mode.OFF:
             return self._finish(waiting, now, Reason.HINTS_OFF)
-        waiting.deadline, reason = self._deadline(waiting, now)
-        if self._ready(waiting, now) or now >= waiting.deadline:
+        if self._ready(waiting, now):
+            return self._finish(waiting, now, Reason.HOLD_EXPIRED)
+        deadline, reason = self._deadline(waiting, now)
+        waiting.deadline = min(waiting.deadline, deadline)
+        if now >= waiting.deadline:
             return self._finish(waiting, now, reason)
         self._waiting.append(waiting)
         if route.mode is Mode.OBSERVE:
@@ -298,7 +302,10 @@ class Desk:
         route = held.link.route
         if not route.reachable:
             return now, Reason.NO_FRESHER_VIEW
-        latest = max((self._episode(route, w, now) for w in waiting.wanted), default=now)
+        # Only of what must wait: an error that is answered at once begins no hold, and the next
+        # one under the same epoch may be the first of another move.
+        begun = (self._episode(route, w, now) for w in waiting.wanted if not w.settled)
+        latest = max(begun, default=now)
         if latest <= now:
             return now, Reason.HOLD_EXPIRED
         allowed = rules.link_second - self._spent_lately(held.link.number, now)

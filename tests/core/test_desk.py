@@ -274,6 +274,17 @@ def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds:
     assert counter.reasons() == ["hold_expired"] * (1 if holds else 2)
 
 
+def test_an_error_that_is_answered_at_once_begins_no_hold() -> None:
+    # A reassignment raises the epoch under the same leader, and the election that follows soon
+    # moves it: the second error comes under the epoch of which the first was told.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.fetch(link, T, {0: 5}) == [hint(1, 6)]
+    assert counter.fetch(link, T + 0.35, {0: 6}) is None
+    learn(link.route, {0: (2, 7)}, source=2)
+    assert counter.review(T + 0.36) == [[hint(2, 7)]]
+
+
 def test_other_partitions_and_epochs_have_their_own_deadline() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T)
