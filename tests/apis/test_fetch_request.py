@@ -9,7 +9,7 @@ from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
 from proxy.apis.fetch_request import read_request, read_session
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ZERO_ID
-from proxy.wire.errors import Truncated, WireError
+from proxy.wire.errors import Malformed, Truncated, WireError
 from tests.apis.messages import Entity, entities, prefixes, request_frame, request_type
 
 _REQUESTS = st.sampled_from(range(12, 18)).flatmap(
@@ -70,3 +70,9 @@ def test_any_bytes_give_a_request_or_a_wire_error(version: int, raw: bytes) -> N
     for read in (read_request, read_session):
         with contextlib.suppress(WireError):
             read(frame)
+
+
+@given(_REQUESTS, st.binary(min_size=1, max_size=3))
+def test_bytes_behind_a_request_are_refused(entity: Entity, behind: bytes) -> None:
+    with pytest.raises(Malformed):
+        read_request(memoryview(request_frame(entity) + behind))

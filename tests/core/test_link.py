@@ -337,6 +337,19 @@ def test_an_answer_that_cannot_be_read_stays_as_it_is() -> None:
     assert [event.side for event in driven.link.state.events] == ["broker"]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("version", [0, 1, 3])
+@pytest.mark.parametrize("behind", [-1, 1])
+def test_versions_that_end_early_or_late_stay_as_they_are(version: int, behind: int) -> None:
+    driven = Driven(route())
+    driven.up(request(18, version, 1))
+    whole = versions_answer(version, 1, BROKER_3_6)
+    payload = whole[4:behind] if behind < 0 else whole[4:] + bytes(behind)
+    odd = struct.pack(">i", len(payload)) + payload
+    driven.down(odd)
+    assert driven.to_client == odd
+    assert driven.link.state.tally.raw["not understood"] == 1
+
+
 # Streams that turn opaque.
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tests.fuzz.case import KINDS, Case, Side, Step
 from tests.fuzz.mutate import chunks, mutated, shuffled
-from tests.fuzz.seeds import Exchanged, exchanges, hello, numbered
+from tests.fuzz.seeds import Exchanged, by_kio, hello, numbered, written
 
 #: Bytes that one side sends in a case at most: what is carried over fits into one buffer.
 _MOST = 100_000
@@ -17,8 +17,14 @@ class Maker:
 
     def __init__(self, seed: int, recorded: Sequence[Exchanged]) -> None:
         self._seed = seed
+        # Each kind of seed is taken as often as any other, however many there are of it.
         self._exchanges = {
-            kind: exchanges(kind, random.Random(seed)) + list(recorded) for kind in KINDS
+            kind: [
+                seeds
+                for seeds in (written(kind), by_kio(kind, random.Random(seed)), recorded)
+                if seeds
+            ]
+            for kind in KINDS
         }
         self._kinds = list(KINDS)
         # Those on which the most is read.
@@ -28,7 +34,7 @@ class Maker:
         """Return a case, and of how many messages it is."""
         chance = random.Random(self._seed << 40 | number)
         (kind,) = chance.choices(self._kinds, self._weights)
-        known = self._exchanges[kind]
+        known = chance.choice(self._exchanges[kind])
         talk = [hello(kind, chance)] if chance.random() < 0.7 else []
         talk += chance.choices(known, k=chance.choice((1, 2, 3, 5, 8)))
         talk = [numbered(exchanged, n) for n, exchanged in enumerate(talk, 1)]

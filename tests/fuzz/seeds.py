@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from proxy.apis.keys import ApiKey
+from proxy.core.mode import Mode
 from tests.apis import chance
 from tests.apis.messages import (
     request_frame,
@@ -77,13 +78,21 @@ def hello(kind: str, by_chance: random.Random) -> Exchanged:
     )
 
 
-def exchanges(kind: str, by_chance: random.Random) -> list[Exchanged]:
-    """Return exchanges such as a link of this kind sees, those of the hinted APIs foremost."""
+def written(kind: str) -> list[Exchanged]:
+    """Return exchanges such as a link of this kind is there for."""
+    sent = _sent(kind)
+    return [*_produced(sent), *_fetched(sent), *_others()]
+
+
+def by_kio(kind: str, by_chance: random.Random) -> list[Exchanged]:
+    """Return exchanges of all APIs with values by chance."""
+    sent = _sent(kind)
+    return [_by_chance(key, version, sent, by_chance) for key, version in _cells(by_chance)]
+
+
+def _sent(kind: str) -> Mapping[tuple[int, int], int]:
     release, mode = KINDS[kind]
-    sent = _SENT[release] if mode.value == "on" and kind != "new" else {}
-    made = [*_produced(sent), *_fetched(sent), *_others()]
-    made += [_by_chance(key, version, sent, by_chance) for key, version in _cells(by_chance)]
-    return made
+    return _SENT[release] if mode is Mode.ON and kind != "new" else {}
 
 
 def _produced(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
@@ -123,6 +132,7 @@ def _fetched(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
 
 
 def _others() -> list[Exchanged]:
+    endless = {"client_software_name": "librdkafka", "client_software_version": "9" * 5000}
     answer = metadata_answer(12, 1, {"one": {0: (1, 5), 1: (2, 6)}, "t": {0: (3, 1)}})
     return [
         Exchanged(request(3, 12, 1, topics=None), answer),
@@ -130,6 +140,9 @@ def _others() -> list[Exchanged]:
         Exchanged(request(17, 1, 1, mechanism="PLAIN"), b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0"),
         Exchanged(request(17, 0, 1, mechanism="PLAIN"), b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0"),
         Exchanged(request(18, 3, 1), versions_answer(0, 1, {V: 3}, error=35)),
+        # A version that is no number, and a name that the older encoding cannot say.
+        Exchanged(request(18, 3, 1, **endless), versions_answer(3, 1, BROKERS["3.6"])),
+        Exchanged(fetch_request(12, 1, {("x" * 40_000, 0): 5}), fetch_answer(11, 1, [])),
     ]
 
 
