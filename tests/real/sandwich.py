@@ -24,7 +24,12 @@ class Sandwich:
     """
 
     def __init__(
-        self, cluster: RealCluster, folder: Path, hints: Hints = "on", gate: Gate | None = None
+        self,
+        cluster: RealCluster,
+        folder: Path,
+        hints: Hints = "on",
+        gate: Gate | None = None,
+        arguments: Sequence[str] = (),
     ) -> None:
         count = len(cluster.brokers)
         middle = [(HOST, port) for port in free_ports(count)]
@@ -38,7 +43,9 @@ class Sandwich:
             node: Relay(relay, broker.upstream)
             for (node, broker), relay in zip(brokers, behind, strict=True)
         }
-        self.fleet = ProxyFleet.before(list(zip(middle, behind, strict=True)), folder, hints=hints)
+        self.fleet = ProxyFleet.before(
+            list(zip(middle, behind, strict=True)), folder, hints=hints, arguments=arguments
+        )
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as started:

@@ -97,7 +97,10 @@ def test_next_request_goes_to_the_hinted_broker(
     def at_leader(request: RequestHeader) -> bool:
         return request.client_id == name and request.api_key in FIRST_AT_LEADER
 
-    with Sandwich(cluster, tmp_path, hints, gate) as sandwich:
+    # How fast the cluster elects is not what is tested.
+    patient = tmp_path / "patient.yaml"
+    patient.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
+    with Sandwich(cluster, tmp_path, hints, gate, ["--config", str(patient)]) as sandwich:
         runs = start_watched(side, clients(library), clients(CONFLUENT), cluster, topic)
         name = runs[0].name
         runs[0].flow()

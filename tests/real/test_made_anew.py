@@ -4,18 +4,28 @@ What a client would see of such a topic on the same broker without the proxy is 
 records of the new topic, read from its start.
 """
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.harness.admin import ClusterAdmin
+from tests.harness.admin import AdminError, ClusterAdmin
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import ProxyFleet
+from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, ZK_28
 
 RECORDS = 30
+
+
+def _created(admin: ClusterAdmin, topic: str) -> bool:
+    """Whether a topic could be made; ZooKeeper has a deleted one a little longer than brokers."""
+    with contextlib.suppress(AdminError):
+        admin.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
+        return True
+    return False
 
 
 @pytest.mark.parametrize("library", [JAVA, CONFLUENT])
@@ -49,7 +59,7 @@ def test_consumers_go_on_with_the_new_topic(
         )
 
         admin.delete_topic(topic)
-        admin.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
+        until(lambda: _created(admin, topic), "the topic is there again")
         # More than there were, so that the old position is a valid one and nothing but the
         # topic's id tells that it means nothing.
         second = client.produce(ProducerSpec(cluster.direct_bootstrap, topic, count=2 * RECORDS))
