@@ -32,7 +32,6 @@ class LinkState:
         "number",
         "plan",
         "route",
-        "software",
         "tally",
         "unread",
         "uses",
@@ -45,7 +44,6 @@ class LinkState:
         self.plan = route.link_plan
         self.exchanges: deque[Exchange] = deque()
         self.client_id: str | None = None
-        self.software: ClientSoftware | None = None
         self.uses = uses(None)
         self.events: list[Event] = []
         self.unread = False
@@ -70,7 +68,6 @@ class LinkState:
 
     def introduce(self, software: ClientSoftware) -> None:
         """Take what the client says of itself."""
-        self.software = software
         self.uses = uses(software)
 
     def meet(self, frame: memoryview) -> None:
