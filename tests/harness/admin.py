@@ -1,4 +1,7 @@
-"""Topics and leader moves, asked of the brokers themselves, past every proxy."""
+"""Topics and leader moves, asked of the brokers themselves, past every proxy.
+
+Every request is of a version that brokers from 2.4 on take.
+"""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -9,17 +12,17 @@ from typing import NamedTuple, TypeVar
 
 from kio.schema.alter_partition_reassignments.v0 import request as reassign
 from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
-from kio.schema.create_topics.v7 import request as create
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
-from kio.schema.delete_topics.v6 import request as delete
-from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.create_topics.v5 import request as create
+from kio.schema.create_topics.v5.response import CreateTopicsResponse
+from kio.schema.delete_topics.v4 import request as delete
+from kio.schema.delete_topics.v4.response import DeleteTopicsResponse
 from kio.schema.elect_leaders.v2 import request as elect
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
-from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v9.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
@@ -92,19 +95,19 @@ class ClusterAdmin:
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic; returns when no broker knows it any more."""
-        topic = delete.DeleteTopicState(name=TopicName(name), topic_id=None)
-        request = delete.DeleteTopicsRequest(topics=(topic,), timeout=_milliseconds(30_000))
+        request = delete.DeleteTopicsRequest(
+            topic_names=(TopicName(name),), timeout=_milliseconds(30_000)
+        )
         for result in self._ask_controller(request, DeleteTopicsResponse).responses:
             _refuse_error(result.error_code, f"delete {name}")
         until(lambda: self._all_agree(name, {}), f"all brokers forgot topic {name}")
 
     def metadata(self, topics: Sequence[str], node: int | None = None) -> MetadataResponse:
-        """The Metadata answer (version 12) of broker ``node``, or of any that runs."""
+        """The Metadata answer (version 9) of broker ``node``, or of any that runs."""
         request = MetadataRequest(
-            topics=tuple(
-                MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics
-            ),
+            topics=tuple(MetadataRequestTopic(name=TopicName(name)) for name in topics),
             allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
         return self._ask(node or self._any_node(), request, MetadataResponse)

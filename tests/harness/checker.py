@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tests.harness.admin import ClusterAdmin
-from tests.harness.clients import ConsumerRun, Outcome, ProducerRun
-from tests.harness.stored import Stored, read_partition
+from tests.harness.clients import ConsumerRun, OffsetsRun, Outcome, ProducerRun
+from tests.harness.stored import Stored, read_codecs, read_partition
 
 
 def check_produced(admin: ClusterAdmin, run: ProducerRun) -> None:
@@ -31,6 +31,22 @@ def check_produced(admin: ClusterAdmin, run: ProducerRun) -> None:
             _check_at_most_once(where, acked, log)
         else:
             _check_at_least_once(where, acked, log, truncates=run.spec.acks == "1")
+
+
+def check_compressed(admin: ClusterAdmin, run: ProducerRun, codec: str) -> None:
+    """Check that all that a producer wrote stands compressed with ``codec``."""
+    for partition in run.spec.partitions:
+        codecs = read_codecs(admin, run.spec.topic, partition)
+        assert codecs == {codec}, f"{run.name} {run.spec.topic}-{partition}: {codecs}"
+
+
+def check_ends(run: OffsetsRun) -> None:
+    """Check that no partition's end, as ListOffsets told it, ever went back (KIP-207)."""
+    assert run.ends, f"{run.name} was told no end"
+    for partition in run.spec.partitions:
+        ends = [offset for where, offset in run.ends if where == partition]
+        back = [pair for pair in itertools.pairwise(ends) if pair[1] < pair[0]]
+        assert not back, f"{run.name} {run.spec.topic}-{partition} went back: {back[:3]}"
 
 
 def check_consumed(admin: ClusterAdmin, run: ConsumerRun) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from kio.schema.metadata.v12.request import MetadataRequest
-from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.metadata.v9.request import MetadataRequest
+from kio.schema.metadata.v9.response import MetadataResponse
 
 from tests.harness import processes
 from tests.harness.connection import Address, BrokerConnection
@@ -240,7 +240,10 @@ class RealCluster:
         self.check()
         running = {node for node, other in self.brokers.items() if other.running}
         request = MetadataRequest(
-            topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            topics=(),
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
         )
         with contextlib.suppress(OSError), BrokerConnection(broker.direct) as connection:
             answer = connection.ask(request, MetadataResponse)

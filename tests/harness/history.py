@@ -6,10 +6,12 @@ from collections import defaultdict
 from tests.harness.admin import TopicPartition
 from tests.harness.cluster import RealCluster
 
-# Written by Partition.makeLeader in ZooKeeper and KRaft mode alike, by the leader itself.
+# Written by Partition.makeLeader in ZooKeeper and KRaft mode alike, by the leader itself: up to
+# 2.6 in the partition's own log, from then on in that of state changes, without topic ids at first.
 _LED = re.compile(
-    r"\[Broker id=(?P<leader>\d+)\] Leader (?P<topic>\S+)-(?P<partition>\d+) with topic id "
-    r".*? starts at leader epoch (?P<epoch>\d+) "
+    r"\[(?:Broker id=|Partition \S+ broker=)(?P<leader>\d+)\] (?:Leader )?"
+    r"(?P<topic>\S+)-(?P<partition>\d+) (?:with topic id .*? )?"
+    r"starts at leader epoch (?P<epoch>\d+) "
 )
 
 

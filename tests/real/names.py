@@ -6,8 +6,23 @@ ZK_36 = "3.6-zk"
 KRAFT_36 = "3.6-kraft"
 ZK_35 = "3.5-zk"  # its brokers stand in no rack
 ZK_37 = "3.7-zk"  # gives hints itself
+ZK_24 = "2.4-zk"  # the oldest that is supported
+ZK_28 = "2.8-zk"  # the first with topic ids
+ZK_34 = "3.4-zk"
 
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
 
-__all__ = ["CONFLUENT", "JAVA", "KAFKA_PYTHON", "KRAFT_36", "OLD_JAVA", "ZK_35", "ZK_36", "ZK_37"]
+__all__ = [
+    "CONFLUENT",
+    "JAVA",
+    "KAFKA_PYTHON",
+    "KRAFT_36",
+    "OLD_JAVA",
+    "ZK_24",
+    "ZK_28",
+    "ZK_34",
+    "ZK_35",
+    "ZK_36",
+    "ZK_37",
+]

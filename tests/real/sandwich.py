@@ -24,8 +24,15 @@ class Sandwich:
     """
 
     def __init__(
-        self, cluster: RealCluster, folder: Path, hints: Hints = "on", gate: Gate | None = None
+        self,
+        cluster: RealCluster,
+        folder: Path,
+        hints: Hints = "on",
+        gate: Gate | None = None,
+        *,
+        sidecars: bool = False,
     ) -> None:
+        """With ``sidecars`` each broker has a proxy process of its own."""
         count = len(cluster.brokers)
         middle = [(HOST, port) for port in free_ports(count)]
         behind = [(HOST, port) for port in free_ports(count)]
@@ -38,7 +45,8 @@ class Sandwich:
             node: Relay(relay, broker.upstream)
             for (node, broker), relay in zip(brokers, behind, strict=True)
         }
-        self.fleet = ProxyFleet.before(list(zip(middle, behind, strict=True)), folder, hints=hints)
+        routes = list(zip(middle, behind, strict=True))
+        self.fleet = ProxyFleet.before(routes, folder, hints=hints, sidecars=sidecars)
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as started:
