@@ -185,8 +185,12 @@ class _Run:
 
     def stop(self) -> Self:
         """Let it finish what it has begun and close; returns when it has."""
-        self._process.send(["stop", self.name])
+        self.ask_to_stop()
         return self.wait_done()
+
+    def ask_to_stop(self) -> None:
+        """The same, but return at once."""
+        self._process.send(["stop", self.name])
 
     def wait_done(self) -> Self:
         """Wait until it has ended by itself."""
@@ -243,8 +247,11 @@ class ProducerRun(_Run):
 
     def wait_acked(self, more: int) -> None:
         """Wait until ``more`` records than now are acknowledged."""
-        goal = len(self.acked) + more
-        self._wait(lambda: len(self.acked) >= goal, f"has {more} more records acknowledged")
+        self.wait_acked_in_all(len(self.acked) + more)
+
+    def wait_acked_in_all(self, count: int) -> None:
+        """Wait until ``count`` records in all are acknowledged."""
+        self._wait(lambda: len(self.acked) >= count, f"has {count} records acknowledged")
 
 
 class ConsumerRun(_Run):
@@ -329,17 +336,25 @@ class ClientProcess:
 
     def produce(self, spec: ProducerSpec) -> ProducerRun:
         """Start a producer and wait until it is ready."""
+        return self.begin_to_produce(spec).wait_started()
+
+    def begin_to_produce(self, spec: ProducerSpec) -> ProducerRun:
+        """Start a producer."""
         name = self._name("producer")
         run = ProducerRun(self, name, spec)
         self._start("produce", run, spec.fields(name))
-        return run.wait_started()
+        return run
 
     def consume(self, spec: ConsumerSpec) -> ConsumerRun:
         """Start a consumer and wait until it has its partitions."""
+        return self.begin_to_consume(spec).wait_started()
+
+    def begin_to_consume(self, spec: ConsumerSpec) -> ConsumerRun:
+        """Start a consumer."""
         name = self._name("consumer")
         run = ConsumerRun(self, name, spec)
         self._start("consume", run, spec.fields(name))
-        return run.wait_started()
+        return run
 
     def ask_offsets(self, spec: OffsetsSpec) -> OffsetsRun:
         """Start asking for the ends of partitions."""

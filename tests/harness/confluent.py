@@ -1,6 +1,7 @@
 """confluent-kafka's producer and consumer, as the worker drives them."""
 
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
@@ -59,8 +60,10 @@ class ConfluentProducer:
         self._producer.abort_transaction()
 
     def wait(self, seconds: float) -> None:
-        # Delivery reports are served only while polling.
-        self._producer.poll(seconds)
+        # Delivery reports are served only while polling, and each one ends a poll.
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._producer.poll(left)
 
     def close(self) -> None:
         self.flush()

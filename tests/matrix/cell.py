@@ -72,10 +72,10 @@ class CellRun:
             moves=moves,
             records=sum(lane.records for lane in self._lanes),
             given=self._judgement.given,
-            missed=self._judgement.missed,
+            missed=dict(self._judgement.missed),
             used=self._used,
-            refused_offsets=self._refused,
-            passed_raw=self._raw,
+            refused_offsets=dict(self._refused),
+            passed_raw=dict(self._raw),
             seconds=round(time.monotonic() - began, 1),
         )
 
@@ -103,7 +103,9 @@ class CellRun:
     def _work(self, process: ClientProcess, sandwich: Sandwich, moves: int) -> None:
         bootstrap = self._cluster.bootstrap
         for lane in self._lanes:
-            lane.start(process, bootstrap, sandwich)
+            lane.begin(process, bootstrap)
+        for lane in self._lanes:
+            lane.wait_started(sandwich)
         asked = self._lanes[0].topic
         offsets = process.ask_offsets(OffsetsSpec(bootstrap, asked))
         for _ in range(moves):
@@ -112,15 +114,21 @@ class CellRun:
         self._flow(offsets)
         self._attempt(Feature.END_OFFSETS, lambda: self._check_offsets(offsets, sandwich))
         for lane in self._lanes:
-            lane.stop()
+            lane.ask_to_stop()
+        for lane in self._lanes:
+            lane.wait_stopped()
         for lane in self._lanes:
             lane.check(self._admin)
+        for lane in self._lanes:
+            lane.wait_ended()
         self._attempt(Feature.ADMIN, lambda: self._administer(process, bootstrap))
         self._attempt(Feature.USE, lambda: self._watch(process, bootstrap, sandwich))
         self._names = [name for lane in self._lanes for name in lane.names]
         self._cluster.check()
 
     def _flow(self, offsets: OffsetsRun) -> None:
+        for lane in self._lanes:
+            lane.want_flow()
         for lane in self._lanes:
             lane.flow()
         self._attempt(Feature.END_OFFSETS, lambda: offsets.wait_ends(1))

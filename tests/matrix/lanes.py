@@ -58,6 +58,7 @@ class Lane:
         self.results: dict[Feature, str] = {}
         self.records = 0
         self.ended = False
+        self._goal = 0
         self.consumes = Feature.ASSIGN if kind.consumes in lacks else kind.consumes
         self._producer: ProducerRun | None = None
         self._consumer: ConsumerRun | None = None
@@ -72,23 +73,38 @@ class Lane:
         """The client ids that it uses."""
         return [run.name for run in (self._producer, self._consumer) if run is not None]
 
-    def start(self, process: ClientProcess, bootstrap: str, sandwich: Sandwich) -> None:
-        """Start both, and wait until the consumer reads what the producer writes."""
-        self._attempt(self.consumes, lambda: self._start_consumer(process, bootstrap))
-        self._attempt(self.kind.produces, lambda: self._start_producer(process, bootstrap))
+    def begin(self, process: ClientProcess, bootstrap: str) -> None:
+        """Start the consumer, which is ready first, and the producer."""
+        self._attempt(self.consumes, lambda: self._begin_to_consume(process, bootstrap))
+        self._attempt(self.kind.produces, lambda: self._begin_to_produce(process, bootstrap))
+
+    def wait_started(self, sandwich: Sandwich) -> None:
+        """Wait until the consumer reads what the producer writes."""
+        producer = self._producer
+        if producer is not None:
+            self._attempt(self.kind.produces, producer.wait_started)
         self._attempt(self.consumes, lambda: self._see_flow(sandwich))
 
-    def flow(self) -> None:
-        """Wait until the producer has had some more acknowledged."""
-        producer = self._producer
-        if producer is not None:
-            self._attempt(self.kind.produces, lambda: producer.wait_acked(BETWEEN_MOVES))
+    def want_flow(self) -> None:
+        """Set what ``flow`` waits for: some more than now."""
+        if self._producer is not None:
+            self._goal = len(self._producer.acked) + BETWEEN_MOVES
 
-    def stop(self) -> None:
-        """Let the producer finish."""
+    def flow(self) -> None:
+        """Wait until the producer has had acknowledged what was wanted."""
         producer = self._producer
         if producer is not None:
-            self._attempt(self.kind.produces, producer.stop)
+            self._attempt(self.kind.produces, lambda: producer.wait_acked_in_all(self._goal))
+
+    def ask_to_stop(self) -> None:
+        """Let the producer finish."""
+        if self._producer is not None:
+            self._attempt(self.kind.produces, self._producer.ask_to_stop)
+
+    def wait_stopped(self) -> None:
+        """Wait until the producer has finished."""
+        if self._producer is not None:
+            self._attempt(self.kind.produces, self._producer.wait_done)
 
     def check(self, admin: ClusterAdmin) -> None:
         """Hold what the clients reported against what the brokers have."""
@@ -97,10 +113,15 @@ class Lane:
             self._attempt(self.kind.produces, lambda: self._check_producer(admin, producer))
         if consumer is not None:
             self._attempt(self.consumes, lambda: check_consumed(admin, consumer))
-            self._attempt(self.consumes, consumer.stop)
+            self._attempt(self.consumes, consumer.ask_to_stop)
+
+    def wait_ended(self) -> None:
+        """Wait until the consumer has closed too."""
+        if self._consumer is not None:
+            self._attempt(self.consumes, self._consumer.wait_done)
         self.ended = True
 
-    def _start_consumer(self, process: ClientProcess, bootstrap: str) -> None:
+    def _begin_to_consume(self, process: ClientProcess, bootstrap: str) -> None:
         # Broker 3 is a follower until leaders move.
         closest = self.consumes is Feature.CLOSEST_REPLICA
         spec = ConsumerSpec(
@@ -110,11 +131,11 @@ class Lane:
             committed_only=self.consumes is Feature.READ_COMMITTED,
             settings={"client.rack": "rack-3"} if closest else {},
         )
-        self._consumer = process.consume(spec)
+        self._consumer = process.begin_to_consume(spec)
 
-    def _start_producer(self, process: ClientProcess, bootstrap: str) -> None:
+    def _begin_to_produce(self, process: ClientProcess, bootstrap: str) -> None:
         spec = ProducerSpec(bootstrap, self.topic, rate=RATE, **self.kind.producer)  # type: ignore[arg-type]
-        self._producer = process.produce(spec)
+        self._producer = process.begin_to_produce(spec)
 
     def _see_flow(self, sandwich: Sandwich) -> None:
         assert self._consumer is not None
