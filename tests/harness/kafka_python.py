@@ -110,6 +110,8 @@ class KafkaPythonOffsets:
 
     def ends(self, partitions: Sequence[int]) -> Mapping[int, int]:
         wheres = [TopicPartition(self._topic, partition) for partition in partitions]
+        # It refreshes what it knows of leaders only for partitions that are assigned.
+        self._consumer.assign(wheres)
         ends = self._consumer.end_offsets(wheres)
         return {where.partition: offset for where, offset in ends.items()}
 

@@ -44,7 +44,7 @@ class CellRun:
         self._admin = ClusterAdmin(cluster)
         self._number = next(_numbers)
         self._gate = MetadataGate()
-        self._lanes = lanes_for(client.name, client.lacks, self._number)
+        self._lanes = lanes_for(client, self._number)
         self._features: dict[Feature, str] = {}
         self._names: list[str] = []
         self._refused: Counter[str] = Counter()
@@ -152,6 +152,7 @@ class CellRun:
         used = watch(
             process,
             bootstrap,
+            self._client.producer_settings,
             self._admin,
             sandwich,
             self._gate,

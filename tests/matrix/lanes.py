@@ -14,10 +14,11 @@ from tests.harness.clients import (
 )
 from tests.harness.waiting import until
 from tests.matrix.features import Feature
+from tests.matrix.roster import Client
 from tests.real.sandwich import Sandwich
 
 FETCH = 1
-RATE = 25
+RATE = 15
 BETWEEN_MOVES = 5
 _CODEC = "compression.type"
 
@@ -29,10 +30,11 @@ class LaneKind:
     produces: Feature
     consumes: Feature = Feature.ASSIGN
     producer: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def _compressed(feature: Feature, codec: str) -> LaneKind:
-    return LaneKind(feature, producer={"settings": {_CODEC: codec}})
+    return LaneKind(feature, settings={_CODEC: codec})
 
 
 LANES = (
@@ -51,15 +53,16 @@ LANES = (
 class Lane:
     """A lane at work. What goes wrong is noted with its feature, and ends this lane alone."""
 
-    def __init__(self, kind: LaneKind, topic: str, lacks: Mapping[Feature, str]) -> None:
-        """``topic`` is led by broker 1; ``lacks`` is what the client cannot do."""
+    def __init__(self, kind: LaneKind, topic: str, client: Client) -> None:
+        """``topic`` is led by broker 1."""
         self.kind = kind
+        self._client = client
         self.topic = topic
         self.results: dict[Feature, str] = {}
         self.records = 0
         self.ended = False
         self._goal = 0
-        self.consumes = Feature.ASSIGN if kind.consumes in lacks else kind.consumes
+        self.consumes = Feature.ASSIGN if kind.consumes in client.lacks else kind.consumes
         self._producer: ProducerRun | None = None
         self._consumer: ConsumerRun | None = None
 
@@ -134,7 +137,13 @@ class Lane:
         self._consumer = process.begin_to_consume(spec)
 
     def _begin_to_produce(self, process: ClientProcess, bootstrap: str) -> None:
-        spec = ProducerSpec(bootstrap, self.topic, rate=RATE, **self.kind.producer)  # type: ignore[arg-type]
+        spec = ProducerSpec(
+            bootstrap,
+            self.topic,
+            rate=RATE,
+            settings={**self._client.producer_settings, **self.kind.settings},
+            **self.kind.producer,  # type: ignore[arg-type]
+        )
         self._producer = process.begin_to_produce(spec)
 
     def _see_flow(self, sandwich: Sandwich) -> None:
@@ -166,12 +175,12 @@ class Lane:
             self.results[feature] = str(failure)
 
 
-def lanes_for(client: str, lacks: Mapping[Feature, str], number: int) -> list[Lane]:
+def lanes_for(client: Client, number: int) -> list[Lane]:
     """The lanes of a client, with topics of names that no cell before had."""
     return [
-        Lane(kind, f"lane-{client}-{number}-{kind.produces.name.lower()}", lacks)
+        Lane(kind, f"lane-{client.name}-{number}-{kind.produces.name.lower()}", client)
         for kind in LANES
-        if kind.produces not in lacks
+        if kind.produces not in client.lacks
     ]
 
 

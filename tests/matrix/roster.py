@@ -31,13 +31,18 @@ class Uses:
 
 @dataclass(frozen=True)
 class Client:
-    """A client library of one version; ``lacks`` has the reasons for what it cannot do."""
+    """A client library of one version.
+
+    ``lacks`` has the reasons for what it cannot do, ``producer_settings`` what its producers
+    need to outlast a leader move.
+    """
 
     family: str
     version: str
     start: Callable[[Path], ClientProcess]
     uses: Uses
     lacks: Mapping[Feature, str] = field(default_factory=dict)
+    producer_settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,8 +65,10 @@ def _python(
     uses: Uses,
     also: tuple[str, ...] = (),
     lacks: Mapping[Feature, str] | None = None,
+    producer_settings: Mapping[str, str] | None = None,
 ) -> Client:
-    return Client(library, version, Environment(library, version, also).clients, uses, lacks or {})
+    start = Environment(library, version, also).clients
+    return Client(library, version, start, uses, lacks or {}, producer_settings or {})
 
 
 _JAVA_HINTS = Uses(produce=True, fetch="leader")
@@ -85,6 +92,7 @@ _ALL = (
             Feature.READ_COMMITTED: "it reads uncommitted records only",
             Feature.CLOSEST_REPLICA: "it has no client.rack",
         },
+        producer_settings={"retries": "100"},  # 0 by default
     ),
     _python(KAFKA_PYTHON, "3.0.12", Uses(fetch="leader_below_16"), also=_KAFKA_PYTHON_CODECS),
     _python(

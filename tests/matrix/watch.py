@@ -1,14 +1,13 @@
 """Whether a client goes to a hinted leader before any Metadata answer."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Self
 
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
 from tests.harness.relay import Gate, RequestHeader
-from tests.harness.waiting import POLL_S
 from tests.matrix.brokers import BrokerKind
 from tests.matrix.roster import Client
 from tests.real.sandwich import Sandwich
@@ -22,7 +21,9 @@ _AT_LEADER_FIRST = {
 _FLOW = 5
 _BEFORE, _AFTER = 1, 2
 _WITHOUT_HINT_S = 2.0
-_WITH_HINT_S = 15.0
+_WITH_HINT_S = 10.0
+# Each look goes through all requests so far.
+_LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class MetadataGate(Gate):
 def watch(
     process: ClientProcess,
     bootstrap: str,
+    settings: Mapping[str, str],
     admin: ClusterAdmin,
     sandwich: Sandwich,
     gate: MetadataGate,
@@ -74,13 +76,17 @@ def watch(
 ) -> Used:
     """Move leaders while Metadata answers are held back, and see who goes to the new one.
 
+    ``settings`` are those of producers, ``topics`` those to write and to read.
+
     Raises:
         AssertionError: the clients did not work, or do not go on afterwards.
     """
     written, read = topics
-    producer = process.produce(ProducerSpec(bootstrap, written, acks="1", rate=50))
+    writes = ProducerSpec(bootstrap, written, acks="1", rate=50, settings=settings)
+    producer = process.produce(writes)
     # The records to read come past the proxies: their producer needs no hint.
-    feed = process.produce(ProducerSpec(admin.cluster.direct_bootstrap, read, acks="1", rate=50))
+    past = replace(writes, bootstrap=admin.cluster.direct_bootstrap, topic=read)
+    feed = process.produce(past)
     consumer = process.consume(ConsumerSpec(bootstrap, read))
 
     def flow() -> None:
@@ -124,4 +130,4 @@ def _settled(seen: Callable[[], Used], expected: Used) -> Used:
             return used
         if used == expected == Used(True, True):
             return used
-        time.sleep(POLL_S)
+        time.sleep(_LOOK_EVERY_S)
