@@ -45,8 +45,7 @@ def check_ends(run: OffsetsRun) -> None:
     assert run.ends, f"{run.name} was told no end"
     for partition in run.spec.partitions:
         ends = [offset for where, offset in run.ends if where == partition]
-        back = [pair for pair in itertools.pairwise(ends) if pair[1] < pair[0]]
-        assert not back, f"{run.name} {run.spec.topic}-{partition} went back: {back[:3]}"
+        _check_never_back(f"{run.name} {run.spec.topic}-{partition}", ends)
 
 
 def check_consumed(admin: ClusterAdmin, run: ConsumerRun) -> None:
@@ -103,6 +102,11 @@ def _check_at_least_once(
             instead = by_offset.get(outcome.offset)
             explained = truncates and instead is not None and instead.epoch > log[0].epoch
             assert explained, f"{where}: lost {outcome}, there stands {instead}"
+
+
+def _check_never_back(where: str, ends: Sequence[int]) -> None:
+    back = [(left, right) for left, right in itertools.pairwise(ends) if right < left]
+    assert not back, f"{where} went back: {back[:3]}"
 
 
 def _increases(numbers: Sequence[int]) -> bool:

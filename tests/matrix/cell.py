@@ -23,7 +23,7 @@ from tests.matrix.roster import Client
 from tests.matrix.watch import MetadataGate, Used, watch
 from tests.real.sandwich import API_VERSIONS, Sandwich, of_client
 
-MOVES = 3
+MOVES = 2
 PRODUCE, LIST_OFFSETS, METADATA = 0, 2, 3
 _TOLD_APIS = (PRODUCE, FETCH, LIST_OFFSETS, METADATA)
 #: LEADER_NOT_AVAILABLE and OFFSET_NOT_AVAILABLE: the end is not known for the moment (KIP-207).

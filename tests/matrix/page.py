@@ -40,6 +40,10 @@ def render(cells: Cells) -> str:
         "Given by the proxy, those without one by reason; and the sides on which the client used "
         "a hint, of the proxy or of a broker that gives its own.",
         _by_broker(cells, _hints_text),
+        "## ListOffsets refused",
+        "How often a broker refused a partition's end during moves, by error code (78 or, below "
+        "version 5, 5); the client got the broker's answer unchanged.",
+        _by_broker(cells, _refused_text),
         "## Features",
         "What was checked, over all brokers:",
         _list(f"**{feature}**: {meaning}." for feature, meaning in MEANINGS.items()),
@@ -72,10 +76,10 @@ def title(broker: BrokerKind) -> str:
 def _introduction() -> str:
     return (
         "# Compatibility\n\n"
-        f"Made by `{COMMAND}`, from what was run: do not edit. Every client ran before every "
-        "broker version, through a proxy before each of three brokers "
-        "(min.insync.replicas=2, a rack for each, RackAwareReplicaSelector), with all features "
-        "at once while all leaders moved."
+        f"Made by `{COMMAND}`, from what was run: do not edit. A cell is one client before one "
+        "broker version, through a proxy before each of three brokers (min.insync.replicas=2, a "
+        "rack for each, RackAwareReplicaSelector), with all features at once while all leaders "
+        "moved."
     )
 
 
@@ -97,7 +101,13 @@ def _versions_text(cell: Cell) -> str:
 
 def _hints_text(cell: Cell) -> str:
     missed = "".join(f"<br>{reason} {count}" for reason, count in sorted(cell.missed.items()))
-    return f"given {cell.given}{missed}<br>used: {cell.used}"
+    raw = "".join(f"<br>not read: {reason} {n}" for reason, n in cell.passed_raw.items())
+    return f"given {cell.given}{missed}{raw}<br>used: {cell.used}"
+
+
+def _refused_text(cell: Cell) -> str:
+    codes = cell.refused_offsets.items()
+    return ", ".join(f"{code}: {count}" for code, count in codes) or "never"
 
 
 def _by_broker(cells: Cells, text: Callable[[Cell], str]) -> str:
