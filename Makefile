@@ -1,5 +1,5 @@
 # `make help` lists the targets. Needs Python 3.11 or newer and make; the real-broker tests also need
-# Java 17 and Maven.
+# Java 17 and Maven, and some of them Go.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 		&& echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types contracts check fuzz clean
+.PHONY: help venv demo test test-matrix lint types contracts check fuzz clean
 .PHONY: bench bench-legacy bench-cost bench-recoding
 
 help: ## List the targets
@@ -30,6 +30,9 @@ demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluste
 
 test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
 	$(BIN)/python -m pytest tests
+
+test-matrix: $(STAMP) ## Run every client before every broker version; writes docs/compatibility.md
+	$(BIN)/python -m tests.matrix $(MATRIX)
 
 lint: $(STAMP) ## Check style and format
 	$(BIN)/ruff check .

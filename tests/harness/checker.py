@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tests.harness.admin import ClusterAdmin
-from tests.harness.clients import ConsumerRun, Outcome, ProducerRun
-from tests.harness.stored import Stored, read_partition
+from tests.harness.clients import ConsumerRun, OffsetsRun, Outcome, ProducerRun
+from tests.harness.stored import Stored, read_codecs, read_partition
 
 
 def check_produced(admin: ClusterAdmin, run: ProducerRun) -> None:
@@ -31,6 +31,21 @@ def check_produced(admin: ClusterAdmin, run: ProducerRun) -> None:
             _check_at_most_once(where, acked, log)
         else:
             _check_at_least_once(where, acked, log, truncates=run.spec.acks == "1")
+
+
+def check_compressed(admin: ClusterAdmin, run: ProducerRun, codec: str) -> None:
+    """Check that all that a producer wrote stands compressed with ``codec``."""
+    for partition in run.spec.partitions:
+        codecs = read_codecs(admin, run.spec.topic, partition)
+        assert codecs == {codec}, f"{run.name} {run.spec.topic}-{partition}: {codecs}"
+
+
+def check_ends(run: OffsetsRun) -> None:
+    """Check that no partition's end, as ListOffsets told it, ever went back (KIP-207)."""
+    assert run.ends, f"{run.name} was told no end"
+    for partition in run.spec.partitions:
+        ends = [offset for where, offset in run.ends if where == partition]
+        _check_never_back(f"{run.name} {run.spec.topic}-{partition}", ends)
 
 
 def check_consumed(admin: ClusterAdmin, run: ConsumerRun) -> None:
@@ -87,6 +102,11 @@ def _check_at_least_once(
             instead = by_offset.get(outcome.offset)
             explained = truncates and instead is not None and instead.epoch > log[0].epoch
             assert explained, f"{where}: lost {outcome}, there stands {instead}"
+
+
+def _check_never_back(where: str, ends: Sequence[int]) -> None:
+    back = [(left, right) for left, right in itertools.pairwise(ends) if right < left]
+    assert not back, f"{where} went back: {back[:3]}"
 
 
 def _increases(numbers: Sequence[int]) -> bool:

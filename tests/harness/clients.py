@@ -1,13 +1,16 @@
 """Producers and consumers of real client libraries, each library in a process of its own.
 
 Every such process speaks the same protocol, so that tests can be written once for all of them.
-It reads lines of fields between tabs: ``produce ID name=value...``, ``consume ID name=value...``
-and ``stop ID``; it ends when its input does. It writes one JSON object a line:
+It reads lines of fields between tabs: ``produce ID name=value...``, the same with ``consume``,
+``offsets`` and ``administer``, and ``stop ID``; it ends when its input does. It writes one JSON
+object a line:
 
 - ``started``: the producer is ready; the consumer has its partitions and knows its position;
 - ``acked`` and ``aborted``: partition, seq, offset (-1 where the broker told none), at, latency_ms;
 - ``failed``: partition, seq, error;
 - ``consumed``: partition, offset, producer, seq, at, latency_ms (since the record was sent);
+- ``end``: partition, offset: where ListOffsets says that it ends;
+- ``called``: call: an admin call, once its effect was seen;
 - ``done``, or ``crashed`` with its error.
 
 ``at`` is in seconds since 1970.
@@ -132,8 +135,41 @@ class ConsumerSpec:
         }
 
 
+@dataclass(frozen=True)
+class OffsetsSpec:
+    """Asks again and again where partitions end, until stopped."""
+
+    bootstrap: str
+    topic: str
+    partitions: Sequence[int] = (0,)
+
+    def fields(self, name: str) -> dict[str, str]:
+        """The fields of the command, under the name ``name``."""
+        return {
+            "topic": self.topic,
+            "partitions": _numbers(self.partitions),
+            **_properties({"bootstrap.servers": self.bootstrap, "client.id": name}),
+        }
+
+
+@dataclass(frozen=True)
+class AdminSpec:
+    """Makes a topic of its own, looks at it, changes and removes it."""
+
+    bootstrap: str
+    topic: str
+
+    def fields(self, name: str) -> dict[str, str]:
+        """The fields of the command, under the name ``name``."""
+        return {
+            "topic": self.topic,
+            "partitions": "0",
+            **_properties({"bootstrap.servers": self.bootstrap, "client.id": name}),
+        }
+
+
 class _Run:
-    """A producer or consumer at work in its process."""
+    """Something at work in its process."""
 
     def __init__(self, process: "ClientProcess", name: str) -> None:
         self.name = name
@@ -149,8 +185,12 @@ class _Run:
 
     def stop(self) -> Self:
         """Let it finish what it has begun and close; returns when it has."""
-        self._process.send(["stop", self.name])
+        self.ask_to_stop()
         return self.wait_done()
+
+    def ask_to_stop(self) -> None:
+        """The same, but return at once."""
+        self._process.send(["stop", self.name])
 
     def wait_done(self) -> Self:
         """Wait until it has ended by itself."""
@@ -207,8 +247,11 @@ class ProducerRun(_Run):
 
     def wait_acked(self, more: int) -> None:
         """Wait until ``more`` records than now are acknowledged."""
-        goal = len(self.acked) + more
-        self._wait(lambda: len(self.acked) >= goal, f"has {more} more records acknowledged")
+        self.wait_acked_in_all(len(self.acked) + more)
+
+    def wait_acked_in_all(self, count: int) -> None:
+        """Wait until ``count`` records in all are acknowledged."""
+        self._wait(lambda: len(self.acked) >= count, f"has {count} records acknowledged")
 
 
 class ConsumerRun(_Run):
@@ -242,6 +285,39 @@ class ConsumerRun(_Run):
         self.wait_consumed(lambda records: len(records) >= count, f"{count} records")
 
 
+class OffsetsRun(_Run):
+    """Asks for the ends of partitions; the list grows as it reports partition and offset."""
+
+    def __init__(self, process: "ClientProcess", name: str, spec: OffsetsSpec) -> None:
+        super().__init__(process, name)
+        self.spec = spec
+        self.ends: list[tuple[int, int]] = []
+
+    def take(self, event: Event) -> None:
+        super().take(event)
+        if event["event"] == "end":
+            self.ends.append((event["partition"], event["offset"]))
+
+    def wait_ends(self, more: int) -> None:
+        """Wait until ``more`` ends than now were told."""
+        goal = len(self.ends) + more
+        self._wait(lambda: len(self.ends) >= goal, f"was told {more} more ends")
+
+
+class AdminRun(_Run):
+    """Admin calls one after the other; the list has those whose effect was seen."""
+
+    def __init__(self, process: "ClientProcess", name: str, spec: AdminSpec) -> None:
+        super().__init__(process, name)
+        self.spec = spec
+        self.called: list[str] = []
+
+    def take(self, event: Event) -> None:
+        super().take(event)
+        if event["event"] == "called":
+            self.called.append(event["call"])
+
+
 class ClientProcess:
     """A process of one client library, as a context manager; names of its runs are unique."""
 
@@ -260,17 +336,39 @@ class ClientProcess:
 
     def produce(self, spec: ProducerSpec) -> ProducerRun:
         """Start a producer and wait until it is ready."""
+        return self.begin_to_produce(spec).wait_started()
+
+    def begin_to_produce(self, spec: ProducerSpec) -> ProducerRun:
+        """Start a producer."""
         name = self._name("producer")
         run = ProducerRun(self, name, spec)
         self._start("produce", run, spec.fields(name))
-        return run.wait_started()
+        return run
 
     def consume(self, spec: ConsumerSpec) -> ConsumerRun:
         """Start a consumer and wait until it has its partitions."""
+        return self.begin_to_consume(spec).wait_started()
+
+    def begin_to_consume(self, spec: ConsumerSpec) -> ConsumerRun:
+        """Start a consumer."""
         name = self._name("consumer")
         run = ConsumerRun(self, name, spec)
         self._start("consume", run, spec.fields(name))
+        return run
+
+    def ask_offsets(self, spec: OffsetsSpec) -> OffsetsRun:
+        """Start asking for the ends of partitions."""
+        name = self._name("offsets")
+        run = OffsetsRun(self, name, spec)
+        self._start("offsets", run, spec.fields(name))
         return run.wait_started()
+
+    def administer(self, spec: AdminSpec) -> AdminRun:
+        """Start the admin calls."""
+        name = self._name("admin")
+        run = AdminRun(self, name, spec)
+        self._start("administer", run, spec.fields(name))
+        return run
 
     def send(self, fields: Sequence[str]) -> None:
         """Send a command."""

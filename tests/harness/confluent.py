@@ -1,7 +1,8 @@
 """confluent-kafka's producer and consumer, as the worker drives them."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from confluent_kafka import (
@@ -14,7 +15,17 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.harness.python_client import CLOSE_S, POLL_S, Delivered, Record
+# Its type stubs do not export what it is documented to have.
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
+
+from tests.harness.python_client import CLOSE_S, POLL_S, Clients, Delivered, Record
+
+_ASK_S = 10.0
 
 
 class ConfluentProducer:
@@ -49,8 +60,10 @@ class ConfluentProducer:
         self._producer.abort_transaction()
 
     def wait(self, seconds: float) -> None:
-        # Delivery reports are served only while polling.
-        self._producer.poll(seconds)
+        # Delivery reports are served only while polling, and each one ends a poll.
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._producer.poll(left)
 
     def close(self) -> None:
         self.flush()
@@ -93,3 +106,56 @@ class ConfluentConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class ConfluentOffsets:
+    """Asks by confluent-kafka's consumer where partitions end."""
+
+    error: ClassVar[type[Exception]] = KafkaException
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        self._topic = topic
+        self._consumer = Consumer({"group.id": "unused"} | settings)
+
+    def ends(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        return {
+            partition: self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, partition), timeout=_ASK_S
+            )[1]
+            for partition in partitions
+        }
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class ConfluentAdmin:
+    """confluent-kafka's admin client."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._admin = AdminClient(dict(settings))
+
+    def create(self, topic: str, replicas: int) -> None:
+        self._admin.create_topics([NewTopic(topic, 1, replicas)])[topic].result()
+
+    def topics(self) -> Collection[str]:
+        return set(self._admin.list_topics(timeout=_ASK_S).topics)
+
+    def partitions(self, topic: str) -> int:
+        return len(self._admin.list_topics(topic, timeout=_ASK_S).topics[topic].partitions)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self._admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
+
+    def settings(self, topic: str) -> Collection[str]:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        return set(self._admin.describe_configs([resource])[resource].result())
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])[topic].result()
+
+    def close(self) -> None:
+        pass
+
+
+CLIENTS = Clients(ConfluentProducer, ConfluentConsumer, ConfluentOffsets, ConfluentAdmin)

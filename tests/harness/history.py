@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 
 from tests.harness.admin import TopicPartition
 from tests.harness.cluster import RealCluster
@@ -27,11 +28,16 @@ class LeaderHistory:
 
     def terms(self) -> dict[tuple[str, int], dict[int, int]]:
         """For each topic and partition the leaders by epoch, up to now."""
-        terms: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-        for broker in self._cluster.brokers.values():
-            for term in _LED.finditer(broker.log.read_text(errors="replace")):
-                where = TopicPartition(term["topic"], int(term["partition"]))
-                leader, epoch = int(term["leader"]), int(term["epoch"])
-                before = terms[where].setdefault(epoch, leader)
-                assert before == leader, f"{where}: {before} and {leader} both led {epoch}"
-        return dict(terms)
+        brokers = self._cluster.brokers.values()
+        return terms_in(broker.log.read_text(errors="replace") for broker in brokers)
+
+
+def terms_in(logs: Iterable[str]) -> dict[tuple[str, int], dict[int, int]]:
+    """For each topic and partition the leaders by epoch, as brokers' logs say."""
+    terms: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+    for term in (term for log in logs for term in _LED.finditer(log)):
+        where = TopicPartition(term["topic"], int(term["partition"]))
+        leader, epoch = int(term["leader"]), int(term["epoch"])
+        before = terms[where].setdefault(epoch, leader)
+        assert before == leader, f"{where}: {before} and {leader} both led {epoch}"
+    return dict(terms)

@@ -1,15 +1,23 @@
-"""kafka-python's producer and consumer, as the worker drives them."""
+"""kafka-python's clients, as the worker drives them; from 2.0 on."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+import kafka
 from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError
 
-from tests.harness.python_client import CLOSE_S, POLL_S, Delivered, Record
+from tests.harness.python_client import CLOSE_S, POLL_S, Clients, Delivered, Record
 
+# From 3.0 on the admin client takes and gives plain dictionaries.
+_PLAIN = int(kafka.__version__.split(".")[0]) >= 3
+
+_ASK_BRIEFLY = {"timeout_ms": 1000} if _PLAIN else {}
 _FIRST_POLL_S = 30.0
+# What an older version without the setting does anyway.
+_ALWAYS_SO = ("false", "read_uncommitted")
 
 
 class KafkaPythonProducer:
@@ -92,13 +100,83 @@ class KafkaPythonConsumer:
         self._consumer.close()
 
 
+class KafkaPythonOffsets:
+    """Asks by kafka-python's consumer where partitions end."""
+
+    error: ClassVar[type[Exception]] = KafkaError
+
+    def __init__(self, topic: str, settings: dict[str, str]) -> None:
+        self._topic = topic
+        self._settings = _typed(settings, KafkaConsumer.DEFAULT_CONFIG)
+        self._consumer = KafkaConsumer(**self._settings)
+
+    def ends(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        wheres = [TopicPartition(self._topic, partition) for partition in partitions]
+        try:
+            ends = self._consumer.end_offsets(wheres, **_ASK_BRIEFLY)
+        except KafkaError:
+            # 3.0 goes on asking the old leader, without Metadata: only a new one asks the next.
+            self._consumer.close()
+            self._consumer = KafkaConsumer(**self._settings)
+            raise
+        return {where.partition: offset for where, offset in ends.items()}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class KafkaPythonAdmin:
+    """kafka-python's admin client."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._admin = KafkaAdminClient(**_typed(settings, KafkaAdminClient.DEFAULT_CONFIG))
+
+    def create(self, topic: str, replicas: int) -> None:
+        if _PLAIN:
+            wanted = {"num_partitions": 1, "replication_factor": replicas}
+            self._admin.create_topics({topic: wanted})
+        else:
+            self._admin.create_topics([kafka.admin.NewTopic(topic, 1, replicas)])
+
+    def topics(self) -> Collection[str]:
+        return set(self._admin.list_topics())
+
+    def partitions(self, topic: str) -> int:
+        (described,) = self._admin.describe_topics([topic])
+        return len(described["partitions"])
+
+    def grow(self, topic: str, partitions: int) -> None:
+        wanted = partitions if _PLAIN else kafka.admin.NewPartitions(partitions)
+        self._admin.create_partitions({topic: wanted})
+
+    def settings(self, topic: str) -> Collection[str]:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+        if _PLAIN:
+            described = self._admin.describe_configs([resource], config_filter="all")
+            return set(described["topic"][topic])
+        (answer,) = self._admin.describe_configs([resource])
+        ((*_, entries),) = answer.resources
+        return {name for name, *_ in entries}
+
+    def delete(self, topic: str) -> None:
+        self._admin.delete_topics([topic])
+
+    def close(self) -> None:
+        self._admin.close()
+
+
 def _typed(settings: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by dotted names as kafka-python wants them: its names, numbers as numbers."""
     typed: dict[str, Any] = {}
     for dotted, text in settings.items():
         name = dotted.replace(".", "_")
+        if name not in defaults and text in _ALWAYS_SO:
+            continue
         if isinstance(defaults[name], bool):
             typed[name] = text == "true"
         else:
             typed[name] = int(text) if text.lstrip("-").isdecimal() else text
     return typed
+
+
+CLIENTS = Clients(KafkaPythonProducer, KafkaPythonConsumer, KafkaPythonOffsets, KafkaPythonAdmin)

@@ -102,13 +102,16 @@ class ProxyProcess:
 
     def metric(self, name: str, **labels: str) -> float:
         """A metric's present value, summed over all labels that are not given."""
-        samples = (
-            sample
+        return sum(value for found, value in self.samples(name) if labels.items() <= found.items())
+
+    def samples(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+        """A metric's present values, each with its labels."""
+        return [
+            (sample.labels, sample.value)
             for family in text_string_to_metric_families(self._get("/metrics"))
             for sample in family.samples
-            if sample.name == name and labels.items() <= sample.labels.items()
-        )
-        return sum(sample.value for sample in samples)
+            if sample.name == name
+        ]
 
     def log_tail(self, lines: int = 60) -> str:
         """The last lines of its log."""
@@ -161,6 +164,10 @@ class ProxyFleet:
     def metric(self, name: str, **labels: str) -> float:
         """A metric's present value, summed over all of them."""
         return sum(process.metric(name, **labels) for process in self.processes)
+
+    def samples(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+        """A metric's present values from all of them, each with its labels."""
+        return [sample for process in self.processes for sample in process.samples(name)]
 
     def check(self) -> None:
         """Raise ProxyError if one of them has ended."""

@@ -72,10 +72,18 @@ class Conversation:
         self.up = bytearray()
         self.down = bytearray()
         self.closed = False
+        self._requests: list[RequestHeader] = []
+        self._parsed = 0
+        self._lock = threading.Lock()
 
     def requests(self) -> list[RequestHeader]:
         """The headers of the whole requests so far."""
-        return [parse_header(frame) for frame in frames(bytes(self.up))]
+        # Asked for with each response while there is a gate, so only what is new is parsed.
+        with self._lock:
+            for frame in frames(bytes(self.up[self._parsed :])):
+                self._requests.append(parse_header(frame))
+                self._parsed += 4 + len(frame)
+            return list(self._requests)
 
     def responses(self) -> list[tuple[RequestHeader, bytes]]:
         """The whole responses so far (without length prefix), each with its request's header."""

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
 from kio.records.readers import read_batch
 from kio.records.schema import Record, RecordBatch
 from kio.schema.errors import ErrorCode
@@ -32,6 +34,11 @@ _CONSUMER = BrokerId(-1)
 _FETCH_WAIT = i32Timedelta.parse(timedelta(milliseconds=100))
 _FETCH_BYTES = i32(1 << 20)
 
+# Where a record batch has what it is asked for here (KIP-98).
+_ATTRIBUTES_AT = 21
+_LAST_DELTA_AT = 23
+_CODEC = 0x07
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _COMMIT = 1
@@ -54,9 +61,13 @@ def read_partition(
 
     With ``committed_only`` those of aborted and of open transactions are left out.
     """
+    raw = _read_batches(admin, topic, partition)
+    if any(_codec(batch) for batch in raw):
+        assert not committed_only, "compressed transactions are not read"
+        return _decompressed(admin, topic, partition, end=_next_offset(raw[-1]))
     kept: list[Stored] = []
     undecided: dict[int, list[Stored]] = defaultdict(list)
-    for batch in _read_batches(admin, topic, partition):
+    for batch in (read_batch(batch, 0)[0] for batch in raw):
         if batch.attributes & _CONTROL:
             finished = undecided.pop(batch.producer_id, [])
             kept += finished if _commits(batch.records[0]) else []
@@ -67,20 +78,57 @@ def read_partition(
     return sorted(kept, key=lambda record: record.offset)
 
 
-def _read_batches(admin: ClusterAdmin, topic: str, partition: int) -> list[RecordBatch]:
-    batches: list[RecordBatch] = []
+def read_codecs(admin: ClusterAdmin, topic: str, partition: int = 0) -> set[str]:
+    """The codecs with which a partition's batches are compressed, "none" among them."""
+    return {_CODECS[_codec(batch)] for batch in _read_batches(admin, topic, partition)}
+
+
+def _read_batches(admin: ClusterAdmin, topic: str, partition: int) -> list[bytes]:
+    batches: list[bytes] = []
     with admin.cluster.connect(admin.leader(topic, partition)) as connection:
         end = until(lambda: _end(connection, topic, partition), f"the end of {topic}-{partition}")
         position = 0
 
-        def more() -> list[RecordBatch]:
-            return list(_decode(_fetch(connection, topic, partition, position)))
+        def more() -> list[bytes]:
+            return list(_cut(_fetch(connection, topic, partition, position)))
 
         while position < end:
             # What is not replicated yet comes a moment later.
             batches += until(more, f"{topic}-{partition} from {position} to {end}")
-            position = batches[-1].base_offset + batches[-1].last_offset_delta + 1
+            position = _next_offset(batches[-1])
     return batches
+
+
+def _codec(batch: bytes) -> int:
+    (attributes,) = struct.unpack_from(">h", batch, _ATTRIBUTES_AT)
+    return int(attributes) & _CODEC
+
+
+def _next_offset(batch: bytes) -> int:
+    (base,) = struct.unpack_from(">q", batch)
+    (last_delta,) = struct.unpack_from(">i", batch, _LAST_DELTA_AT)
+    return int(base) + int(last_delta) + 1
+
+
+def _decompressed(admin: ClusterAdmin, topic: str, partition: int, end: int) -> list[Stored]:
+    """The records by librdkafka, which brings all codecs with it; past every proxy."""
+    bootstrap = admin.cluster.direct_bootstrap
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    reader.assign([Position(topic, partition, 0)])
+    found: list[Stored] = []
+    try:
+
+        def read() -> bool:
+            for message in reader.consume(1000, 0.1):
+                offset, value = message.offset(), message.value()
+                if message.error() is None and offset is not None:
+                    found.append(_parse(value, offset, message.leader_epoch() or 0))
+            return bool(found) and found[-1].offset + 1 >= end
+
+        until(read, f"{topic}-{partition} to {end}")
+    finally:
+        reader.close()
+    return found
 
 
 def _end(connection: BrokerConnection, topic: str, partition: int) -> int | None:
@@ -124,7 +172,7 @@ def _fetch(
     return connection.ask(request, FetchResponse).responses[0].partitions[0]
 
 
-def _decode(data: PartitionData) -> Iterator[RecordBatch]:
+def _cut(data: PartitionData) -> Iterator[bytes]:
     """The whole batches of a Fetch answer; the last one may be cut off."""
     raw = bytes(data.records or b"")
     start = 0
@@ -132,19 +180,21 @@ def _decode(data: PartitionData) -> Iterator[RecordBatch]:
         (length,) = struct.unpack_from(">i", raw, start + 8)
         if len(raw) - start < 12 + length:
             return
-        batch, size = read_batch(raw, start)
-        yield batch
-        start += size
+        yield raw[start : start + 12 + length]
+        start += 12 + length
 
 
 def _stored(batch: RecordBatch) -> Sequence[Stored]:
-    return [_parse(record, batch.partition_leader_epoch) for record in batch.records]
+    return [
+        _parse(record.value, int(record.offset), batch.partition_leader_epoch)
+        for record in batch.records
+    ]
 
 
-def _parse(record: Record, epoch: int) -> Stored:
-    assert record.value is not None
-    producer, _, seq, _ = record.value.decode().split("|", 3)
-    return Stored(int(record.offset), epoch, producer, int(seq))
+def _parse(value: bytes | None, offset: int, epoch: int) -> Stored:
+    assert value is not None
+    producer, _, seq, _ = value.decode().split("|", 3)
+    return Stored(offset, epoch, producer, int(seq))
 
 
 def _commits(marker: Record) -> bool:

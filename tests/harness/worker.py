@@ -5,6 +5,7 @@ of its own, because librdkafka is C code and kafka-python would share the interp
 the relays and readers of the tests.
 """
 
+import importlib
 import itertools
 import json
 import sys
@@ -14,9 +15,27 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.harness.python_client import CONFLUENT, ConsumerClient, ProducerClient
+from tests.harness.python_client import (
+    AIOKAFKA,
+    CONFLUENT,
+    KAFKA_PYTHON,
+    AdminClient,
+    Clients,
+    ConsumerClient,
+    Library,
+    OffsetsClient,
+    ProducerClient,
+)
 
+# Imported by name: in its process only the one library is there.
+_MODULES: Mapping[Library, str] = {
+    AIOKAFKA: "tests.harness.aio_kafka",
+    CONFLUENT: "tests.harness.confluent",
+    KAFKA_PYTHON: "tests.harness.kafka_python",
+}
 _ABORT_EVERY = 3
+_ASK_EVERY_S = 0.02
+_LOOK_EVERY_S = 0.1
 _output = threading.Lock()
 
 
@@ -198,29 +217,80 @@ class ConsumerRun(Run):
         )
 
 
+class OffsetsRun(Run):
+    """Asks again and again where partitions end."""
+
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, str],
+        make: Callable[[str, dict[str, str]], OffsetsClient],
+    ) -> None:
+        super().__init__(name, options)
+        self._make = make
+
+    def work(self) -> None:
+        client = self._make(self.topic, self.settings)
+        self.report("started")
+        while not self.stopping.wait(_ASK_EVERY_S):
+            try:
+                ends = client.ends(self.partitions)
+            except client.error as error:
+                # Some libraries leave it to their callers to ask again.
+                print("no offsets:", error, file=sys.stderr)
+                continue
+            for partition, offset in ends.items():
+                self.report("end", partition=partition, offset=offset)
+        client.close()
+
+
+class AdminRun(Run):
+    """Admin calls on a topic of its own, each followed by a look at its effect."""
+
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, str],
+        make: Callable[[dict[str, str]], AdminClient],
+    ) -> None:
+        super().__init__(name, options)
+        self._make = make
+
+    def work(self) -> None:
+        client = self._make(self.settings)
+        client.create(self.topic, 3)
+        self._see("create", lambda: self.topic in client.topics())
+        self._see("describe", lambda: client.partitions(self.topic) == 1)
+        client.grow(self.topic, 2)
+        self._see("grow", lambda: client.partitions(self.topic) == 2)
+        self._see("settings", lambda: "min.insync.replicas" in client.settings(self.topic))
+        client.delete(self.topic)
+        self._see("delete", lambda: self.topic not in client.topics())
+        client.close()
+
+    def _see(self, call: str, effect: Callable[[], bool]) -> None:
+        # Brokers learn of each other's changes a moment later; the harness has the deadline.
+        while not effect():
+            time.sleep(_LOOK_EVERY_S)
+        self.report("called", call=call)
+
+
 def main() -> None:
     """Serve commands until the input ends."""
-    producer: Callable[[str, dict[str, str]], ProducerClient]
-    consumer: Callable[[str, dict[str, str]], ConsumerClient]
-    if sys.argv[1] == CONFLUENT:
-        from tests.harness.confluent import ConfluentConsumer, ConfluentProducer
-
-        producer, consumer = ConfluentProducer, ConfluentConsumer
-    else:
-        from tests.harness.kafka_python import KafkaPythonConsumer, KafkaPythonProducer
-
-        producer, consumer = KafkaPythonProducer, KafkaPythonConsumer
+    clients: Clients = importlib.import_module(_MODULES[sys.argv[1]]).CLIENTS
+    makers: Mapping[str, Callable[[str, Mapping[str, str]], Run]] = {
+        "produce": lambda name, options: ProducerRun(name, options, clients.producer),
+        "consume": lambda name, options: ConsumerRun(name, options, clients.consumer),
+        "offsets": lambda name, options: OffsetsRun(name, options, clients.offsets),
+        "administer": lambda name, options: AdminRun(name, options, clients.admin),
+    }
     runs: dict[str, Run] = {}
     for line in sys.stdin:
         verb, name, *fields = line.rstrip("\n").split("\t")
-        options = dict(field.split("=", 1) for field in fields)
         if verb == "stop":
             runs.pop(name).stopping.set()
-        elif verb == "produce":
-            runs[name] = ProducerRun(name, options, producer)
-            runs[name].start()
         else:
-            runs[name] = ConsumerRun(name, options, consumer)
+            runs[name] = makers[verb](name, dict(field.split("=", 1) for field in fields))
             runs[name].start()
 
 

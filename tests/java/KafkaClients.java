@@ -8,8 +8,9 @@ import java.util.Map;
 /**
  * Producers and consumers in one JVM, driven by lines on standard input.
  *
- * <p>A line is {@code produce ID name=value...}, {@code consume ID name=value...} or {@code stop
- * ID}, with tabs between the fields. The process ends when its input does.
+ * <p>A line is {@code produce ID name=value...}, the same with {@code consume}, {@code offsets} and
+ * {@code administer}, or {@code stop ID}, with tabs between the fields. The process ends when its
+ * input does.
  */
 final class KafkaClients {
     private KafkaClients() {}
@@ -26,13 +27,20 @@ final class KafkaClients {
                 continue;
             }
             Options options = new Options(Arrays.copyOfRange(fields, 2, fields.length));
-            Run run =
-                    fields[0].equals("produce")
-                            ? new ProducerRun(id, options)
-                            : new ConsumerRun(id, options);
+            Run run = make(fields[0], id, options);
             runs.put(id, run);
             new Thread(run, id).start();
         }
         System.exit(0);
+    }
+
+    private static Run make(String verb, String id, Options options) {
+        return switch (verb) {
+            case "produce" -> new ProducerRun(id, options);
+            case "consume" -> new ConsumerRun(id, options);
+            case "offsets" -> new OffsetsRun(id, options);
+            case "administer" -> new AdminRun(id, options);
+            default -> throw new IllegalArgumentException(verb);
+        };
     }
 }

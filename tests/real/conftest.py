@@ -12,9 +12,10 @@ from tests.harness.admin import ClusterAdmin
 from tests.harness.clients import ClientProcess
 from tests.harness.cluster import RealCluster
 from tests.harness.history import LeaderHistory
-from tests.harness.java import COMPILED_AGAINST, java_clients
+from tests.harness.java import NEWEST, java_clients
 from tests.harness.judge import Judgement
 from tests.harness.python_client import python_clients
+from tests.matrix.brokers import BROKERS, CLOSEST_REPLICA
 from tests.real.names import (
     CONFLUENT,
     JAVA,
@@ -30,16 +31,18 @@ from tests.real.names import (
 )
 
 _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
-    ZK_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, sasl=True),
+    ZK_24: BROKERS["2.4.1-zk"].cluster,
+    ZK_28: BROKERS["2.8.2-zk"].cluster,
+    ZK_34: BROKERS["3.4.1-zk"].cluster,
+    ZK_36: lambda folder: RealCluster(
+        "3.6.2", "zk", folder=folder, sasl=True, overrides=CLOSEST_REPLICA
+    ),
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
-    ZK_34: lambda folder: RealCluster("3.4.1", "zk", folder=folder),
-    ZK_28: lambda folder: RealCluster("2.8.2", "zk", folder=folder),
-    ZK_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
 }
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
-    JAVA: lambda folder: java_clients(folder, COMPILED_AGAINST),
+    JAVA: lambda folder: java_clients(folder, NEWEST),
     OLD_JAVA: lambda folder: java_clients(folder, "3.5.2"),
     CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
     KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),

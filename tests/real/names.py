@@ -6,8 +6,8 @@ ZK_36 = "3.6-zk"
 KRAFT_36 = "3.6-kraft"
 ZK_35 = "3.5-zk"  # its brokers stand in no rack
 ZK_34 = "3.4-zk"  # takes Fetch 13
-ZK_28 = "2.8-zk"  # takes Fetch 12, and has topic ids
-ZK_24 = "2.4-zk"  # takes Produce 8 and Fetch 11
+ZK_28 = "2.8-zk"  # takes Fetch 12, and is the first with topic ids
+ZK_24 = "2.4-zk"  # the oldest that is supported: takes Produce 8 and Fetch 11
 ZK_37 = "3.7-zk"  # gives hints itself
 
 JAVA = "java"

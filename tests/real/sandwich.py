@@ -29,8 +29,11 @@ class Sandwich:
         folder: Path,
         hints: Hints = "on",
         gate: Gate | None = None,
+        *,
+        sidecars: bool = False,
         arguments: Sequence[str] = (),
     ) -> None:
+        """With ``sidecars`` each broker has a proxy process of its own."""
         count = len(cluster.brokers)
         middle = [(HOST, port) for port in free_ports(count)]
         behind = [(HOST, port) for port in free_ports(count)]
@@ -43,8 +46,9 @@ class Sandwich:
             node: Relay(relay, broker.upstream)
             for (node, broker), relay in zip(brokers, behind, strict=True)
         }
+        routes = list(zip(middle, behind, strict=True))
         self.fleet = ProxyFleet.before(
-            list(zip(middle, behind, strict=True)), folder, hints=hints, arguments=arguments
+            routes, folder, hints=hints, sidecars=sidecars, arguments=arguments
         )
 
     def __enter__(self) -> Self:

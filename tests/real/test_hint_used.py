@@ -100,7 +100,7 @@ def test_next_request_goes_to_the_hinted_broker(
     # How fast the cluster elects is not what is tested.
     patient = tmp_path / "patient.yaml"
     patient.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
-    with Sandwich(cluster, tmp_path, hints, gate, ["--config", str(patient)]) as sandwich:
+    with Sandwich(cluster, tmp_path, hints, gate, arguments=["--config", str(patient)]) as sandwich:
         runs = start_watched(side, clients(library), clients(CONFLUENT), cluster, topic)
         name = runs[0].name
         runs[0].flow()

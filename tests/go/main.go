@@ -1,0 +1,46 @@
+// Producers and consumers of franz-go in one process, driven by lines on standard input.
+//
+// A line is "produce ID name=value...", the same with "consume", "offsets" and "administer", or
+// "stop ID", with tabs between the fields. The process ends when its input does.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+func main() {
+	stops := map[string]context.CancelFunc{}
+	commands := bufio.NewScanner(os.Stdin)
+	commands.Buffer(nil, 1<<20)
+	for commands.Scan() {
+		fields := strings.Split(commands.Text(), "\t")
+		verb, id := fields[0], fields[1]
+		if verb == "stop" {
+			stops[id]()
+			continue
+		}
+		until, stop := context.WithCancel(context.Background())
+		stops[id] = stop
+		go run(until, verb, id, parseOptions(fields[2:]))
+	}
+}
+
+// run does what a command asks for until it is told to stop, and reports how it ended.
+func run(until context.Context, verb, id string, given options) {
+	work := map[string]func(context.Context, string, options) error{
+		"produce":    produce,
+		"consume":    consume,
+		"offsets":    askOffsets,
+		"administer": administer,
+	}
+	if err := work[verb](until, id, given); err != nil {
+		fmt.Fprintln(os.Stderr, id, err)
+		report(id, "crashed", fields{"error": err.Error()})
+		return
+	}
+	report(id, "done", nil)
+}

@@ -1,0 +1,44 @@
+"""franz-go's clients: built once, run in one process that serves many of them."""
+
+import fcntl
+import hashlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.harness.clients import ClientProcess
+from tests.harness.maven import BUILD, ROOT
+
+_SOURCES = ROOT / "tests" / "go"
+
+
+def go_clients(folder: Path) -> ClientProcess:
+    """Start a process with franz-go's clients; its log goes to ``folder``."""
+    return ClientProcess([str(build())], folder / "franz-go.log")
+
+
+def version() -> str:
+    """The version of franz-go that is used, as tests/go/go.mod pins it."""
+    pinned = re.search(r"github\.com/twmb/franz-go v(\S+)", (_SOURCES / "go.mod").read_text())
+    assert pinned is not None, "go.mod does not name franz-go"
+    return pinned[1]
+
+
+def missing_go() -> str | None:
+    """Say that Go is missing if it is; None where it is there."""
+    return "franz-go's clients need go on the PATH" if shutil.which("go") is None else None
+
+
+def build() -> Path:
+    """Build ``tests/go`` unless it was; returns the program."""
+    sources = sorted([*_SOURCES.glob("*.go"), *_SOURCES.glob("go.*")])
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    program = BUILD / "go" / digest[:16] / "clients"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    with (program.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            command = ["go", "build", "-mod=readonly", "-o", str(program), "."]
+            subprocess.run(command, cwd=_SOURCES, check=True)
+    return program

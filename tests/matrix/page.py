@@ -1,0 +1,171 @@
+"""docs/compatibility.md, made from the results of all cells."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tests.harness.maven import ROOT
+from tests.matrix import results
+from tests.matrix.brokers import BROKERS, BrokerKind
+from tests.matrix.features import MEANINGS, Feature
+from tests.matrix.results import Cell
+from tests.matrix.roster import CLIENTS
+
+FILE = ROOT / "docs" / "compatibility.md"
+COMMAND = "make test-matrix"
+NOT_RUN = "not run"
+_OVERVIEW = "## Brokers and clients"
+_MODES = {"zk": "ZooKeeper", "kraft": "KRaft"}
+
+Cells = Mapping[tuple[str, str], Cell]
+"""Cells by the names of broker and client; those that never ran are not there."""
+
+
+def collect() -> Cells:
+    """All cells that were ever run."""
+    found = {
+        (broker, client): results.load(broker, client) for broker in BROKERS for client in CLIENTS
+    }
+    return {names: cell for names, cell in found.items() if cell is not None}
+
+
+def render(cells: Cells) -> str:
+    """The whole page."""
+    parts = (
+        _introduction(),
+        _OVERVIEW,
+        _overview(cells),
+        "## Versions",
+        'Asked by producers and consumers; "10 as 9": the proxy sent 9 for it.',
+        _by_broker(cells, _versions_text),
+        "## Hints",
+        "Given by the proxy, those without one by reason; and the sides on which the client used "
+        "a hint, of the proxy or of a broker that gives its own.",
+        _by_broker(cells, _hints_text),
+        "## ListOffsets refused",
+        "How often a broker refused a partition's end during moves, by error code (78 or, below "
+        "version 5, 5); the client got the broker's answer unchanged.",
+        _by_broker(cells, _refused_text),
+        "## Features",
+        "What was checked, over all brokers:",
+        _list(f"**{feature}**: {meaning}." for feature, meaning in MEANINGS.items()),
+        _features(cells),
+        *_lacks(),
+        *_failures(cells),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def overview_cells(page: str) -> dict[tuple[str, str], str]:
+    """What the page's first table says, by the texts of its row and column."""
+    _, _, rest = page.partition(_OVERVIEW)
+    lines = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    if not lines:
+        return {}
+    header, _, *rows = [[text.strip() for text in line.strip("|").split("|")] for line in lines]
+    return {
+        (row[0], column): text
+        for row in rows
+        for column, text in zip(header[1:], row[1:], strict=True)
+    }
+
+
+def title(broker: BrokerKind) -> str:
+    """A broker version as the page names it."""
+    return f"{broker.version} {_MODES[broker.mode]}"
+
+
+def _introduction() -> str:
+    return (
+        "# Compatibility\n\n"
+        f"Made by `{COMMAND}`, from what was run: do not edit. A cell is one client before one "
+        "broker version, through a proxy before each of three brokers (min.insync.replicas=2, a "
+        "rack for each, RackAwareReplicaSelector), with all features at once while all leaders "
+        "moved."
+    )
+
+
+def _overview(cells: Cells) -> str:
+    return _by_broker(cells, _overview_text)
+
+
+def _overview_text(cell: Cell) -> str:
+    passed = len(cell.features) - len(cell.failures)
+    state = "**failed**" if cell.failures else "ok"
+    return f"{state}, {passed} of {len(cell.features)}"
+
+
+def _versions_text(cell: Cell) -> str:
+    return "<br>".join(
+        f"{api} {', '.join(versions)}" for api, versions in cell.versions.items() if versions
+    )
+
+
+def _hints_text(cell: Cell) -> str:
+    missed = "".join(f"<br>{reason} {count}" for reason, count in sorted(cell.missed.items()))
+    raw = "".join(f"<br>not read: {reason} {n}" for reason, n in cell.passed_raw.items())
+    return f"given {cell.given}{missed}{raw}<br>used: {cell.used}"
+
+
+def _refused_text(cell: Cell) -> str:
+    codes = cell.refused_offsets.items()
+    return ", ".join(f"{code}: {count}" for code, count in codes) or "never"
+
+
+def _by_broker(cells: Cells, text: Callable[[Cell], str]) -> str:
+    def said(broker: str, client: str) -> str:
+        cell = cells.get((broker, client))
+        return NOT_RUN if cell is None else text(cell)
+
+    rows = [
+        [title(kind), *(said(broker, client) for client in CLIENTS)]
+        for broker, kind in BROKERS.items()
+    ]
+    return _table(["broker", *CLIENTS], rows)
+
+
+def _features(cells: Cells) -> str:
+    rows = [
+        [feature, *(_feature_text(cells, feature, client) for client in CLIENTS)]
+        for feature in Feature
+    ]
+    return _table(["feature", *CLIENTS], rows)
+
+
+def _feature_text(cells: Cells, feature: Feature, client: str) -> str:
+    if feature in CLIENTS[client].lacks:
+        return "not in this client"
+    ran = [cell for (_, name), cell in cells.items() if name == client]
+    failed = [title(BROKERS[cell.broker]) for cell in ran if cell.features[feature]]
+    if failed:
+        return "**failed**: " + ", ".join(failed)
+    return f"ok, {len(ran)} of {len(BROKERS)}" if ran else NOT_RUN
+
+
+def _lacks() -> Sequence[str]:
+    lines = [
+        f"{name}, {feature}: {reason}."
+        for name, client in CLIENTS.items()
+        for feature, reason in client.lacks.items()
+    ]
+    return ("Not in these clients:", _list(lines))
+
+
+def _failures(cells: Cells) -> Sequence[str]:
+    lines = [
+        f"{client} before {title(BROKERS[broker])}, {feature}: `{_one_line(error)}`"
+        for (broker, client), cell in cells.items()
+        for feature, error in cell.failures.items()
+    ]
+    return ("## Failures", _list(lines)) if lines else ()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,70 @@
+"""The page has a cell for every client and broker, and says what was found."""
+
+from tests.matrix import page
+from tests.matrix.brokers import BROKERS
+from tests.matrix.features import Feature
+from tests.matrix.results import Cell
+from tests.matrix.roster import CLIENTS, newest
+
+BROKER, CLIENT = next(iter(BROKERS)), next(iter(CLIENTS))
+
+
+def found(**features: str) -> Cell:
+    """The cell of the first broker and client; features by name with what went wrong."""
+    named = {Feature[name]: error for name, error in features.items()}
+    return Cell(
+        broker=BROKER,
+        client=CLIENT,
+        features={feature: named.get(feature, "") for feature in Feature},
+        versions={"Produce": ["10 as 9"], "Fetch": []},
+        moves=3,
+        records=10,
+        given=7,
+        missed={"budget": 2},
+        used="produce",
+        refused_offsets={},
+        passed_raw={},
+        seconds=1.0,
+    )
+
+
+def test_compatibility_page_has_every_cell() -> None:
+    """Run ``make test-matrix`` where this fails."""
+    written = page.overview_cells(page.FILE.read_text())
+    wanted = {(page.title(kind), client) for kind in BROKERS.values() for client in CLIENTS}
+    assert written.keys() == wanted
+    lacking = [names for names, text in written.items() if text in ("", page.NOT_RUN)]
+    assert not lacking
+
+
+def test_cells_that_never_ran_are_told() -> None:
+    written = page.overview_cells(page.render({}))
+    assert set(written.values()) == {page.NOT_RUN}
+
+
+def test_a_cell_tells_what_was_found() -> None:
+    text = page.render({(BROKER, CLIENT): found()})
+    where = (page.title(BROKERS[BROKER]), CLIENT)
+    assert page.overview_cells(text)[where] == f"ok, {len(Feature)} of {len(Feature)}"
+    assert "Produce 10 as 9 |" in text
+    assert "given 7<br>budget 2<br>used: produce" in text
+    assert "## Failures" not in text
+
+
+def test_a_failure_stands_in_the_page() -> None:
+    text = page.render({(BROKER, CLIENT): found(GROUP="lost `5`\nrecords")})
+    where = (page.title(BROKERS[BROKER]), CLIENT)
+    assert page.overview_cells(text)[where].startswith("**failed**")
+    assert f"**failed**: {where[0]}" in text
+    assert f"{Feature.GROUP}: `lost '5' records`" in text
+
+
+def test_what_a_client_lacks_is_told_with_its_reason() -> None:
+    text = page.render({})
+    for client in CLIENTS.values():
+        for feature, reason in client.lacks.items():
+            assert f"- {client.name}, {feature}: {reason}." in text
+
+
+def test_the_newest_of_a_family_comes_last() -> None:
+    assert newest("java").version == "3.9.1"
