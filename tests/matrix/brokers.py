@@ -39,6 +39,11 @@ class BrokerKind:
         """Whether Fetch 16 can be had before it: below 2.8 there are no topic ids."""
         return self.numbers >= (2, 8)
 
+    @property
+    def fences_fetch_sessions(self) -> bool:
+        """Whether a consumer's fetch session meets errors when the leader moves."""
+        return self.numbers >= (2, 8)
+
     def cluster(self, folder: Path) -> RealCluster:
         """Three brokers of it in three racks."""
         return RealCluster(self.version, self.mode, folder=folder, overrides=CLOSEST_REPLICA)
