@@ -17,7 +17,9 @@ from kio.serial import entity_reader
 
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import Led, TopicMetadata
-from proxy.core.events import BadClientBytes, HintGiven, HintMissed, LinkFailed
+from proxy.core.events import BadBrokerBytes, BadClientBytes, HintGiven, HintMissed, LinkFailed
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
 from proxy.core.route import Route
 from proxy.core.view import LeaderView
 from tests.harness.waiting import until
@@ -434,6 +436,40 @@ def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, c
     assert isinstance(told, BadClientBytes)
     assert (told.route, told.client) == ("r", "a client")
     assert words in told.reason
+
+
+def _before_2_8() -> Route:
+    """A route before a broker whose Fetch goes by names; no topic is known."""
+    plan = plan_for({**LEGACY, messages.FETCH: 12})
+    return Route("r", Mode.ON, plan=plan, view=LeaderView("k"), node=1, reachable=True)
+
+
+def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed() -> None:
+    route = _before_2_8()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, messages.metadata_request(12, 1))
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        good = messages.metadata_response(1, 12, [], {})
+        rig.send(ends.broker, good + messages.framed(struct.pack(">i", 2) + b"\xff" * 9))
+        assert until_end(rig, ends.client) == good
+        assert ended(ends.broker)
+        assert route.tally.links_open == 0
+    (told,) = rig.events
+    assert isinstance(told, BadBrokerBytes)
+    assert (told.route, told.link) == ("r", 1)
+    assert told.reason.startswith("Fetch v12 response: ")
+
+
+def test_an_id_that_is_not_known_is_asked_for() -> None:
+    route = _before_2_8()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        assert received(ends.broker)
+        assert rig.lacks == ["r"]
+        rig.send(ends.client, messages.metadata_request(12, 3))
+        assert rig.lacks == ["r"]
 
 
 def test_good_requests_before_bad_bytes_pass() -> None:

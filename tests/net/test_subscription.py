@@ -429,6 +429,16 @@ async def test_nobody_is_asked_while_nothing_is_held(autojump_clock: MockClock) 
         assert len(scene.brokers[2].metadata()) - asked[2] == 20
 
 
+async def test_names_are_looked_for_at_the_routes_own_broker_when_a_client_lacks_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.subscription.lacking(scene.route)
+        await trio.sleep(0.1)
+        assert scene.brokers[1].metadata()[-1].topics is None
+        assert None not in [asked.topics for asked in scene.brokers[2].metadata()]
+
+
 # Plans, losses and returns.
 
 

@@ -105,6 +105,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "client": "127.0.0.1:5", "reason": "TLS"},
     ),
     (
+        events.BadBrokerBytes(route="r", link=7, reason="short"),
+        "warning",
+        "bad_broker_bytes",
+        {"route": "r", "link": 7, "reason": "short"},
+    ),
+    (
         events.NotUnderstood(route="r", link=7, side="broker", reason="short"),
         "warning",
         "not_understood",
