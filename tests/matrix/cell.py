@@ -31,6 +31,8 @@ _REFUSED = (5, 78)
 _ASSIGNMENT = ((1, 2, 3),)
 _ADMIN_CALLS = ["create", "describe", "grow", "settings", "delete"]
 _ERROR_LENGTH = 300
+#: What the README advises before KRaft, whose brokers learn late that they lead.
+_KRAFT_ADVICE = "hold: {deadline_ms: 500, link_ms_per_second: 500}\n"
 _numbers = itertools.count(1)
 
 
@@ -86,7 +88,13 @@ class CellRun:
             ),
             {"min.insync.replicas": "2"},
         )
-        with Sandwich(self._cluster, folder, gate=self._gate, sidecars=True) as sandwich:
+        config = folder / "leader-hints.yaml"
+        folder.mkdir(parents=True, exist_ok=True)
+        config.write_text(_KRAFT_ADVICE if self._broker.mode == "kraft" else "{}\n")
+        arguments = ["--config", str(config)]
+        with Sandwich(
+            self._cluster, folder, gate=self._gate, sidecars=True, arguments=arguments
+        ) as sandwich:
             with self._client.start(folder) as process:
                 self._work(process, sandwich, moves)
             self._judgement = judge(sandwich.fleet, LeaderHistory(self._cluster))
