@@ -14,7 +14,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Does a fixed amount of work through one address and says in one line of JSON what it took.
  *
- * <p>Arguments: {@code produce|consume|single|idle-poll} BOOTSTRAP TOPIC AMOUNT SIZE CONNECTIONS.
+ * <p>Arguments: {@code produce|consume|single} BOOTSTRAP TOPIC AMOUNT SIZE CONNECTIONS.
  *
  * <ul>
  *   <li>produce: AMOUNT bytes in records of 1000 bytes, batches of SIZE bytes;

@@ -22,6 +22,8 @@ _HEAD = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 _FAILED = struct.Struct(">ih")
+#: Of v11: aborted transactions, preferred replica and records take four bytes each at least.
+_SMALLEST_OLD = _PARTITION.size + 12
 #: Producer id and first offset.
 _ABORTED = 16
 #: What a broker says of a partition that it refuses: no offsets, null aborted transactions, no
@@ -123,7 +125,7 @@ class _Walk:
 
     def _old_partitions(self) -> None:
         reader = self._reader
-        partitions = reader.nullable_array(_PARTITION.size + 12)
+        partitions = reader.nullable_array(_SMALLEST_OLD)
         self._scatter.out += write_uvarint(partitions + 1)
         for _ in range(partitions):
             self._old_partition()
@@ -153,7 +155,7 @@ class _Walk:
     def _pass_partitions(self) -> list[int]:
         """Pass over the partitions of a topic; return their numbers."""
         if self._old:
-            return [self._pass_old() for _ in range(self._reader.nullable_array(42))]
+            return [self._pass_old() for _ in range(self._reader.nullable_array(_SMALLEST_OLD))]
         return [self._pass_flexible() for _ in range(self._reader.uvarint() - 1)]
 
     def _pass_flexible(self) -> int:

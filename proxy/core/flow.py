@@ -112,6 +112,13 @@ class Flow(ABC):
         ``frame`` is as large as the whole only when all has arrived.
         """
 
+    def _replace(self, pieces: Pieces, before: memoryview) -> None:
+        """Append what goes in place of a frame, behind what goes as it is ``before`` it."""
+        if before:
+            pieces.append(before)
+        pieces += self._instead
+        self._instead = []
+
     def _begin_gather(self, begun: memoryview, size: int) -> bool:
         """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
         if not self._budget.take(size):

@@ -74,10 +74,7 @@ class RequestFlow(Flow):
             elif not reader(data[at : at + length], length, version, correlation_id):
                 break
             if self._instead:
-                if at > begun:
-                    pieces.append(data[begun:at])
-                pieces += self._instead
-                self._instead = []
+                self._replace(pieces, data[begun:at])
                 begun = at + length
             at += length
             if self.opaque:

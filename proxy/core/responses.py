@@ -82,10 +82,7 @@ class ResponseFlow(Flow):
                     pieces.append(data[begun:at])
                 return pieces
             if self._instead:
-                if at > begun:
-                    pieces.append(data[begun:at])
-                pieces += self._instead
-                self._instead = []
+                self._replace(pieces, data[begun:at])
                 begun = end
             at = end
             if at >= size:
@@ -172,16 +169,19 @@ class ResponseFlow(Flow):
         """Bring a whole response up to the client's version, and go on with that."""
         try:
             if exchange.key == ApiKey.PRODUCE:
-                raised = memoryview(produce_8.response_up(frame))
-                self._instead = [raised]
-                if not exchange.hintable or produce.has_no_failure(raised):
-                    return True
-                return self._look_at_produce(exchange, raised) or self._drop_instead()
+                return self._raise_produce(exchange, frame)
             return self._raise_fetch(exchange, frame)
         except (WireError, KeyError) as error:
             self.fault = f"{api_name(exchange.key)} v{exchange.recoded} response: {error}"
-            self._instead = []
             return False
+
+    def _raise_produce(self, exchange: Exchange, frame: memoryview) -> bool:
+        raised = memoryview(produce_8.response_up(frame))
+        clean = not exchange.hintable or produce.has_no_failure(raised)
+        if not clean and not self._look_at_produce(exchange, raised):
+            return False
+        self._instead = [raised]
+        return True
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
         route, named = self._link.route, exchange.named
@@ -189,22 +189,16 @@ class ResponseFlow(Flow):
         pieces, failed, error, session_id = fetch_older.response_up(frame, exchange.recoded, names)
         if named is not None and session_id and not error:
             named.opened(route.named_sessions, session_id)
-        if not exchange.hintable:
-            self._instead = pieces
-            return True
-        if not failed:
+        if exchange.hintable and failed:
+            whole = memoryview(b"".join(pieces))
+            self._scan = FetchScan(exchange.version)
+            if not self._look_at_fetch(exchange, whole, len(whole), len(whole)):
+                return False
+            pieces = [whole]
+        elif exchange.hintable:
             self._answered(exchange, session_id, error)
-            self._instead = pieces
-            return True
-        whole = memoryview(b"".join(pieces))
-        self._instead = [whole]
-        self._scan = FetchScan(exchange.version)
-        return self._look_at_fetch(exchange, whole, len(whole), len(whole)) or self._drop_instead()
-
-    def _drop_instead(self) -> bool:
-        """It is held."""
-        self._instead = []
-        return False
+        self._instead = pieces
+        return True
 
     def _pass_or_gather(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         self._exchange = exchange
