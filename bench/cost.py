@@ -76,7 +76,9 @@ def run(arms: Sequence[CostArm], works: Sequence[Work], rounds: int) -> Costs:
             for arm in random.sample(arms, len(arms)):
                 place = folder / f"{number}-{arms.index(arm)}"
                 place.mkdir()
-                for work, cost in _round(arm, works, clusters[arm.version], place, f"c-{number}"):
+                for work, cost in _round(
+                    arm, works, clusters[arm.version], place, f"c-{place.name}"
+                ):
                     if number:
                         into = costs[arm, work]
                         into.cpu += cost.cpu
