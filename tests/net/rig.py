@@ -10,6 +10,7 @@ from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import Event
 from proxy.core.mode import Mode
 from proxy.core.plan import PASS, plan_for
+from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.pump import Pump, Snoop
@@ -60,6 +61,7 @@ class Rig:
             self.events.append,
             snoop,
             lambda route: self.lacks.append(route.name),
+            Recovery([]),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
         )
