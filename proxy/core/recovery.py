@@ -148,7 +148,7 @@ class Recovery:
         """Take a success; return what it tells, ``None`` where it was not awaited."""
         now = self._clock()
         self._forget_old(now)
-        known = route.view.leader(topic, partition) if route.view else None
+        known = route.view.leader(topic, partition) if route.view is not None else None
         error = self._errors.pop(_key(route, client.client_id, api, topic, partition), None)
         place = _Place(route.name, topic, partition)
         ahead = known is not None and route.is_self(known.node) is False
@@ -212,7 +212,7 @@ class Recovery:
 
 
 def _cluster(route: Route) -> str:
-    return route.view.cluster_id if route.view else ""
+    return route.view.cluster_id if route.view is not None else ""
 
 
 def _key(route: Route, client_id: str, api: str, topic: str, partition: int) -> _Key:
