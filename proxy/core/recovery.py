@@ -95,8 +95,9 @@ class Recovery:
         self._places: Counter[str] = Counter()
         self._arrivals = 0
 
-    def __len__(self) -> int:
-        """Errors, moves and arrivals remembered."""
+    @property
+    def remembered(self) -> int:
+        """How many errors, moves and clients that came are remembered."""
         return len(self._errors) + len(self._moves) + self._arrivals
 
     def take(self, event: Event) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from proxy.core.budget import Budget
+from proxy.core.events import HintMissed
 from proxy.core.mode import Mode
 from tests.apis import chance
 from tests.apis.messages import (
@@ -96,6 +97,37 @@ def test_every_request_and_response_passes_byte_for_byte(release: str, mode: Mod
         _check_ended(driven)
         judged += 1
     assert judged > 290
+
+
+@pytest.mark.parametrize("release", ["2.4", "3.6"])
+@pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE])
+def test_responses_that_are_only_counted_pass_byte_for_byte(release: str, mode: Mode) -> None:
+    cells = [(P, version) for version in range(3, 9)] + [(F, version) for version in range(4, 12)]
+    seen = 0
+    for seed, (key, version) in enumerate(cells * 20):
+        by_chance = random.Random(seed)
+        asked = _asked(request_type(key, version), by_chance)
+        answered = chance.entity(response_type(key, version), by_chance)
+        up, down = request_frame(asked, seed, _CLIENT), response_frame(answered, seed)
+        driven = _driven(release, mode, seed)
+        # Successes are looked for too.
+        driven.link.state.route.awaited = seed % 2 == 0
+        driven.up(up, _cuts(len(up), seed))
+        driven.down(down, _cuts(len(down), seed))
+        assert driven.to_broker == up, (key, version)
+        assert driven.to_client == down, (key, version)
+        told = [event for event in driven.link.state.events if isinstance(event, HintMissed)]
+        failed = [p.error_code for p in _partitions(answered) if p.error_code in (6, 74)]
+        assert [event.answered.error for event in told] == failed
+        seen += len(told)
+        _check_ended(driven)
+    assert seen > 100
+
+
+def _partitions(answered: Entity) -> list[Entity]:
+    topics = answered.responses or ()
+    each = [getattr(t, "partitions", None) or getattr(t, "partition_responses", ()) for t in topics]
+    return [partition for partitions in each for partition in partitions]
 
 
 @_EACH
