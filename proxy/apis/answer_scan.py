@@ -81,7 +81,7 @@ def _layout(key: ApiKey, version: int) -> _Layout:
     return _Layout(True, flexible, version, head, fixed, True, replica, plain)
 
 
-_LAYOUTS = {
+_LAYOUTS: dict[tuple[int, int], _Layout] = {
     (key, version): _layout(key, version)
     for key, versions in SCANNED.items()
     for version in versions
@@ -94,7 +94,7 @@ def has_no_failure(frame: memoryview, key: int, version: int) -> bool:
     So it is where it holds no partition, or one; that is what most responses are, and a scan
     costs several times as much. ``False`` says nothing.
     """
-    layout = _LAYOUTS[ApiKey(key), version]
+    layout = _LAYOUTS[key, version]
     if layout.flexible:
         if layout.fetch:
             return fetch.glance(frame, version) is not None
@@ -137,7 +137,7 @@ class AnswerScan:
     )
 
     def __init__(self, key: int, version: int, *, successes: bool) -> None:
-        self._layout = _LAYOUTS[ApiKey(key), version]
+        self._layout = _LAYOUTS[key, version]
         self._successes = successes
         # No bound method: it would keep the object in a cycle.
         self._step: Callable[[AnswerScan, Reader], None] = AnswerScan._start
@@ -209,14 +209,15 @@ class AnswerScan:
                 reader.buffer, reader.at, reader.end, self._partitions
             )
             return
-        at, plain, left = reader.at, layout.plain, self._partitions
-        last = reader.end - plain.size
+        frame, at, left = reader.buffer, reader.at, self._partitions
+        plain, width = layout.plain.unpack_from, layout.plain.size
+        last = reader.end - width
         while left > 1 and at <= last:
-            error, aborted, size = plain.unpack_from(reader.buffer, at)
+            error, aborted, size = plain(frame, at)
             if error in HINTABLE or aborted > 0:
                 break
             left -= 1
-            at += plain.size + max(size, 0)
+            at += width + size if size > 0 else width
         reader.at, self._partitions = at, left
 
     def _open_partition(self, reader: Reader) -> None:

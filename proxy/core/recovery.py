@@ -148,19 +148,22 @@ class Recovery:
     ) -> Recovered | None:
         """Take a success; return what it tells, ``None`` where it was not awaited."""
         now = self._clock()
-        self._forget_old(now)
-        known = route.view.leader(topic, partition) if route.view is not None else None
+        if self._forget_old(now):
+            self._settle()
         error = self._errors.pop(_key(route, client.client_id, api, topic, partition), None)
         place = _Place(route.name, topic, partition)
+        if error is None and place not in self._moves:
+            return None
+        known = route.view.leader(topic, partition) if route.view is not None else None
         ahead = known is not None and route.is_self(known.node) is False
         if error is not None and ahead and place not in self._moves:
             # The client heard earlier than the view that this broker leads now.
             self._remember(place, _Move(now, heard=False))
         came = self._came(place, client.client_id, api)
-        self._forget_old(now)
-        self._settle()
         if error is None and not came:
             return None
+        self._forget_old(now)
+        self._settle()
         return Recovered(
             route=route.name,
             link=client.link,
@@ -183,9 +186,10 @@ class Recovery:
         self._arrivals += 1
         return move.heard
 
-    def _forget_old(self, now: float) -> None:
-        """Forget what has been waited for long enough, or is too much."""
+    def _forget_old(self, now: float) -> bool:
+        """Forget what has been waited for long enough, or is too much; whether there was some."""
         errors, moves = self._errors, self._moves
+        before = len(errors) + len(moves)
         while errors and (
             next(iter(errors.values())).last + PATIENCE <= now or len(errors) > MOST_ERRORS
         ):
@@ -196,6 +200,7 @@ class Recovery:
             or self._arrivals > MOST_ARRIVALS
         ):
             self._forget(next(iter(moves)))
+        return len(errors) + len(moves) < before
 
     def _remember(self, place: _Place, move: _Move) -> None:
         self._moves[place] = move

@@ -126,8 +126,8 @@ def test_responses_that_are_only_counted_pass_byte_for_byte(release: str, mode: 
 
 def _partitions(answered: Entity) -> list[Entity]:
     topics = answered.responses or ()
-    each = [getattr(t, "partitions", None) or getattr(t, "partition_responses", ()) for t in topics]
-    return [partition for partitions in each for partition in partitions]
+    field = "partitions" if answered.__api_key__ == F else "partition_responses"
+    return [partition for topic in topics for partition in getattr(topic, field) or ()]
 
 
 @_EACH
