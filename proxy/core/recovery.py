@@ -152,12 +152,14 @@ class Recovery:
             self._settle()
         error = self._errors.pop(_key(route, client.client_id, api, topic, partition), None)
         place = _Place(route.name, topic, partition)
-        if error is None and place not in self._moves:
+        move = self._moves.get(place)
+        if error is None and move is None:
             return None
         known = route.view.leader(topic, partition) if route.view is not None else None
         ahead = known is not None and route.is_self(known.node) is False
-        if error is not None and ahead and place not in self._moves:
+        if error is not None and ahead and (move is None or move.heard):
             # The client heard earlier than the view that this broker leads now.
+            self._forget(place)
             self._remember(place, _Move(now, heard=False))
         came = self._came(place, client.client_id, api)
         if error is None and not came:

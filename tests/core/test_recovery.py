@@ -166,7 +166,12 @@ def test_of_one_recovery_is_told_once_where_the_client_heard_before_the_view(
     world.recovery.take(_moved())
     assert world.succeeds(world.two) is None
     assert world.succeeds(world.two, Client(9, "e", "")) is not None
-    # The next move is another one.
+    # The next move is another one, of which the client hears first again.
+    world.fails()
+    assert world.succeeds(world.two) is not None
+    world.recovery.take(_moved())
+    assert world.succeeds(world.two) is None
+    # And one of which the view hears first.
     world.recovery.take(_moved())
     assert world.succeeds(world.two) is not None
 
