@@ -134,6 +134,18 @@ def test_an_error_is_told_before_the_rest_of_the_response_has_come() -> None:
     assert len(_missed(driven.link.state.events)) == 1
 
 
+def test_before_a_broker_of_which_nothing_is_known_nobody_can_be_asked() -> None:
+    before = route_before("3.6")
+    before.plan = None
+    driven = _driven(before)
+    driven.up(_hello(name="apache-kafka-java").replace(b"1.2", b"3.9"))
+    driven.link.state.exchanges.clear()
+    driven.link.state.events.clear()
+    driven.to_broker.clear()
+    events = _passed(driven, _asked(F, 15), _answered(F, 15, [FENCED]))
+    assert _missed(events) == [(0, FENCED, Reason.NO_FRESHER_VIEW)]
+
+
 @pytest.mark.parametrize("kind", ["off", "native", "very old"])
 def test_plain_relays_count_nothing(kind: str) -> None:
     if kind == "native":
