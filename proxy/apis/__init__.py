@@ -10,5 +10,6 @@ Nouns:
 - Failure: a partition in a response whose error a hint can answer, and where its tags stand.
 - LeaderHint, Endpoint: the answer, in KIP-951's CurrentLeader and NodeEndpoints.
 - FetchScan: looks for failures in a Fetch response while its bytes still arrive.
+- AnswerScan: reads which partitions a response answers, and how, while its bytes go by.
 - TopicMetadata, MetadataResponse: what a broker says of leaders and endpoints.
 """

@@ -11,7 +11,7 @@ from proxy.apis.error_codes import HINTABLE
 from proxy.apis.leader_hint import Failure, Scanned
 from proxy.wire.errors import Malformed, Truncated
 from proxy.wire.reader import Reader
-from proxy.wire.varint import read_uvarint
+from proxy.wire.varint import Buffer, read_uvarint
 
 #: From here on topics are named by their id.
 TOPIC_IDS_FROM = 13
@@ -66,6 +66,30 @@ def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
 def read_topic(reader: Reader, version: int) -> Topic:
     """Read a topic's name or, where the version has them, its id."""
     return reader.uuid() if version >= TOPIC_IDS_FROM else reader.compact_string() or ""
+
+
+def pass_plain(frame: Buffer, at: int, end: int, partitions: int) -> tuple[int, int, bool]:
+    """Pass over partitions of v12 or above as nearly all are, up to a topic's last, at less cost.
+
+    Those are wholly at hand, without error, aborted transactions and tags. Return where the
+    first other one stands, how many of ``partitions`` are left, and whether one had records.
+    """
+    carries = False
+    while partitions > 1 and at + _SMALLEST_PARTITION <= end:
+        _, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+        if error in HINTABLE or frame[at + _PARTITION.size] > 1:
+            break
+        try:
+            length, records = read_uvarint(frame, at + _RECORDS_AT, end)
+        except Truncated:
+            break
+        tags = records + max(length - 1, 0)
+        if tags >= end or frame[tags]:
+            break
+        carries |= length > 1
+        partitions -= 1
+        at = tags + 1
+    return at, partitions, carries
 
 
 class FetchScan:
@@ -163,25 +187,10 @@ class FetchScan:
         return max(reader.uvarint() - 1, 0)
 
     def _pass_plain(self, reader: Reader) -> None:
-        """Pass over partitions as nearly all are, up to the topic's last, at less cost.
-
-        Those are wholly at hand, without error, aborted transactions and tags.
-        """
-        frame, at, end = reader.buffer, reader.at, reader.end
-        while self._partitions > 1 and at + _SMALLEST_PARTITION <= end:
-            _, error, _, _, _ = _PARTITION.unpack_from(frame, at)
-            if error in HINTABLE or frame[at + _PARTITION.size] > 1:
-                break
-            try:
-                length, records = read_uvarint(frame, at + _RECORDS_AT, end)
-            except Truncated:
-                break
-            tags = records + max(length - 1, 0)
-            if tags >= end or frame[tags]:
-                break
-            self._carries |= length > 1
-            self._partitions -= 1
-            at = tags + 1
+        at, self._partitions, carries = pass_plain(
+            reader.buffer, reader.at, reader.end, self._partitions
+        )
+        self._carries |= carries
         self._at = reader.at = at
 
     def _open_partition(self, reader: Reader) -> None:

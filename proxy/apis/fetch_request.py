@@ -15,6 +15,8 @@ from proxy.wire.reader import Reader
 from proxy.wire.varint import write_uvarint
 from proxy.wire.writer import compact_string, frame, string
 
+#: From here on there are sessions.
+_SESSIONS_FROM = 7
 #: The newest version with the old encoding.
 _OLD = 11
 #: From here on the replica id stands in a tag.
@@ -36,6 +38,15 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 
 Asked = dict[tuple[Topic, int], int]
+
+
+class Asker(NamedTuple):
+    """``replica``: a follower asks. ``full``: for all partitions that it wants, in no session or
+    in a new one.
+    """
+
+    replica: bool
+    full: bool
 
 
 class FetchRequest(NamedTuple):
@@ -119,6 +130,24 @@ def read_session(frame: memoryview) -> tuple[int, int, bool]:
     # Two empty arrays take a byte each; whatever else stands there names something.
     empty = frame[reader.at - 2] <= 1 and frame[reader.at - 1] <= 1
     return session_id, session_epoch, empty
+
+
+def read_asker(frame: memoryview) -> Asker:
+    """Return who asks in a request of v4 to v17, and how; ``frame`` may lack what follows that.
+
+    :raises WireError: the request is not well formed, or too little of it is there.
+    """
+    header = read_request_header(frame)
+    if header.version >= _REPLICA_STATE_FROM:
+        request = read_request(frame)
+        return Asker(request.replica_id >= 0, request.session_epoch <= INITIAL_EPOCH)
+    reader = Reader(frame, header.body)
+    replica_id = reader.int32()
+    if header.version < _SESSIONS_FROM:
+        return Asker(replica_id >= 0, full=True)
+    at = reader.at
+    reader.skip(_FIXED.size)
+    return Asker(replica_id >= 0, _FIXED.unpack_from(frame, at)[-1] <= INITIAL_EPOCH)
 
 
 def write_request(original: memoryview, request: FetchRequest, version: int) -> bytes:

@@ -11,6 +11,9 @@ Nouns:
 - FetchSessions: the leader epochs that the partitions of a fetch session were last asked with.
 - LeaderView: who leads which partition of a cluster since which epoch.
 - Held: an error response that is kept back; Desk: decides when it goes on and with which hints.
+- Reason: why an error got no hint.
+- Witness: sees what a response answers that goes on at once.
+- Recovery: which clients wait for a partition, and when it answers them again.
 - Budget: the bytes that may be kept back in all.
 - Tally: counts of what passed; Event: something worth a line in a log.
 

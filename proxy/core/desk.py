@@ -27,16 +27,16 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.leader_hint import Failure, LeaderHint
 from proxy.apis.list_offsets import Partition
-from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed
+from proxy.core.events import Event, HintGiven, HintMissed
 from proxy.core.held import Held
 from proxy.core.mode import Mode
+from proxy.core.reason import Reason
 from proxy.core.route import Route
 from proxy.core.sessions import UNKNOWN_EPOCH
 from proxy.core.view import RECENT_MOVES, Leader
@@ -49,18 +49,6 @@ _AT_MOST_AT_EPOCH = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
 )
-
-
-class Reason(StrEnum):
-    """Why an error response went on without a hint for a partition."""
-
-    NO_FRESHER_VIEW = "no_fresher_view"
-    HOLD_EXPIRED = "hold_expired"
-    LEADER_NOT_READY = "leader_not_ready"
-    LINK_HOLD_SPENT = "link_hold_spent"
-    NO_LEADER = "no_leader"
-    NO_ENDPOINT = "no_endpoint"
-    HINTS_OFF = "hints_off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,22 +439,9 @@ class Desk:
         held, route = waiting.held, waiting.held.link.route
         for wanted in waiting.wanted:
             failure, hint = wanted.failure, wanted.hint
-            name = route.view.name(failure.topic) if route.view else None
-            if name is None:
-                name = failure.topic.hex() if isinstance(failure.topic, bytes) else failure.topic
-            answered = ErrorAnswered(
-                route=route.name,
-                link=held.link.number,
-                client_id=held.link.client_id or "",
-                api=held.key.name.capitalize(),
-                version=held.version,
-                topic=name,
-                partition=failure.partition,
-                error=failure.error,
-                client_epoch=wanted.client_epoch,
-                hold_ms=(now - waiting.since) * 1000,
-                observed=route.mode is Mode.OBSERVE,
-            )
+            hold_ms = (now - waiting.since) * 1000
+            epoch = wanted.client_epoch
+            answered = held.link.answered(held.key, held.version, failure, epoch, hold_ms)
             if hint is not None and route.mode is not Mode.OFF:
                 yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
             else:

@@ -22,12 +22,14 @@ class ErrorAnswered:
 
     ``hold_ms``: how long the response was kept back. ``client_epoch``: the leader epoch that
     the client used, -1 where it is not known. ``observed``: nothing was changed or kept back;
-    the line says what hints would have done.
+    the line says what hints would have done. ``software``: "name/version" as the client says
+    (KIP-511), "" where it says nothing.
     """
 
     route: str
     link: int
     client_id: str
+    software: str
     api: str
     version: int
     topic: str
@@ -49,10 +51,42 @@ class HintGiven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintMissed:
-    """An error response went on as it was; see :class:`proxy.core.desk.Reason`."""
+    """An error response went on as it was; see :class:`proxy.core.reason.Reason`."""
 
     answered: ErrorAnswered
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSeen:
+    """A client said what it is (KIP-511), once for each link."""
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A partition answers a client again: its first success after an error, or a leader move.
+
+    ``api``: "Produce" or "Fetch". ``epoch``: leader epoch known for the partition then, -1: none.
+    ``recovery_ms``: since the first error of (client id, api, partition) in this process, ``None``
+    where it met none here. ``hinted``: whether that error was answered with a hint.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    api: str
+    topic: str
+    partition: int
+    epoch: int
+    recovery_ms: float | None
+    hinted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +173,8 @@ Event = (
     LeaderMoved
     | HintGiven
     | HintMissed
+    | ClientSeen
+    | Recovered
     | RoutePlan
     | BadClientBytes
     | BadBrokerBytes

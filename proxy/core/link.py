@@ -2,6 +2,7 @@
 
 from proxy.core.budget import Budget
 from proxy.core.link_state import LinkState
+from proxy.core.recovery import Recovery
 from proxy.core.requests import RequestFlow
 from proxy.core.responses import ResponseFlow
 from proxy.core.route import Route
@@ -22,6 +23,7 @@ class Link:
         number: int,
         shared: memoryview,
         budget: Budget,
+        recovery: Recovery,
         *,
         largest_request: int,
         requests_in_flight: int,
@@ -30,7 +32,7 @@ class Link:
         opaque = not self.state.plan.reads
         self._most = requests_in_flight
         self.requests = RequestFlow(shared, budget, self.state, largest_request, opaque)
-        self.responses = ResponseFlow(shared, budget, self.state, opaque)
+        self.responses = ResponseFlow(shared, budget, self.state, recovery, opaque)
 
     @property
     def crowded(self) -> bool:

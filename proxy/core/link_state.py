@@ -2,16 +2,26 @@
 
 from collections import deque
 
+from proxy.apis.answer_scan import Answered
 from proxy.apis.api_versions import ClientSoftware
 from proxy.apis.header import FLEXIBLE_FROM, read_request_header
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
+from proxy.apis.keys import ApiKey, api_name
+from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, Failure
 from proxy.core.client_uses import Use, uses
-from proxy.core.events import Event, NotUnderstood
+from proxy.core.events import ClientSeen, ErrorAnswered, Event, NotUnderstood
 from proxy.core.exchange import Exchange
 from proxy.core.mode import Mode
+from proxy.core.reason import Reason
 from proxy.core.route import Route
 from proxy.wire.errors import WireError
+
+#: Of responses without hints: versions in which errors are counted, which are those that brokers
+#: of 2.4 to 3.6 take and clients ask.
+_COUNTED = {ApiKey.PRODUCE: range(3, 10), ApiKey.FETCH: range(4, 16)}
+#: Letters of what a client may say of itself. Brokers take any number (KIP-511).
+_LONGEST_TEXT = 255
+
+Failed = Failure | Answered
 
 
 class LinkState:
@@ -20,7 +30,8 @@ class LinkState:
     ``number``: unique in the process. ``tally``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
     looked at, so neither are the responses to come. ``lacking``: a topic's name was not known;
-    who drives the link has it looked for.
+    who drives the link has it looked for. ``software``: what the client says of itself, as
+    name/version, "" while it has said nothing.
     """
 
     __slots__ = (
@@ -32,6 +43,7 @@ class LinkState:
         "number",
         "plan",
         "route",
+        "software",
         "tally",
         "unread",
         "uses",
@@ -44,6 +56,7 @@ class LinkState:
         self.plan = route.link_plan
         self.exchanges: deque[Exchange] = deque()
         self.client_id: str | None = None
+        self.software = ""
         self.uses = uses(None)
         self.events: list[Event] = []
         self.unread = False
@@ -66,9 +79,57 @@ class LinkState:
             and Use.FETCH_WITHOUT_ENDPOINTS in self.uses
         )
 
+    def unhinted(self, key: ApiKey, version: int) -> Reason | None:
+        """Return why an error in a response of ``version`` that is not hintable gets no hint.
+
+        ``None``: it is not looked for.
+        """
+        if not self.plan.reads or version not in _COUNTED[key]:
+            return None
+        if version < CURRENT_LEADER_FROM[key]:
+            return Reason.VERSION_WITHOUT_FIELD
+        if Use.FETCH_WITHOUT_ENDPOINTS in self.uses:
+            # A broker of which nothing is known yet.
+            return Reason.NO_FRESHER_VIEW
+        return Reason.NOT_USABLE_BY_CLIENT
+
+    def answered(
+        self, key: ApiKey, version: int, failed: Failed, epoch: int, hold_ms: float
+    ) -> ErrorAnswered:
+        """Return what is told of an error that this link's client is answered.
+
+        ``version``: as the client asked. ``epoch``: which it used, -1 where that is not known.
+        """
+        return ErrorAnswered(
+            route=self.route.name,
+            link=self.number,
+            client_id=self.client_id or "",
+            software=self.software,
+            api=api_name(key),
+            version=version,
+            topic=self.route.topic_name(failed.topic),
+            partition=failed.partition,
+            error=failed.error,
+            client_epoch=epoch,
+            hold_ms=hold_ms,
+            observed=self.route.mode is Mode.OBSERVE,
+        )
+
     def introduce(self, software: ClientSoftware) -> None:
-        """Take what the client says of itself."""
+        """Take what the client says of itself; its id is known by then."""
         self.uses = uses(software)
+        name, version = software.name[:_LONGEST_TEXT], software.version[:_LONGEST_TEXT]
+        if not self.software:
+            self.events.append(
+                ClientSeen(
+                    route=self.route.name,
+                    link=self.number,
+                    client_id=self.client_id or "",
+                    software=name,
+                    version=version,
+                )
+            )
+        self.software = f"{name}/{version}"
 
     def meet(self, frame: memoryview) -> None:
         """Take the client id from a request."""

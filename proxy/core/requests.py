@@ -145,8 +145,7 @@ class RequestFlow(Flow):
         else:
             sent = self._restamp(frame, ApiKey.PRODUCE, version)
         if acks:
-            hintable = link.hintable(ApiKey.PRODUCE, version)
-            exchange = Exchange(correlation_id, ApiKey.PRODUCE, version, hintable)
+            exchange = self._exchange(correlation_id, ApiKey.PRODUCE, version)
             exchange.recoded = sent if recoded else 0
             self._forward(exchange, sent)
         else:
@@ -155,24 +154,29 @@ class RequestFlow(Flow):
         return True
 
     def _fetch(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
-        hintable = self._link.hintable(ApiKey.FETCH, version)
+        exchange = self._exchange(correlation_id, ApiKey.FETCH, version)
         if (ApiKey.FETCH, version) in self._link.plan.recoded:
             if len(frame) < length:
                 self._gather_anyway(frame, length)
                 return False
-            exchange = Exchange(correlation_id, ApiKey.FETCH, version, hintable)
             return self._recode_fetch(frame, exchange)
-        request = None
-        if hintable:
+        if exchange.hintable:
             if len(frame) == length:
-                request = bytes(frame)
+                exchange.request = bytes(frame)
             elif self._begin_gather(frame, length):
                 return False
-            if self._link.client_id is None:
-                self._link.meet(frame)
-        sent = self._restamp(frame, ApiKey.FETCH, version)
-        self._forward(Exchange(correlation_id, ApiKey.FETCH, version, hintable, request), sent)
+        elif exchange.unhinted is not None:
+            exchange.request = bytes(frame)
+        if self._link.client_id is None and len(frame) == length:
+            self._link.meet(frame)
+        self._forward(exchange, self._restamp(frame, ApiKey.FETCH, version))
         return True
+
+    def _exchange(self, correlation_id: int, key: ApiKey, version: int) -> Exchange:
+        link = self._link
+        if link.hintable(key, version):
+            return Exchange(correlation_id, key, version, hintable=True)
+        return Exchange(correlation_id, key, version, unhinted=link.unhinted(key, version))
 
     def _recode_fetch(self, frame: memoryview, exchange: Exchange) -> bool:
         link, route = self._link, self._link.route
@@ -193,7 +197,7 @@ class RequestFlow(Flow):
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
             return self._lost(f"Fetch v{exchange.version} request: {error}")
-        if exchange.hintable:
+        if exchange.hintable or exchange.unhinted is not None:
             exchange.request = bytes(frame)
         self._forward(exchange, sent)
         return True
@@ -211,6 +215,8 @@ class RequestFlow(Flow):
     ) -> bool:
         if len(frame) < length and self._begin_gather(frame, length):
             return False
+        if self._link.client_id is None:
+            self._link.meet(frame)
         try:
             software = api_versions.read_software(frame)
             if software is not None:
@@ -218,8 +224,6 @@ class RequestFlow(Flow):
         except WireError:
             # A version newer than we know may be laid out differently; the broker judges.
             self._link.tally.raw["client software"] += 1
-        if self._link.client_id is None:
-            self._link.meet(frame)
         self._forward(Exchange(correlation_id, ApiKey.API_VERSIONS, version), version)
         return True
 

@@ -1,22 +1,27 @@
 """The direction from the broker to the client."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from proxy.apis import api_versions, fetch_older, metadata, produce, produce_8
+from proxy.apis.answer_scan import has_no_failure
 from proxy.apis.fetch import FetchScan, glance
 from proxy.apis.fetch_request import read_request
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import LeaderHint, Scanned
 from proxy.core.budget import Budget
+from proxy.core.events import ErrorAnswered, HintMissed
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
 from proxy.core.held import Held
 from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
+from proxy.core.reason import Reason
+from proxy.core.recovery import Recovery
 from proxy.core.sessions import UNKNOWN_EPOCH
 from proxy.core.view import LeaderView
+from proxy.core.witness import Witness
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
 
@@ -37,14 +42,33 @@ class ResponseFlow(Flow):
     payload), for whoever keeps the view; who drives the link takes them out.
     """
 
-    __slots__ = ("_backlog", "_exchange", "_link", "_scan", "held", "snooped")
+    __slots__ = (
+        "_backlog",
+        "_exchange",
+        "_link",
+        "_recovery",
+        "_scan",
+        "_witness",
+        "held",
+        "snooped",
+    )
 
-    def __init__(self, shared: memoryview, budget: Budget, link: LinkState, opaque: bool) -> None:
+    def __init__(
+        self,
+        shared: memoryview,
+        budget: Budget,
+        link: LinkState,
+        recovery: Recovery,
+        opaque: bool,
+    ) -> None:
         super().__init__(shared, budget, opaque)
         self._link = link
+        self._recovery = recovery
         self._backlog = bytearray()
         self._exchange: Exchange | None = None
         self._scan: FetchScan | None = None
+        #: Of the frame whose rest is passed on as it comes.
+        self._witness: Witness | None = None
         self.held: Held | None = None
         self.snooped: list[tuple[int, bytes]] = []
 
@@ -62,6 +86,8 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
+        if self._witness is not None and self._witness.see(data[:at]):
+            self._witness = None
         if at >= size:
             self._skip -= size
             return [data]
@@ -151,10 +177,12 @@ class ResponseFlow(Flow):
             if exchange.key == ApiKey.FETCH:
                 return self._begin_fetch(exchange, frame, length)
             if produce.has_no_failure(frame):
-                return True
+                return self._pass(exchange, frame, length, exchange.version)
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
             return self._look_at_produce(exchange, frame)
+        if exchange.unhinted is not None:
+            return self._pass(exchange, frame, length, exchange.version)
         if exchange.key == ApiKey.API_VERSIONS:
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
@@ -177,8 +205,9 @@ class ResponseFlow(Flow):
 
     def _raise_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         raised = memoryview(produce_8.response_up(frame))
-        clean = not exchange.hintable or produce.has_no_failure(raised)
-        if not clean and not self._look_at_produce(exchange, raised):
+        if not exchange.hintable or produce.has_no_failure(raised):
+            self._pass(exchange, raised, len(raised), exchange.version)
+        elif not self._look_at_produce(exchange, raised):
             return False
         self._instead = [raised]
         return True
@@ -195,23 +224,49 @@ class ResponseFlow(Flow):
             if not self._look_at_fetch(exchange, whole, len(whole), len(whole)):
                 return False
             pieces = [whole]
-        elif exchange.hintable:
+        elif names is None or not names.stale:
+            # What is said of another topic is none of this client's.
+            self._pass(exchange, frame, len(frame), exchange.recoded)
+        if exchange.hintable and not failed:
             self._answered(exchange, session_id, error)
         self._instead = pieces
         return True
+
+    def _pass(self, exchange: Exchange, frame: memoryview, length: int, version: int) -> bool:
+        """Let a response go on, and look at what it answers where that tells something."""
+        if self._link.route.awaited or (
+            exchange.unhinted is not None and not has_no_failure(frame, exchange.key, version)
+        ):
+            self._follow(exchange, frame, length, version, exchange.unhinted)
+        return True
+
+    def _follow(
+        self,
+        exchange: Exchange,
+        frame: memoryview,
+        length: int,
+        version: int,
+        reason: Reason | None,
+    ) -> None:
+        """Look at what is at hand of a response, and at the rest as it comes."""
+        witness = Witness(self._link, self._recovery, exchange, version, length, reason)
+        if not witness.see(frame):
+            self._witness = witness
 
     def _pass_or_gather(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         self._exchange = exchange
         if self._begin_gather(frame, length):
             return False
         self._link.tally.raw["budget"] += 1
+        if exchange.hintable:
+            self._follow(exchange, frame, length, exchange.version, Reason.BUDGET)
         return True
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         glanced = glance(frame, exchange.version)
         if glanced is not None:
             self._answered(exchange, *glanced)
-            return True
+            return self._pass(exchange, frame, length, exchange.version)
         self._scan = FetchScan(exchange.version)
         if self._look_at_fetch(exchange, frame, len(frame), length):
             return True
@@ -228,6 +283,7 @@ class ResponseFlow(Flow):
             self._link.misunderstood("broker", f"Fetch v{exchange.version}: {error}")
             return True
         self._answered(exchange, scan.session_id, scan.error)
+        self._pass(exchange, frame[:have], length, exchange.version)
         return scan.scanned is None or not self._hold(exchange, frame, scan.scanned)
 
     def _answered(self, exchange: Exchange, session_id: int, error: int) -> None:
@@ -244,6 +300,7 @@ class ResponseFlow(Flow):
         except WireError as error:
             self._link.misunderstood("broker", f"Produce v{exchange.version}: {error}")
             return True
+        self._pass(exchange, frame, len(frame), exchange.version)
         return not scanned.failures or not self._hold(exchange, frame, scanned)
 
     def _hold(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> bool:
@@ -251,22 +308,31 @@ class ResponseFlow(Flow):
 
         That is a replica's, and one to a request that cannot be read: it might be a replica's.
         """
+        link = self._link
         epochs = [UNKNOWN_EPOCH] * len(scanned.failures)
         if exchange.request is not None:
             try:
                 request = read_request(memoryview(exchange.request))
             except WireError as error:
-                self._link.misunderstood("client", f"Fetch v{exchange.version} request: {error}")
+                link.misunderstood("client", f"Fetch v{exchange.version} request: {error}")
                 return False
             if request.replica_id >= 0:
+                for told in self._told(exchange, scanned):
+                    link.events.append(HintMissed(answered=told, reason=Reason.REPLICA))
                 return False
-            sessions = self._link.route.sessions
+            sessions = link.route.sessions
             epochs = [sessions.epoch(request, f.topic, f.partition) for f in scanned.failures]
         if frame.obj is self._shared.obj:
             frame = memoryview(bytes(frame))
-        key = ApiKey(exchange.key)
-        self.held = Held(self._link, key, exchange.version, frame, scanned, epochs)
+        for told in self._told(exchange, scanned):
+            self._recovery.failed(told)
+        self.held = Held(link, ApiKey(exchange.key), exchange.version, frame, scanned, epochs)
         return True
+
+    def _told(self, exchange: Exchange, scanned: Scanned) -> Iterator[ErrorAnswered]:
+        key = ApiKey(exchange.key)
+        for failure in scanned.failures:
+            yield self._link.answered(key, exchange.version, failure, UNKNOWN_EPOCH, 0.0)
 
     def _look_at_versions(self, exchange: Exchange, frame: memoryview) -> None:
         try:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from proxy.apis.fetch import Topic
 from proxy.apis.leader_hint import Endpoint
 from proxy.core.mode import Mode
 from proxy.core.named_fetch import NamedSessions
@@ -20,7 +21,8 @@ class Route:
     ``endpoints``: the cluster's brokers on the route's own listener, by node id; hints take
     addresses from here only, so that no other listener's leak. ``node``: the broker's node id,
     ``others``: node ids proved to be other brokers'; see :mod:`proxy.core.identity`.
-    ``reachable``: some broker of the cluster can be asked for a fresher view.
+    ``reachable``: some broker of the cluster can be asked for a fresher view. ``awaited``: a
+    success of some client would tell something; see :mod:`proxy.core.recovery`.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Route:
     node: int | None = None
     others: frozenset[int] = frozenset()
     reachable: bool = False
+    awaited: bool = False
     sessions: FetchSessions = field(default_factory=FetchSessions)
     named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
@@ -51,3 +54,10 @@ class Route:
         if self.node is not None:
             return node == self.node
         return False if node in self.others else None
+
+    def topic_name(self, topic: Topic) -> str:
+        """Return the name of a topic given by name or id; of an unknown id its hex digits."""
+        name = self.view.name(topic) if self.view is not None else None
+        if name is None:
+            name = topic.hex() if isinstance(topic, bytes) else topic
+        return name

@@ -14,6 +14,7 @@ from proxy.core.budget import Budget
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import Event, Listening, UpstreamUnreachable
 from proxy.core.mode import Mode
+from proxy.core.recovery import Recovery
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
@@ -60,7 +61,9 @@ class _App:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._routes = [(Route(r.name, Mode(settings.hints)), r) for r in settings.routes]
-        self._metrics = Metrics([route for route, _ in self._routes])
+        routes = [route for route, _ in self._routes]
+        self._recovery = Recovery(routes, trio.current_time)
+        self._metrics = Metrics(routes)
         self._log = EventLog(structlog.get_logger())
         self._unreachable: set[str] = set()
         limits, asking = settings.limits, settings.subscription
@@ -80,12 +83,14 @@ class _App:
             self._emit,
             self._subscription.snooped,
             self._subscription.lacking,
+            self._recovery,
             largest_request=limits.request_bytes,
             requests_in_flight=limits.requests_in_flight,
         )
         self._keeper.settle = self._pump.settle
 
     def _emit(self, event: Event) -> None:
+        self._recovery.take(event)
         self._metrics.take(event)
         self._log.take(event)
 

@@ -22,6 +22,7 @@ from proxy.core.events import BadBrokerBytes, BadClientBytes, Event, LinkFailed
 from proxy.core.flow import Flow, Pieces
 from proxy.core.held import Held
 from proxy.core.link import Link
+from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
 
@@ -81,7 +82,7 @@ class Pump:
     """Owns the sockets of all links from :meth:`adopt` on.
 
     ``emit``: where events go. ``snoop``: where Metadata responses go that pass by. ``lack``: what
-    is called when a client used a topic id that is not known.
+    is called when a client used a topic id that is not known. ``recovery``: what all links await.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Pump:
         emit: Callable[[Event], None],
         snoop: Snoop,
         lack: Lack,
+        recovery: Recovery,
         *,
         largest_request: int,
         requests_in_flight: int,
@@ -100,6 +102,7 @@ class Pump:
         self._emit = emit
         self._snoop = snoop
         self._lack = lack
+        self._recovery = recovery
         self._largest_request = largest_request
         self._requests_in_flight = requests_in_flight
         self._shared = memoryview(bytearray(BUFFER_BYTES))
@@ -125,6 +128,7 @@ class Pump:
             self._numbers,
             self._shared,
             self._budget,
+            self._recovery,
             largest_request=self._largest_request,
             requests_in_flight=self._requests_in_flight,
         )

@@ -18,6 +18,8 @@ _LEVELS: dict[type[Event], str] = {
     events.SubscriptionReady: "info",
     events.HintGiven: "debug",
     events.HintMissed: "debug",
+    events.ClientSeen: "debug",
+    events.Recovered: "debug",
     events.NotUnderstood: "warning",
     events.BadClientBytes: "warning",
     events.BadBrokerBytes: "warning",

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
-from proxy.apis.fetch_request import read_request, read_session
+from proxy.apis.fetch_request import Asker, read_asker, read_request, read_session
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ZERO_ID
 from proxy.wire.errors import Malformed, Truncated, WireError
 from tests.apis.messages import Entity, entities, prefixes, request_frame, request_type
+from tests.core.samples import fetch_request
 
 _REQUESTS = st.sampled_from(range(12, 18)).flatmap(
     lambda version: entities(request_type(ApiKey.FETCH, version))
@@ -76,3 +77,22 @@ def test_any_bytes_give_a_request_or_a_wire_error(version: int, raw: bytes) -> N
 def test_bytes_behind_a_request_are_refused(entity: Entity, behind: bytes) -> None:
     with pytest.raises(Malformed):
         read_request(memoryview(request_frame(entity) + behind))
+
+
+@pytest.mark.parametrize("version", range(4, 18))
+@pytest.mark.parametrize("replica_id", [-1, 0, 3])
+@pytest.mark.parametrize("session", [(0, -1), (0, 0), (7, 1), (7, -1)])
+def test_who_asks_and_how(version: int, replica_id: int, session: tuple[int, int]) -> None:
+    topic = bytes(16) if version >= 13 else "t"
+    frame = fetch_request(
+        version, 1, {(topic, 0): 5}, session=session, replica_id=replica_id, client_id=None
+    )
+    full = version < 7 or session[1] <= 0
+    assert read_asker(memoryview(frame)) == Asker(replica_id >= 0, full)
+    beginning = memoryview(frame)[:45]
+    if version < 15:
+        # Partitions need not have arrived.
+        assert read_asker(beginning) == Asker(replica_id >= 0, full)
+    else:
+        with pytest.raises(Truncated):
+            read_asker(beginning)

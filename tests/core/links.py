@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from proxy.apis.leader_hint import LeaderHint
 from proxy.core.budget import Budget
+from proxy.core.events import NotUnderstood
 from proxy.core.flow import Flow, Pieces
 from proxy.core.held import Held
 from proxy.core.link import Link
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
+from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from tests.core.samples import BROKER_3_6
 
@@ -53,6 +55,7 @@ class Driven:
         buffer_size: int = 4096,
         largest_request: int = 1 << 20,
         requests_in_flight: int = 1000,
+        recovery: Recovery | None = None,
     ) -> None:
         self.budget = budget or Budget(1 << 20, 1 << 22)
         self.decide = decide
@@ -65,6 +68,7 @@ class Driven:
             1,
             self._shared,
             self.budget,
+            recovery or Recovery([route]),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
         )
@@ -73,6 +77,11 @@ class Driven:
     def held(self) -> Held | None:
         """The response that is held now."""
         return self.link.responses.held
+
+    @property
+    def not_understood(self) -> list[NotUnderstood]:
+        """What was told of messages that could not be read."""
+        return [e for e in self.link.state.events if isinstance(e, NotUnderstood)]
 
     def up(self, data: bytes, cuts: Iterable[int] = ()) -> None:
         """Let the client send ``data`` in chunks."""

@@ -119,29 +119,28 @@ def fetch_request(
         plain(
             topic_kind,
             **_named(topic, version),
-            partitions=(plain(partition_kind, partition=partition, current_leader_epoch=epoch),),
+            partitions=(
+                plain(
+                    partition_kind,
+                    partition=partition,
+                    **_since(9, version, current_leader_epoch=epoch),
+                ),
+            ),
         )
         for (topic, partition), epoch in asked.items()
     )
-    forgotten_kind = element(kind, "forgotten_topics_data")
     values: dict[str, object] = {"replica_id": replica_id}
     if version >= 15:
         state = type(plain(kind).replica_state)
         values = {"replica_state": plain(state, replica_id=replica_id)}
-    return request(
-        ApiKey.FETCH,
-        version,
-        correlation_id,
-        client_id,
-        topics=topics,
-        session_id=session[0],
-        session_epoch=session[1],
-        forgotten_topics_data=tuple(
+    if version >= 7:
+        forgotten_kind = element(kind, "forgotten_topics_data")
+        values |= {"session_id": session[0], "session_epoch": session[1]}
+        values["forgotten_topics_data"] = tuple(
             plain(forgotten_kind, **_named(topic, version), partitions=(partition,))
             for topic, partition in forgotten
-        ),
-        **values,
-    )
+        )
+    return request(ApiKey.FETCH, version, correlation_id, client_id, topics=topics, **values)
 
 
 def fetch_answer(
@@ -179,8 +178,7 @@ def fetch_answer(
         version,
         correlation_id,
         responses=topics,
-        session_id=session_id,
-        error_code=ErrorCode(error),
+        **_since(7, version, session_id=session_id, error_code=ErrorCode(error)),
         **_endpoints(kind, nodes),
     )
 
@@ -223,6 +221,11 @@ def metadata_answer(
             for name, partitions in topics.items()
         ),
     )
+
+
+def _since(first: int, version: int, **values: object) -> dict[str, object]:
+    """Return ``values`` where ``version`` has such fields."""
+    return values if version >= first else {}
 
 
 def _named(topic: Topic, version: int) -> dict[str, object]:

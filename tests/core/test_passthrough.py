@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from proxy.core.budget import Budget
+from proxy.core.events import HintMissed
 from proxy.core.mode import Mode
 from tests.apis import chance
 from tests.apis.messages import (
@@ -98,6 +99,37 @@ def test_every_request_and_response_passes_byte_for_byte(release: str, mode: Mod
     assert judged > 290
 
 
+@pytest.mark.parametrize("release", ["2.4", "3.6"])
+@pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE])
+def test_responses_that_are_only_counted_pass_byte_for_byte(release: str, mode: Mode) -> None:
+    cells = [(P, version) for version in range(3, 9)] + [(F, version) for version in range(4, 12)]
+    seen = 0
+    for seed, (key, version) in enumerate(cells * 20):
+        by_chance = random.Random(seed)
+        asked = _asked(request_type(key, version), by_chance)
+        answered = chance.entity(response_type(key, version), by_chance)
+        up, down = request_frame(asked, seed, _CLIENT), response_frame(answered, seed)
+        driven = _driven(release, mode, seed)
+        # Successes are looked for too.
+        driven.link.state.route.awaited = seed % 2 == 0
+        driven.up(up, _cuts(len(up), seed))
+        driven.down(down, _cuts(len(down), seed))
+        assert driven.to_broker == up, (key, version)
+        assert driven.to_client == down, (key, version)
+        told = [event for event in driven.link.state.events if isinstance(event, HintMissed)]
+        failed = [p.error_code for p in _partitions(answered) if p.error_code in (6, 74)]
+        assert [event.answered.error for event in told] == failed
+        seen += len(told)
+        _check_ended(driven)
+    assert seen > 100
+
+
+def _partitions(answered: Entity) -> list[Entity]:
+    topics = answered.responses or ()
+    field = "partitions" if answered.__api_key__ == F else "partition_responses"
+    return [partition for topic in topics for partition in getattr(topic, field) or ()]
+
+
 @_EACH
 def test_of_api_versions_only_the_maxima_differ(release: str, mode: Mode) -> None:
     offered = _OFFERED[release] if mode is Mode.ON else {}
@@ -137,7 +169,7 @@ def test_what_is_written_anew_says_the_same_to_kio(release: str, cell: tuple[int
 
 def _check_ended(driven: Driven) -> None:
     assert not driven.link.state.exchanges
-    assert not driven.link.state.events
+    assert not driven.not_understood
     before = len(driven.to_broker), len(driven.to_client)
     driven.end()
     driven.link.close()

@@ -167,4 +167,6 @@ def _route(case: Case, chance: random.Random) -> Route:
         assert route.view is not None
         for topic_id, name in NAMES.items():
             route.view.learn(TopicMetadata(0, name, topic_id, (Led(0, 2, 9), Led(1, 3, 9))), 2)
+    # Successes are looked for from the start, and not after an error only.
+    route.awaited = chance.random() < 0.3
     return route

@@ -97,7 +97,7 @@ def _sent(kind: str) -> Mapping[tuple[int, int], int]:
 
 def _produced(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
     made = []
-    for version in (3, 7, 8, 9, 10):
+    for version in (3, 5, 7, 8, 9, 10):
         down = sent.get((P, version), version)
         for errors in ({0: 0}, {0: NOT_LEADER}, {0: NOT_LEADER, 1: 0, 2: NOT_LEADER}):
             asked = produce_request(version, 1, transactional_id="tx" if len(errors) > 1 else None)
@@ -110,7 +110,7 @@ def _produced(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
 
 def _fetched(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
     made = []
-    for version in (10, 11, 12, 13, 15, 16):
+    for version in (4, 6, 8, 10, 11, 12, 13, 15, 16):
         down = sent.get((F, version), version)
         above = (ONE, TWO) if version >= 13 else (NAMES[ONE], NAMES[TWO])
         below = (ONE, TWO) if down >= 13 else (NAMES[ONE], NAMES[TWO])

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 
 from proxy.mock.cluster import MockCluster
 from tests.harness.ports import free_ports
-from tests.harness.proxyproc import Hints, ProxyProcess
+from tests.harness.proxyproc import Hints, LogLine, ProxyProcess
 from tests.harness.relay import Gate, Relay, relays
 from tests.harness.waiting import TimedOutError, until
 
@@ -119,6 +119,25 @@ def open_scene(folder: Path, hints: Hints) -> Iterator[Scene]:
         yield scene
 
 
+def _await_recoveries(scene: Scene, *, hinted: bool) -> None:
+    """Wait until the proxy has told that both clients are served again after their errors."""
+    expected = {("producer", "Produce", hinted), ("consumer", "Fetch", hinted)}
+
+    def recovered() -> list[LogLine]:
+        lines = scene.proxy.events("recovered")
+        return [line for line in lines if line["recovery_ms"] is not None]
+
+    until(
+        lambda: {(r["client_id"], r["api"], r["hinted"]) for r in recovered()} == expected,
+        f"{expected} recover",
+        _SECONDS,
+    )
+    for line in recovered():
+        assert (line["topic"], line["partition"], line["epoch"]) == ("t", 0, 2)
+        assert line["recovery_ms"] > 0
+        assert line["software"].startswith("confluent-kafka-python/")
+
+
 def test_with_hints_both_clients_move_without_metadata(tmp_path: Path) -> None:
     with open_scene(tmp_path, "on") as scene:
         scene.gate.shut()
@@ -134,6 +153,7 @@ def test_with_hints_both_clients_move_without_metadata(tmp_path: Path) -> None:
         assert {(hint["topic"], hint["partition"]) for hint in hints} == {("t", 0)}
         assert {(hint["leader"], hint["epoch"]) for hint in hints} == {(2, 2)}
         assert scene.proxy.metric("leader_hints_hints_given_total") == len(hints)
+        _await_recoveries(scene, hinted=True)
 
 
 @pytest.mark.parametrize("client", [_PRODUCER_MOVED, _CONSUMER_MOVED], ids=lambda c: c[0])
@@ -153,3 +173,5 @@ def test_without_hints_no_client_moves_before_metadata(
         scene.await_request(2, client)
         scene.await_arrival(b"after")
         assert all(line["observed"] for line in scene.proxy.events("hint_given"))
+        if hints == "observe":
+            _await_recoveries(scene, hinted=False)

@@ -7,9 +7,16 @@ from collections.abc import Iterator
 
 from proxy.core.budget import Budget
 from proxy.core.desk import Desk, HoldRules
-from proxy.core.events import Event
+from proxy.core.events import (
+    BadBrokerBytes,
+    BadClientBytes,
+    Event,
+    LinkFailed,
+    NotUnderstood,
+)
 from proxy.core.mode import Mode
 from proxy.core.plan import PASS, plan_for
+from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.pump import Pump, Snoop
@@ -60,11 +67,18 @@ class Rig:
             self.events.append,
             snoop,
             lambda route: self.lacks.append(route.name),
+            Recovery([]),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
         )
         self.keeper.settle = self.pump.settle
         self._open: list[Ends] = []
+
+    @property
+    def complaints(self) -> list[Event]:
+        """What was told of messages that could not be read, and of links that were ended."""
+        kinds = (BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
+        return [event for event in self.events if isinstance(event, kinds)]
 
     def link(self, route: Route, *, tcp: bool = False, buffers: int | None = None) -> Ends:
         """Make a link; ``buffers``: size of the kernel's."""

@@ -94,7 +94,7 @@ def test_a_conversation_cut_in_two_at_every_byte_arrives_whole() -> None:
     with opened(Rig()) as rig:
         for cut in range(1, longest):
             _check_conversation(rig, partial(_cut_in_two, cut))
-        assert rig.events == []
+        assert rig.complaints == []
 
 
 def _cut_in_two(cut: int, data: bytes) -> list[bytes]:
@@ -108,7 +108,7 @@ def test_a_conversation_in_chunks_of_any_size_arrives_whole(size: int) -> None:
 
     with opened(Rig()) as rig:
         _check_conversation(rig, chunks)
-        assert rig.events == []
+        assert rig.complaints == []
 
 
 def test_counts_follow_what_passed() -> None:
@@ -139,7 +139,7 @@ def test_an_opaque_link_relays_anything(seed: int) -> None:
             got_down += received(ends.client)
         assert got_up == up
         assert got_down == down
-        assert rig.events == []
+        assert rig.complaints == []
 
 
 async def test_many_links_at_once_as_a_task() -> None:
@@ -175,7 +175,7 @@ async def test_many_links_at_once_as_a_task() -> None:
                 for seed in range(20):
                     links.start_soon(talk, seed)
             pump.cancel_scope.cancel()
-    assert rig.events == []
+    assert rig.complaints == []
     assert rig.budget.used == 0
 
 
@@ -328,7 +328,7 @@ def test_a_reset_of_either_side_closes_both(who: str) -> None:
         _reset(here)
         until_end(rig, there)
         assert route.tally.links_open == 0
-        assert rig.events == []
+        assert rig.complaints == []
 
 
 def test_what_a_broker_said_before_its_reset_is_delivered() -> None:
@@ -673,7 +673,7 @@ async def test_a_client_that_vanishes_while_its_response_is_held_is_forgotten() 
         assert not rig.keeper.waiting.is_set()
         _learn(route, leader=2, epoch=4)
         rig.keeper.review()
-        assert rig.events == []
+        assert rig.complaints == []
 
 
 # Defects.

@@ -18,6 +18,7 @@ _ANSWERED = ErrorAnswered(
     route="a",
     link=7,
     client_id="a client",
+    software="lib/1.2",
     api="Produce",
     version=10,
     topic="a topic",

@@ -74,7 +74,7 @@ def test_clients_that_use_no_hints_get_what_the_broker_said(
     new_topic: Callable[[str], str],
     tmp_path: Path,
 ) -> None:
-    """All but the answer to ApiVersions: there the raised maxima stand."""
+    """All but the answer to ApiVersions: there the raised maxima stand. But errors are counted."""
     with Sandwich(cluster, tmp_path) as sandwich:
         runs = work_through_a_move(
             clients(library), cluster.bootstrap, new_topic("unhinted"), admin
@@ -82,3 +82,11 @@ def test_clients_that_use_no_hints_get_what_the_broker_said(
         for run in runs:
             if run.name.startswith(sides):
                 assert sandwich.wait_unchanged(of_client(run.name), API_VERSIONS) >= 2
+        missed = [
+            line
+            for line in sandwich.fleet.events("hint_missed")
+            if (line["client_id"], line["api"]) == (runs[0].name, "Produce")
+        ]
+        assert {line["reason"] for line in missed} == {"version_without_field"}
+        assert all(line["version"] < 10 for line in missed)
+        assert not any(line["observed"] for line in missed)

@@ -1,0 +1,24 @@
+"""Why an error response went on without a hint for a partition."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """The first are decided at the desk; what follows never came there.
+
+    ``VERSION_WITHOUT_FIELD``: the version asked has no place for a hint.
+    ``NOT_USABLE_BY_CLIENT``: it has one, but this client breaks at it or looks past it.
+    ``REPLICA``: a follower asked. ``BUDGET``: the response is too large to be kept back.
+    """
+
+    NO_FRESHER_VIEW = "no_fresher_view"
+    HOLD_EXPIRED = "hold_expired"
+    LEADER_NOT_READY = "leader_not_ready"
+    LINK_HOLD_SPENT = "link_hold_spent"
+    NO_LEADER = "no_leader"
+    NO_ENDPOINT = "no_endpoint"
+    HINTS_OFF = "hints_off"
+    VERSION_WITHOUT_FIELD = "version_without_field"
+    NOT_USABLE_BY_CLIENT = "not_usable_by_client"
+    REPLICA = "replica"
+    BUDGET = "budget"
