@@ -16,7 +16,6 @@ from proxy.wire.recode import (
     past_tags,
     string_to_compact,
     string_to_old,
-    uvarint,
 )
 from proxy.wire.scatter import Scatter
 
