@@ -8,6 +8,7 @@ which versions the broker speaks).
 """
 
 import struct
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from proxy.apis.keys import ApiKey
@@ -15,7 +16,7 @@ from proxy.wire.reader import Reader
 from proxy.wire.writer import frame, string
 
 #: First version with the flexible encoding, for the APIs that the proxy reads.
-FLEXIBLE_FROM = {
+FLEXIBLE_FROM: Mapping[int, int] = {
     ApiKey.PRODUCE: 9,
     ApiKey.FETCH: 12,
     ApiKey.LIST_OFFSETS: 6,
@@ -25,6 +26,8 @@ FLEXIBLE_FROM = {
 
 _REQUEST = struct.Struct(">hhi")
 _INT16 = struct.Struct(">h")
+#: The key's second byte: those with versions to be changed have no more.
+_KEY_AT = 5
 #: Behind size prefix, key, version and correlation id.
 _CLIENT_ID_AT = 12
 
@@ -49,7 +52,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
     size = reader.int16()
     # As brokers read it: any negative size is null, and bytes that are no text are no error.
     client_id = None if size < 0 else str(reader.take(size), errors="replace")
-    if version >= FLEXIBLE_FROM.get(ApiKey(key), 1 << 15):
+    if version >= FLEXIBLE_FROM.get(key, 1 << 15):
         reader.skip_tags()
     return RequestHeader(key, version, correlation_id, client_id, reader.at)
 
@@ -67,19 +70,21 @@ def plain_body(frame: memoryview) -> int:
     return tags + 1 if client_id >= -1 and tags < len(frame) and not frame[tags] else 0
 
 
-def header_as(frame: memoryview, version: int) -> tuple[bytes, int]:
+def header_as(frame: memoryview, version: int) -> tuple[bytearray, int]:
     """Return a flexible request's header as another version has it, and where its body begins.
 
     Without the size prefix. Tags go where the version has none.
 
     :raises Truncated: the header goes on beyond ``frame``.
     """
-    header = read_request_header(frame)
-    end = header.body
-    if version < FLEXIBLE_FROM[ApiKey(header.key)]:
+    body = plain_body(frame) or read_request_header(frame).body
+    end = body
+    if version < FLEXIBLE_FROM[frame[_KEY_AT]]:
         size: int = _INT16.unpack_from(frame, _CLIENT_ID_AT)[0]
         end = _CLIENT_ID_AT + 2 + max(size, 0)
-    return bytes(frame[4:6]) + _INT16.pack(version) + bytes(frame[8:end]), header.body
+    header = bytearray(frame[4:end])
+    _INT16.pack_into(header, 2, version)
+    return header, body
 
 
 def request(key: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:

@@ -9,21 +9,23 @@ there are none yet.
 import struct
 
 from proxy.apis.header import header_as
-from proxy.wire.reader import Reader
-from proxy.wire.recode import to_compact, to_old
+from proxy.wire.errors import Malformed, Truncated
+from proxy.wire.recode import (
+    count_to_compact,
+    count_to_old,
+    past_tags,
+    string_to_compact,
+    string_to_old,
+)
 from proxy.wire.scatter import Scatter
-from proxy.wire.varint import write_uvarint
 
 VERSION = 8
 
 _INT32 = struct.Struct(">i")
-#: Partition index and size of its records.
-_INDEX = struct.Struct(">ii")
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = 30
 _ACKS_AND_TIMEOUT = 6
-#: Of a request: name, partitions and tags; index, records and tags.
-_SMALLEST_TOPIC, _SMALLEST_ASKED = 3, 6
+_THROTTLE = 4
 
 
 def request_down(frame: memoryview) -> list[memoryview | bytes]:
@@ -31,30 +33,30 @@ def request_down(frame: memoryview) -> list[memoryview | bytes]:
 
     :raises WireError: the request is not well formed.
     """
+    header, at = header_as(frame, VERSION)
     scatter = Scatter()
-    header, body = header_as(frame, VERSION)
-    scatter.out += header
-    reader = Reader(frame, body)
-    scatter.out += to_old(reader)
-    scatter.out += reader.take(_ACKS_AND_TIMEOUT)
-    topics = reader.nullable_compact_array(_SMALLEST_TOPIC)
-    scatter.out += _INT32.pack(topics)
-    for _ in range(topics):
-        scatter.out += to_old(reader)
-        partitions = reader.nullable_compact_array(_SMALLEST_ASKED)
-        scatter.out += _INT32.pack(partitions)
-        for _ in range(partitions):
-            index, size = reader.int32(), reader.uvarint() - 1
-            at = reader.at
-            # Before it is written: a size that the frame does not hold may not fit its 32 bits.
-            reader.skip(max(size, 0))
-            scatter.out += _INDEX.pack(index, size)
-            if size > 0:
-                scatter.passed(frame[at : at + size])
-            reader.skip_tags()
-        reader.skip_tags()
-    reader.skip_tags()
-    reader.done()
+    out = scatter.out
+    out += header
+    try:
+        at = string_to_old(out, frame, at)
+        out += frame[at : at + _ACKS_AND_TIMEOUT]
+        topics, at = count_to_old(out, frame, at + _ACKS_AND_TIMEOUT)
+        for _ in range(topics):
+            at = string_to_old(out, frame, at)
+            partitions, at = count_to_old(out, frame, at)
+            for _ in range(partitions):
+                out += frame[at : at + _INT32.size]
+                size, at = count_to_old(out, frame, at + _INT32.size)
+                if size > 0:
+                    scatter.passed(frame[at : at + size])
+                    out = scatter.out
+                    at += size
+                at = past_tags(frame, at)
+            at = past_tags(frame, at)
+        at = past_tags(frame, at)
+    except (IndexError, struct.error):
+        raise Truncated("Produce request") from None
+    _check_end(frame, at)
     return scatter.finish()
 
 
@@ -64,25 +66,31 @@ def response_up(frame: memoryview) -> bytes:
     :raises WireError: the response is not well formed.
     """
     out = bytearray(frame[:8])
-    out += b"\0"
-    reader = Reader(frame, 8)
-    topics = reader.nullable_array(6)
-    out += write_uvarint(topics + 1)
-    for _ in range(topics):
-        out += to_compact(reader)
-        partitions = reader.nullable_array(_PARTITION + 6)
-        out += write_uvarint(partitions + 1)
-        for _ in range(partitions):
-            out += reader.take(_PARTITION)
-            errors = reader.nullable_array(6)
-            out += write_uvarint(errors + 1)
-            for _ in range(errors):
-                out += reader.take(4)
-                out += to_compact(reader) + b"\0"
-            out += to_compact(reader) + b"\0"
-        out += b"\0"
-    out += reader.take(4)
-    out += b"\0"
-    reader.done()
-    _INT32.pack_into(out, 0, len(out) - 4)
+    out.append(0)
+    try:
+        topics, at = count_to_compact(out, frame, 8)
+        for _ in range(topics):
+            at = string_to_compact(out, frame, at)
+            partitions, at = count_to_compact(out, frame, at)
+            for _ in range(partitions):
+                out += frame[at : at + _PARTITION]
+                errors, at = count_to_compact(out, frame, at + _PARTITION)
+                for _ in range(errors):
+                    out += frame[at : at + _INT32.size]
+                    at = string_to_compact(out, frame, at + _INT32.size)
+                    out.append(0)
+                at = string_to_compact(out, frame, at)
+                out.append(0)
+            out.append(0)
+    except struct.error:
+        raise Truncated("Produce response") from None
+    out += frame[at : at + _THROTTLE]
+    out.append(0)
+    _check_end(frame, at + _THROTTLE)
+    _INT32.pack_into(out, 0, len(out) - _INT32.size)
     return bytes(out)
+
+
+def _check_end(frame: memoryview, at: int) -> None:
+    if at != len(frame):
+        raise Malformed(f"{len(frame) - at} bytes behind the end")

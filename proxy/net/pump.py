@@ -13,6 +13,7 @@ import socket
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 
 import trio
 
@@ -29,9 +30,11 @@ from proxy.net.hold_keeper import HoldKeeper
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
 #: must hold the longest prefix that a request is carried over with.
 BUFFER_BYTES = 262_144
-#: Sockets served, while more stay ready, before other tasks get their turn: holds have
-#: deadlines of milliseconds, and each socket may bring a whole buffer.
-_A_TURN = 32
+#: Seconds that sockets are served, while more of them become ready, before other tasks get their
+#: turn: holds have deadlines of milliseconds.
+_TURN = 0.002
+#: Seconds that the next bytes are waited for within a turn; the system counts in milliseconds.
+_MOMENT = 0.001
 #: Pieces given to the system at once; IOV_MAX is 1024.
 _MOST_PIECES = 512
 
@@ -144,21 +147,28 @@ class Pump:
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._selector.fileno())
-                served = 0
-                while served < _A_TURN:
-                    ready = self.step()
-                    served += ready
-                    if not ready:
-                        break
+                self._take_turn()
         finally:
             self._over = True
             for joint in list(self._joints.values()):
                 self._close(joint)
             self._selector.close()
 
-    def step(self) -> int:
-        """Serve every socket that is ready now; return how many there were."""
-        ready = self._selector.select(0)
+    def _take_turn(self) -> None:
+        """Serve until all sockets are quiet for a moment, or it is others' turn.
+
+        The moment: to be woken by Trio costs as much as to relay a small message, and while
+        messages flow the next is due soon. While a response is held nothing is waited for,
+        since the answer that it waits for comes through Trio.
+        """
+        ends = monotonic() + _TURN
+        wait = 0.0
+        while self.step(wait) and monotonic() < ends:
+            wait = 0.0 if self._keeper.waiting.is_set() else _MOMENT
+
+    def step(self, wait: float = 0.0) -> int:
+        """Serve every socket that is ready within ``wait`` seconds; return how many there were."""
+        ready = self._selector.select(wait)
         for key, events in ready:
             side: _Side = key.data
             try:

@@ -6,6 +6,7 @@ Buffer = bytes | bytearray | memoryview
 
 #: A 32-bit value takes five bytes at most.
 MAX_BYTES = 5
+_ONE_BYTE = [bytes((value,)) for value in range(0x80)]
 
 
 def read_uvarint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
@@ -32,6 +33,8 @@ def read_uvarint(buffer: Buffer, at: int, end: int) -> tuple[int, int]:
 
 def write_uvarint(value: int) -> bytes:
     """Return the shortest form of ``value``, which is not negative."""
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
