@@ -24,6 +24,9 @@ FLEXIBLE_FROM: Mapping[int, int] = {
     ApiKey.API_VERSIONS: 3,
 }
 
+#: For the APIs that have no flexible version here.
+_NEVER = 1 << 15
+
 _REQUEST = struct.Struct(">hhi")
 _INT16 = struct.Struct(">h")
 #: The key's second byte: those with versions to be changed have no more.
@@ -52,7 +55,7 @@ def read_request_header(frame: memoryview) -> RequestHeader:
     size = reader.int16()
     # As brokers read it: any negative size is null, and bytes that are no text are no error.
     client_id = None if size < 0 else str(reader.take(size), errors="replace")
-    if version >= FLEXIBLE_FROM.get(key, 1 << 15):
+    if version >= FLEXIBLE_FROM.get(key, _NEVER):
         reader.skip_tags()
     return RequestHeader(key, version, correlation_id, client_id, reader.at)
 
@@ -90,7 +93,7 @@ def header_as(frame: memoryview, version: int) -> tuple[bytearray, int]:
 def request(key: ApiKey, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
     """Return a whole request frame, size prefix included."""
     header = _REQUEST.pack(key, version, correlation_id) + string(client_id)
-    if version >= FLEXIBLE_FROM[key]:
+    if version >= FLEXIBLE_FROM.get(key, _NEVER):
         header += b"\0"
     return frame(header + body)
 
@@ -102,6 +105,6 @@ def response_body(key: ApiKey, version: int, payload: memoryview) -> Reader:
     """
     reader = Reader(payload)
     reader.int32()
-    if key is not ApiKey.API_VERSIONS and version >= FLEXIBLE_FROM[key]:
+    if key is not ApiKey.API_VERSIONS and version >= FLEXIBLE_FROM.get(key, _NEVER):
         reader.skip_tags()
     return reader

@@ -18,7 +18,8 @@ from proxy.wire.writer import compact_string
 
 #: The versions that :func:`read_response` and :func:`write_request_body` know.
 OLDEST, NEWEST = 9, 12
-_TOPIC_IDS_FROM = 10
+#: First version whose answers have topic ids.
+TOPIC_IDS_FROM = 10
 _CLUSTER_OPERATIONS_UNTIL = 10
 
 #: Error code, partition, leader, leader epoch.
@@ -63,7 +64,7 @@ def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
     if topics is None:
         out = b"\0"
     else:
-        prefix = ZERO_ID if version >= _TOPIC_IDS_FROM else b""
+        prefix = ZERO_ID if version >= TOPIC_IDS_FROM else b""
         entries = [prefix + compact_string(name) + b"\0" for name in topics]
         out = write_uvarint(len(entries) + 1) + b"".join(entries)
     auto_create, cluster_operations, topic_operations, tags = b"\0", b"\0", b"\0", b"\0"
@@ -94,7 +95,7 @@ def read_response(reader: Reader, version: int) -> ClusterMetadata:
 def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata]:
     for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
         error, name = reader.int16(), reader.compact_string() or ""
-        topic_id = reader.uuid() if version >= _TOPIC_IDS_FROM else ZERO_ID
+        topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
         partitions = tuple(
             _read_partition(reader) for _ in range(reader.compact_array(_SMALLEST_PARTITION))

@@ -1,7 +1,8 @@
 """The command `leader-hints`.
 
-Exit codes: 0 after SIGTERM or SIGINT and for a finished command, 1 for a failure, 2 for bad use or
-configuration. An operator's mistake ends in one line for each problem, never in a traceback.
+Exit codes: 0 after SIGTERM or SIGINT and for a finished command, 1 for a failure or where `check`
+finds something that must be mended, 2 for bad use or configuration. An operator's mistake ends in
+one line for each problem, never in a traceback.
 """
 
 import functools
@@ -21,7 +22,13 @@ from proxy.observe.logs import configure_logs
 from proxy.settings import HintsMode, LogFormat, LogLevel, Settings
 
 _SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_FLAG_OF_SETTING: Final = {"log_level": "log.level", "log_format": "log.format"}
+_SETTING_OF_FLAG: Final = {
+    "routes": "routes",
+    "hints": "hints",
+    "admin": "admin",
+    "log_level": "log.level",
+    "log_format": "log.format",
+}
 
 
 def _choice(of: Any) -> str:
@@ -54,13 +61,16 @@ _SETTINGS_OPTIONS: Final = (
 )
 
 
-def _takes_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
-    """Give a command the flags for settings, and pass it the `Settings` that all places make up."""
+def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags for settings, and pass it the `Settings` that all places make up.
+
+    Flags of the command's own are passed on.
+    """
 
     @functools.wraps(command)
     def with_settings(file: Path | None, **flags: Any) -> None:
-        by_key = {_FLAG_OF_SETTING.get(name, name): value for name, value in flags.items()}
-        command(load_settings(by_key, os.environ, file))
+        by_key = {key: flags.pop(name) for name, key in _SETTING_OF_FLAG.items()}
+        command(load_settings(by_key, os.environ, file), **flags)
 
     for option in reversed(_SETTINGS_OPTIONS):
         with_settings = option(with_settings)
@@ -86,6 +96,29 @@ def run(settings: Settings) -> None:
     from proxy.net.app import run as serve
 
     sys.exit(serve(settings))
+
+
+@cli.command("check")
+@_takes_settings
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
+def check_routes(settings: Settings, *, as_json: bool) -> None:
+    """Say what clients will get on each route, what is wrong, and what to do about it.
+
+    Takes the same flags, variables and file as `run`, before the proxy runs or while it does. It
+    asks the brokers and writes nothing. Where nothing listens on a route's address yet, it is held
+    for a few seconds, to see which connections come out there. Exit code 1: something must be
+    mended.
+    """
+    from proxy.cli.check_report import lines, make_report
+    from proxy.core.checkup import judge, must_mend
+    from proxy.net.doctor import examine
+
+    routes, machine = examine(settings)
+    hold = settings.hold
+    findings = judge(routes, machine, min(hold.deadline_ms, hold.link_ms_per_second))
+    report = make_report(routes, findings)
+    click.echo(report.model_dump_json(indent=2) if as_json else "\n".join(lines(report)))
+    sys.exit(must_mend(findings))
 
 
 @cli.group()

@@ -110,6 +110,10 @@ class Relay:
         """The headers of all requests that came so far, connection by connection."""
         return [request for talk in list(self.conversations) for request in talk.requests()]
 
+    def target(self) -> Address:
+        """Where the next connection is joined to."""
+        return self._upstream
+
     def __enter__(self) -> Self:
         self._start(self._accept)
         return self
@@ -137,7 +141,7 @@ class Relay:
             except OSError:
                 return
             try:
-                broker = socket.create_connection(self._upstream)
+                broker = socket.create_connection(self.target())
             except OSError:
                 client.close()
                 continue

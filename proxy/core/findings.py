@@ -1,0 +1,364 @@
+"""Findings: what `leader-hints check` can say of a route or a machine, and what to do about it.
+
+The texts are a table. Words in braces are filled in where a finding is made.
+docs/troubleshooting.md has the same table for people.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Severity(StrEnum):
+    """``MEND``: hints, or clients, fail until this is mended. ``ADVICE``: it works with limits, or
+    something could not be looked at. ``FINE``: this was looked at and is right."""
+
+    MEND = "mend"
+    ADVICE = "advice"
+    FINE = "fine"
+
+
+class Entry(NamedTuple):
+    """A kind of finding. ``text`` says what was found, ``meaning`` what comes of it, ``remedy``
+    what to do, where something is to be done."""
+
+    severity: Severity
+    text: str
+    meaning: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that was found. ``route``: its name, ``None`` for the machine."""
+
+    code: str
+    severity: Severity
+    route: str | None
+    text: str
+    remedy: str
+
+
+_MEND, _ADVICE, _FINE = Severity.MEND, Severity.ADVICE, Severity.FINE
+
+#: By code. Codes are for programs: once published they keep their meaning.
+TABLE: dict[str, Entry] = {
+    # The broker behind the route.
+    "upstream_unresolved": Entry(
+        _MEND,
+        "the name of upstream {upstream} leads to no address: {reason}",
+        "No client can be served on this route.",
+        "Correct the host name in the route, or this machine's name resolution.",
+    ),
+    "upstream_unreachable": Entry(
+        _MEND,
+        "upstream {upstream} is not reached: {reason}",
+        "No client can be served on this route.",
+        "See that the broker runs and listens there, and that no firewall stands between. Correct "
+        "the route if the broker's listener is elsewhere.",
+    ),
+    "upstream_tls": Entry(
+        _MEND,
+        "upstream {upstream} speaks TLS",
+        "The proxy cannot read a TLS listener, so it refuses the clients' connections.",
+        "Put the route before a listener without TLS. With --hints off it relays TLS as it is, "
+        "without hints.",
+    ),
+    "upstream_http": Entry(
+        _MEND,
+        "upstream {upstream} is an HTTP server",
+        "That is no broker: perhaps a REST proxy, a metrics exporter or an admin console.",
+        "Give the address of the broker's own listener as upstream.",
+    ),
+    "upstream_not_kafka": Entry(
+        _MEND,
+        "upstream {upstream} takes connections but does not answer as a broker: {reason}",
+        "No client can be served on this route.",
+        "See what listens there. If it is the broker, see whether it is still starting or hangs; "
+        "its log says why it closes a connection.",
+    ),
+    "upstream_sasl": Entry(
+        _MEND,
+        "upstream {upstream} asks for SASL ({mechanisms})",
+        "Clients authenticate through the proxy as they do without it, but the proxy's own "
+        "connections do not authenticate: it learns no leaders and gives no hints.",
+        "Put the route before a listener without SASL, or use --hints off.",
+    ),
+    "upstream_metadata": Entry(
+        _MEND,
+        "upstream {upstream} answers ApiVersions but not Metadata: {reason}",
+        "The proxy learns no leaders and gives no hints.",
+        "See the broker's log. If it is slow, raise subscription.answer_timeout_ms.",
+    ),
+    "upstream_is_proxy": Entry(
+        _MEND,
+        "upstream {upstream} is itself a leader-hints proxy: what it offers depends on the client",
+        "Two proxies in a row: the one before the other takes its broker for one that gives hints "
+        "itself, and does nothing.",
+        "Give the address of the broker's own listener as upstream, not the advertised one.",
+    ),
+    "several_brokers": Entry(
+        _MEND,
+        "behind upstream {upstream} stand several brokers: {nodes}",
+        "A client that goes to one broker reaches another, so most of its requests fail. Hints "
+        "would say of one broker what is true of another.",
+        "Give one route for each broker, with that broker's own address as upstream: no load "
+        "balancer, no name of several machines.",
+    ),
+    "broker_too_old": Entry(
+        _MEND,
+        "the broker is older than 2.4: its newest Metadata is version {metadata}",
+        "Its Metadata has no reliable leader epochs: the route is a plain relay without hints.",
+        "Upgrade the broker to 2.4 or newer, or take the route away.",
+    ),
+    "broker_native": Entry(
+        _ADVICE,
+        "the broker gives hints itself (Produce {produce})",
+        "All traffic passes as it is: there is nothing for the proxy to do.",
+        "Once all brokers are 3.7 or newer, advertise their own addresses and take the proxy away.",
+    ),
+    "broker_not_identified": Entry(
+        _ADVICE,
+        "which node stands behind upstream {upstream} is not proved: it leads no partition now",
+        "A broker is told from the others by what it leads. Whether several brokers stand behind "
+        "the route, or routes are crossed, could not be looked at.",
+        "Check again when the broker leads something.",
+    ),
+    "kraft_hold": Entry(
+        _ADVICE,
+        "the cluster uses KRaft, and holds last at most {hold_ms} ms",
+        "KRaft brokers learn up to half a second late that they lead. Most hints would come too "
+        "late for the hold.",
+        "Set hold.deadline_ms: 500 and hold.link_ms_per_second: 500.",
+    ),
+    "no_topic_ids": Entry(
+        _ADVICE,
+        "the broker knows no topic ids: it is older than 2.8",
+        "Fetch 16 needs topic ids. librdkafka and franz-go get hints on Produce only; Java and "
+        "kafka-python get them on Fetch too.",
+        "Nothing but an upgrade to 2.8 or newer changes that.",
+    ),
+    "topic_ids_off": Entry(
+        _ADVICE,
+        "{without} of {topics} topics have no topic id",
+        "Fetch 16 needs topic ids, which a ZooKeeper cluster gives from "
+        "inter.broker.protocol.version 2.8 on. Before brokers of 2.8 and 3.0 librdkafka and "
+        "franz-go get hints on Produce only.",
+        "Set inter.broker.protocol.version to 2.8 or newer on all brokers when their upgrade is "
+        "complete.",
+    ),
+    "no_topics": Entry(
+        _ADVICE,
+        "the cluster has no topics",
+        "Topic ids, and which node stands behind a route, could not be looked at.",
+        "Check again when there are topics.",
+    ),
+    "topics_hidden": Entry(
+        _MEND,
+        "the proxy may see no topic",
+        "The cluster's ACLs hide all topics from it, so it learns no leaders and gives no hints.",
+        "Allow Describe on all topics to the principal of the proxy's connections (User:ANONYMOUS "
+        "on a listener without authentication) from this machine's address.",
+    ),
+    "topics_partly_hidden": Entry(
+        _ADVICE,
+        "the proxy may not see all topics ({topics} are visible)",
+        "The cluster's ACLs hide the others, and on those there are no hints.",
+        "Allow Describe on all topics to the principal of the proxy's connections (User:ANONYMOUS "
+        "on a listener without authentication) from this machine's address.",
+    ),
+    "versions_raised": Entry(
+        _FINE,
+        "node {node} of cluster {cluster} answers; it takes Produce {produce} and Fetch {fetch}",
+        "The broker can be stood before. What each kind of client gets is listed below it.",
+    ),
+    "hints_not_given": Entry(
+        _ADVICE,
+        "hints are set to {mode}",
+        "No version is raised and no hint is given: observe only counts, off only relays.",
+        "Set hints to on when you have seen enough.",
+    ),
+    # The address that the proxy listens on.
+    "listen_free": Entry(
+        _FINE, "{listen} is free to listen on", "The proxy does not run yet, and it can start."
+    ),
+    "listen_proxy": Entry(
+        _FINE,
+        "a leader-hints proxy listens on {listen} and raises versions as it should",
+        "Each kind of client was asked for, and was offered what it should be.",
+    ),
+    "listen_unread": Entry(
+        _ADVICE,
+        "a broker answers through {listen}, with its own versions",
+        "With hints observe or off a proxy changes nothing, so it cannot be told from the broker.",
+        "Set hints to on to have this looked at.",
+    ),
+    "listen_any_port": Entry(
+        _ADVICE,
+        "{listen} stands for any free port",
+        "Which one is known only once the proxy runs, so advertised addresses cannot be checked.",
+        "Give the port that the broker advertises.",
+    ),
+    "listen_refused": Entry(
+        _MEND,
+        "{listen} cannot be listened on: {reason}",
+        "The proxy cannot start.",
+        "Listen on an address of this machine (0.0.0.0 for all). Ports below 1024 need privileges.",
+    ),
+    "listen_taken": Entry(
+        _MEND,
+        "something else listens on {listen}: {reason}",
+        "The proxy cannot start, and clients that are sent there are not served.",
+        "End that program, or choose another port and let the broker advertise it.",
+    ),
+    "listen_not_raised": Entry(
+        _MEND,
+        "{listen} answers, but offers {client} {api} {offered} and not {expected}",
+        "There stands the broker itself, another proxy, or a leader-hints proxy with hints observe "
+        "or off or of another version: clients get no hints through it.",
+        "See what listens there; start leader-hints with --hints on.",
+    ),
+    "listen_other_broker": Entry(
+        _MEND,
+        "the proxy on {listen} leads to node {found}, and upstream {upstream} is node {node}",
+        "What runs there is not this route.",
+        "Start the proxy with this route, or correct the route.",
+    ),
+    # Where the brokers send clients.
+    "advertised_right": Entry(
+        _FINE,
+        "node {node} advertises {address}, which leads to this route",
+        "Clients are sent to the proxy.",
+    ),
+    "advertised_past_proxy": Entry(
+        _MEND,
+        "node {node} advertises {address}, which leads past the proxy to the broker itself",
+        "Clients ask one question through the proxy, are told the broker's own address, and go "
+        "there: no error, no hint, and nothing in the proxy's counts.",
+        "In the broker's advertised.listeners give the address on which clients reach {listen}, "
+        "for the listener of {upstream}, and restart the broker.",
+    ),
+    "advertised_elsewhere": Entry(
+        _MEND,
+        "node {node} advertises {address}, where something else answers: {reason}",
+        "Clients are sent there and not to this route.",
+        "In the broker's advertised.listeners give the address on which clients reach {listen}, "
+        "for the listener of {upstream}, and restart the broker.",
+    ),
+    "advertised_none": Entry(
+        _MEND,
+        "none of the advertised addresses leads to {listen}: {addresses}",
+        "Which node stands behind the route is not proved, but whichever it is, clients are not "
+        "sent to the proxy.",
+        "In the broker's advertised.listeners give the address on which clients reach {listen}, "
+        "for the listener of {upstream}, and restart the broker.",
+    ),
+    "advertised_unsure": Entry(
+        _ADVICE,
+        "node {node} advertises {address}; whether that leads to this route cannot be told",
+        "A proxy with hints observe or off cannot be told from its broker, and the address is not "
+        "plainly that of {listen}.",
+        "Set hints to on, or see in the proxy's metrics that counts of Produce and Fetch rise.",
+    ),
+    "advertised_unresolved": Entry(
+        _MEND,
+        "node {node} advertises {address}, a name that leads to no address here: {reason}",
+        "Clients whose names are resolved as here cannot reach the broker at all.",
+        "Advertise a name that all clients can resolve, or correct the name resolution.",
+    ),
+    "advertised_unreachable": Entry(
+        _MEND,
+        "node {node} advertises {address}, which is not reached ({where}): {reason}",
+        "Clients are sent there and find nobody.",
+        "Advertise the address on which clients reach {listen}. If that is what it is, see what "
+        "stands between: a firewall, a port that is not forwarded, a wrong host.",
+    ),
+    "advertised_loopback": Entry(
+        _ADVICE,
+        "node {node} advertises {address}, a loopback address",
+        "Only clients on this very machine can reach it.",
+        "Advertise a name or address that clients on other machines can reach, if there are any.",
+    ),
+    "advertised_twice": Entry(
+        _MEND,
+        "nodes {nodes} advertise the same address {address}",
+        "Clients cannot tell these brokers apart: half of their requests reach the wrong one.",
+        "Give each broker a listening address of its own, with a route of its own.",
+    ),
+    "routes_crossed": Entry(
+        _MEND,
+        "the address that node {node} advertises, {address}, leads to node {found}",
+        "Each request for a partition reaches a broker that does not lead it, and hints would send "
+        "clients to the wrong place.",
+        "Exchange the upstreams of the routes, or the brokers' advertised addresses.",
+    ),
+    "broker_unreachable": Entry(
+        _MEND,
+        "node {node}, another broker of the cluster, is not reached at {address}: {reason}",
+        "The proxy asks all brokers who leads; without this one hints come later or not at all. "
+        "Clients that are sent there are not served either.",
+        "See that the broker and its proxy run, and that this machine reaches what they advertise.",
+    ),
+    "broker_without_proxy": Entry(
+        _ADVICE,
+        "node {node} advertises {address}, which leads to no proxy",
+        "Clients get no hints from that broker.",
+        "Put a proxy before it too, when its turn has come.",
+    ),
+    # The machine.
+    "descriptors_enough": Entry(
+        _FINE,
+        "{allowed} file descriptors are allowed, enough for {clients} clients; the brokers have "
+        "{now} connections now",
+        "Each client takes two: its own connection and the one to the broker.",
+    ),
+    "descriptors_unknown": Entry(
+        _ADVICE,
+        "{allowed} file descriptors are allowed, enough for {clients} clients; how many there are "
+        "is not known",
+        "Each client takes two: its own connection and the one to the broker. The brokers' "
+        "connections can be counted only on their own machine. The limit is that of this command; "
+        "a service has its own.",
+        "Compare with the broker's metric connection-count. Raise LimitNOFILE (systemd) or "
+        "ulimit -n where that is more.",
+    ),
+    "descriptors_few": Entry(
+        _MEND,
+        "{allowed} file descriptors are allowed, and {needed} are needed for the {now} connections "
+        "that the brokers have now",
+        "Each client takes two: its own connection and the one to the broker. Beyond the limit "
+        "clients are not served. The limit is that of this command; a service has its own.",
+        "Raise LimitNOFILE (systemd) or ulimit -n well above that.",
+    ),
+    "clock_synchronised": Entry(
+        _FINE,
+        "this machine's clock is synchronised, to within {error_ms} ms",
+        "Times in logs can be compared with those of other machines. No request that writes "
+        "nothing shows a broker's clock: the brokers' were not looked at.",
+    ),
+    "clock_not_synchronised": Entry(
+        _ADVICE,
+        "this machine's clock is not synchronised by what its kernel says",
+        "Hints need no clock, but times in logs cannot be compared with those of other machines. "
+        "No request that writes nothing shows a broker's clock: the brokers' were not looked at.",
+        "Run an NTP client such as chrony; in a container see the host.",
+    ),
+    "clock_unknown": Entry(
+        _ADVICE,
+        "whether this machine's clock is synchronised is not known",
+        "Its kernel does not say.",
+        "See the host's NTP client.",
+    ),
+}
+
+
+def finding(code: str, route: str | None = None, **words: object) -> Finding:
+    """Make a finding; ``words`` fill in the table's texts."""
+    entry = TABLE[code]
+    return Finding(
+        code=code,
+        severity=entry.severity,
+        route=route,
+        text=entry.text.format(**words),
+        remedy=entry.remedy.format(**words),
+    )

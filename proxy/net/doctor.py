@@ -1,0 +1,270 @@
+"""The doctor: gathers what :mod:`proxy.core.checkup` judges. It only asks, and changes nothing.
+
+First who answers at each upstream and what it says of its cluster; then, while the listening
+addresses that are free are held, where the advertised addresses lead.
+"""
+
+import contextlib
+import ipaddress
+from dataclasses import dataclass, field
+from functools import partial
+
+import trio
+
+from proxy.apis import metadata, sasl_handshake
+from proxy.apis.error_codes import ErrorCode
+from proxy.apis.keys import ApiKey
+from proxy.apis.metadata import ClusterMetadata
+from proxy.core.checkup import (
+    KAFKA,
+    Advertised,
+    Listening,
+    MachineFacts,
+    Met,
+    RouteFacts,
+    Sort,
+)
+from proxy.core.mode import Mode
+from proxy.core.outlook import KINDS
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from proxy.errors import BrokerError
+from proxy.net import encounter, machine
+from proxy.net.arrivals import Arrivals
+from proxy.settings import Address, RouteSettings, Settings
+from proxy.wire.errors import WireError
+
+#: Most seconds for Metadata and for the look behind a route; for all advertised addresses.
+_LEARN, _ADDRESSES = 3.0, 5.0
+#: Connections to an upstream address, to see whether they all come to one broker.
+_LOOKS = 4
+#: Most addresses of one name that are looked at.
+_MOST_ADDRESSES = 8
+#: Advertised addresses that are looked at at once.
+_AT_ONCE = 50
+#: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
+_ANY_TOPIC = "leader-hints-check"
+
+
+@dataclass(slots=True)
+class _Patient:
+    """What is known so far of a route. ``route`` has its view and endpoints."""
+
+    settings: RouteSettings
+    route: Route
+    met: Met = field(default_factory=lambda: Met(sort=Sort.NOT_KAFKA))
+    mechanisms: tuple[str, ...] | None = None
+    silence: str | None = None
+    hidden: bool = False
+    addresses: tuple[str, ...] = ()
+    without_ids: int = 0
+    looks: list[Route] = field(default_factory=list)
+    listening: Listening = Listening.FREE
+    listening_reason: str = ""
+    listener: Met | None = None
+    brokers: dict[int, Advertised] = field(default_factory=dict)
+
+    def facts(self) -> RouteFacts:
+        """Return what was found."""
+        view = self.route.view
+        nodes = frozenset(look.node for look in self.looks if look.node is not None)
+        return RouteFacts(
+            name=self.settings.name,
+            listen=str(self.settings.listen),
+            upstream=str(self.settings.upstream),
+            mode=self.route.mode,
+            met=self.met,
+            mechanisms=self.mechanisms,
+            silence=self.silence,
+            cluster=view.cluster_id if view else "",
+            topics=len(view.names) if view else 0,
+            without_ids=self.without_ids,
+            hidden=self.hidden,
+            node=next(iter(nodes)) if len(nodes) == 1 else None,
+            nodes=nodes,
+            others=frozenset().union(*(look.others for look in self.looks)),
+            listening=self.listening,
+            listening_reason=self.listening_reason,
+            listener=self.listener,
+            brokers=tuple(broker for _, broker in sorted(self.brokers.items())),
+        )
+
+
+def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    """Gather the facts about all routes and this machine, in about ten seconds at most."""
+    return trio.run(_examine, settings)
+
+
+async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    mode = Mode(settings.hints)
+    patients = [_Patient(route, Route(route.name, mode)) for route in settings.routes]
+    arrivals = Arrivals()
+    async with trio.open_nursery() as nursery:
+        for patient in patients:
+            nursery.start_soon(_meet_upstream, patient, arrivals, settings)
+    async with trio.open_nursery() as held:
+        for patient in patients:
+            patient.listening, patient.listening_reason = await arrivals.listen(
+                held, patient.settings.name, patient.settings.listen
+            )
+        limit = trio.CapacityLimiter(_AT_ONCE)
+        with trio.move_on_after(_ADDRESSES):
+            async with trio.open_nursery() as nursery:
+                for patient in patients:
+                    nursery.start_soon(_meet_listener, patient, arrivals)
+                    for node in patient.route.endpoints:
+                        nursery.start_soon(_meet_advertised, patient, node, arrivals, limit)
+        held.cancel_scope.cancel()
+    return tuple(patient.facts() for patient in patients), _machine(patients)
+
+
+async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settings) -> None:
+    upstream = patient.settings.upstream
+    try:
+        patient.addresses = await encounter.resolve(upstream.host, upstream.port)
+    except BrokerError as error:
+        patient.met = Met(sort=Sort.UNRESOLVED, reason=str(error))
+        return
+    patient.met = await encounter.meet(upstream, arrivals)
+    newest = patient.met.maxima.get(ApiKey.METADATA, -1)
+    if newest < metadata.OLDEST:
+        return
+    patience = min(settings.subscription.answer_timeout_ms / 1000, _LEARN)
+    with trio.move_on_after(_LEARN) as scope:
+        try:
+            await _learn(patient, min(newest, metadata.NEWEST), patience)
+        except (BrokerError, WireError) as error:
+            patient.silence = str(error)
+            patient.mechanisms = await _mechanisms(upstream) or None
+    if scope.cancelled_caught and patient.silence is None and not patient.route.endpoints:
+        patient.silence = f"no answer within {_LEARN:g} s"
+
+
+async def _learn(patient: _Patient, version: int, patience: float) -> None:
+    """Learn what the broker says of its cluster, and which node it is.
+
+    :raises BrokerError: it does not answer Metadata.
+    :raises WireError: its answer is not well formed.
+    """
+    connection = await encounter.connect(patient.settings.upstream, answer=patience)
+    async with contextlib.aclosing(connection):
+
+        async def ask(topics: tuple[str, ...] | None) -> ClusterMetadata:
+            body = metadata.write_request_body(version, topics)
+            reader = await connection.ask(ApiKey.METADATA, version, body)
+            return metadata.read_response(reader, version)
+
+        answer = await ask(None)
+        view = LeaderView(answer.cluster_id)
+        topics = [topic for topic in answer.topics if not topic.error or topic.partitions]
+        for topic in topics:
+            view.learn(topic, None, poll=False)
+        patient.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        hidden = [topic.error == refused for topic in (await ask((_ANY_TOPIC,))).topics]
+    patient.route.view, patient.hidden = view, any(hidden)
+    patient.route.endpoints = answer.endpoints
+    # With no partition led nothing is proved, unless there is but one broker.
+    await _look_behind(patient)
+
+
+async def _look_behind(patient: _Patient) -> None:
+    """Ask on several connections, and at each address of the name, which node answers."""
+    upstream = patient.settings.upstream
+    places = [Address(ip, upstream.port) for ip in patient.addresses[:_MOST_ADDRESSES]]
+    async with trio.open_nursery() as nursery:
+        for place in places * (1 + _LOOKS // len(places)):
+            nursery.start_soon(_look, patient, place)
+
+
+async def _look(patient: _Patient, place: Address) -> None:
+    # A name may have addresses where nobody listens, such as ::1 for localhost.
+    with contextlib.suppress(BrokerError, WireError):
+        async with contextlib.aclosing(await encounter.connect(place)) as connection:
+            look = await encounter.prove(connection, patient.route)
+            patient.looks.append(look)
+
+
+async def _mechanisms(upstream: Address) -> tuple[str, ...]:
+    """Return the SASL mechanisms that a listener asks for; none if it asks for no SASL."""
+    with contextlib.suppress(BrokerError, WireError):
+        async with contextlib.aclosing(await encounter.connect(upstream)) as connection:
+            # A mechanism of no name is none that is enabled: the answer lists those that are.
+            body = sasl_handshake.write_request_body("")
+            key, version = ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION
+            return sasl_handshake.read_mechanisms(await connection.ask(key, version, body))
+    return ()
+
+
+async def _meet_listener(patient: _Patient, arrivals: Arrivals) -> None:
+    """See who answers where the route would listen, if somebody does."""
+    if patient.listening is not Listening.TAKEN:
+        return
+    listen = patient.settings.listen
+    if listen.is_wildcard:
+        listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
+    patient.listener = await encounter.meet(listen, arrivals, patient.route, KINDS)
+
+
+async def _meet_advertised(
+    patient: _Patient, node: int, arrivals: Arrivals, limit: trio.CapacityLimiter
+) -> None:
+    endpoint = patient.route.endpoints[node]
+    address = Address(endpoint.host, endpoint.port)
+    known = partial(Advertised, node=node, address=str(address), port=address.port)
+    late = Met(sort=Sort.UNREACHABLE, reason="not looked at: there was no time left")
+    patient.brokers[node] = known(met=late)
+    async with limit:
+        try:
+            found = await encounter.resolve(address.host, address.port)
+        except BrokerError as error:
+            met = Met(sort=Sort.UNRESOLVED, reason=str(error))
+            patient.brokers[node] = known(met=met)
+            return
+        here = all(map(machine.is_here, found))
+        known = partial(
+            known,
+            addresses=found,
+            here=here,
+            loopback=all(ipaddress.ip_address(ip).is_loopback for ip in found),
+            is_listen=here and await _is_same(patient.settings.listen, address.port, found),
+            is_upstream=address.port == patient.settings.upstream.port
+            and bool(set(found) & set(patient.addresses)),
+        )
+        patient.brokers[node] = known(met=late)
+        met = await encounter.meet(address, arrivals, patient.route)
+        patient.brokers[node] = known(met=met)
+
+
+async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bool:
+    """Whether a port at addresses of this machine is plainly the one listened on."""
+    if port != listen.port:
+        return False
+    if listen.is_wildcard:
+        return True
+    with contextlib.suppress(BrokerError):
+        return bool(set(addresses) & set(await encounter.resolve(listen.host, listen.port)))
+    return False
+
+
+def _machine(patients: list[_Patient]) -> MachineFacts:
+    clock = machine.clock()
+    return MachineFacts(
+        descriptors=machine.descriptors(),
+        connections=_connections(patients),
+        synchronised=clock.synchronised if clock else None,
+        clock_error_ms=clock.error_ms if clock else 0,
+    )
+
+
+def _connections(patients: list[_Patient]) -> int | None:
+    """Return how many connections the brokers have, if they are all on this machine."""
+    total = 0
+    for patient in patients:
+        if patient.met.sort not in KAFKA or not all(map(machine.is_here, patient.addresses)):
+            return None
+        count = machine.connections_to(patient.settings.upstream.port)
+        if count is None:
+            return None
+        total += count
+    return total
