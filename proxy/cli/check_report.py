@@ -1,5 +1,6 @@
 """What `leader-hints check` prints: as JSON for programs, or as lines for people."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
@@ -18,7 +19,7 @@ _HEADINGS: Final = {
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
 
 class FindingReport(_Part):
@@ -115,6 +116,11 @@ def _of(findings: Sequence[Finding], route: str | None) -> tuple[FindingReport, 
         for finding in findings
         if finding.route == route
     )
+
+
+def to_json(report: CheckReport) -> str:
+    """The report as JSON in ASCII. The encoder escapes all control characters but DEL."""
+    return json.dumps(report.model_dump(mode="json"), indent=2).replace("\x7f", "\\u007f")
 
 
 def lines(report: CheckReport) -> Iterator[str]:

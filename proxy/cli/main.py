@@ -109,16 +109,16 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
     for a few seconds, to see which connections come out there. Exit code 1: something must be
     mended.
     """
-    from proxy.cli.check_report import lines, make_report
-    from proxy.core.checkup import judge, must_mend
+    from proxy.cli.check_report import lines, make_report, to_json
+    from proxy.core.checkup import judge
     from proxy.net.doctor import examine
 
     routes, machine = examine(settings)
     hold = settings.hold
     findings = judge(routes, machine, min(hold.deadline_ms, hold.link_ms_per_second))
     report = make_report(routes, findings)
-    click.echo(report.model_dump_json(indent=2) if as_json else "\n".join(lines(report)))
-    sys.exit(must_mend(findings))
+    click.echo(to_json(report) if as_json else "\n".join(lines(report)))
+    sys.exit(int(report.mend))
 
 
 @cli.group()

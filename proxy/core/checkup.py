@@ -81,7 +81,7 @@ class Listening(StrEnum):
 class Advertised:
     """A broker of the cluster as the route's listener advertises it.
 
-    ``addresses``: what the host name leads to; ``here``: all of them are this machine's,
+    ``addresses``: what the host name leads to; ``here``: some of them are this machine's,
     ``loopback``: all are loopback addresses. ``is_listen``, ``is_upstream``: it is
     plainly the route's listening address, or its upstream.
     """

@@ -241,7 +241,9 @@ TABLE: dict[str, Entry] = {
     "advertised_elsewhere": Entry(
         _MEND,
         "node {node} advertises {address}, where something else answers: {reason}",
-        "Clients are sent there and not to this route.",
+        "Clients are sent there and not to this route. If that is this route's proxy, the check "
+        "was run elsewhere: run it where the proxy runs, in the same container or network "
+        "namespace.",
         "In the broker's advertised.listeners give the address on which clients reach {listen}, "
         "for the listener of {upstream}, and restart the broker.",
     ),

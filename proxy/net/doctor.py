@@ -221,7 +221,7 @@ async def _meet_advertised(
             met = Met(sort=Sort.UNRESOLVED, reason=str(error))
             patient.brokers[node] = known(met=met)
             return
-        here = all(map(machine.is_here, found))
+        here = any(map(machine.is_here, found))
         known = partial(
             known,
             addresses=found,

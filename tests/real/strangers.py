@@ -23,10 +23,15 @@ class Balancer(Relay):
         return next(self._turns)
 
 
+class _Quiet(http.server.BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing of requests."""
+
+
 @contextlib.contextmanager
 def http_server(address: Address) -> Iterator[None]:
     """An HTTP server."""
-    with http.server.ThreadingHTTPServer(address, http.server.BaseHTTPRequestHandler) as server:
+    with http.server.ThreadingHTTPServer(address, _Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
