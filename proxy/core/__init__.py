@@ -15,6 +15,8 @@ Nouns:
 - Witness: sees what a response answers that goes on at once.
 - Recovery: which clients wait for a partition, and when it answers them again.
 - Budget: the bytes that may be kept back in all.
+- RouteFacts, MachineFacts: what a checkup found; Finding: what is right, or wrong, and its remedy;
+  Outlook: what a kind of client gets on a route.
 - Tally: counts of what passed; Event: something worth a line in a log.
 
 Nothing here reads a clock: the time is an argument, in seconds of a clock that never goes back.
