@@ -12,6 +12,7 @@ class ApiKey(IntEnum):
     METADATA = 3
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
+    DESCRIBE_CONFIGS = 32
 
 
 #: Names as the Kafka protocol guide spells them, for metrics. A key that is not here (newer

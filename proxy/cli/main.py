@@ -110,12 +110,13 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
     mended.
     """
     from proxy.cli.check_report import lines, make_report, to_json
-    from proxy.core.checkup import judge
+    from proxy.core.checkup import Bounds, judge
     from proxy.net.doctor import examine
 
     routes, machine = examine(settings)
     hold = settings.hold
-    findings = judge(routes, machine, min(hold.deadline_ms, hold.link_ms_per_second))
+    held_ms = min(hold.deadline_ms, hold.link_ms_per_second)
+    findings = judge(routes, machine, Bounds(held_ms, settings.limits.request_bytes))
     report = make_report(routes, findings)
     click.echo(to_json(report) if as_json else "\n".join(lines(report)))
     sys.exit(int(report.mend))

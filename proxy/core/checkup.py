@@ -6,6 +6,7 @@ The facts are gathered by :mod:`proxy.net.doctor`; here they are judged, one rul
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from proxy.apis import metadata
 from proxy.apis.keys import ApiKey, api_name
@@ -21,6 +22,8 @@ _OTHER_DESCRIPTORS = 64
 _DESCRIPTORS_OF_A_LINK = 2
 #: Where nobody knows how many clients there are, so many descriptors are plenty.
 _PLENTY = 8192
+#: A broker's default for connections from one address.
+_UNLIMITED = 2**31 - 1
 #: Only KRaft brokers take it.
 _DESCRIBE_QUORUM = 55
 
@@ -105,7 +108,10 @@ class RouteFacts:
     ``silence``: why Metadata was not answered, ``None`` where it was. ``topics``: visible ones,
     ``without_ids`` of them have no id; ``hidden``: some may not be seen. ``node``: the broker's,
     where it is proved; ``nodes``: all that were met over several connections; ``others``: proved to
-    be none of them. ``listener``: what answers at a listening address that is taken.
+    be none of them. ``connections``: that the broker has now;
+    ``most_connections``: that it takes from this machine's address; ``largest_request``: that it
+    takes, in bytes; ``None`` where that is not known. ``listener``: what answers at a listening
+    address that is taken.
     """
 
     name: str
@@ -122,6 +128,9 @@ class RouteFacts:
     node: int | None = None
     nodes: frozenset[int] = frozenset()
     others: frozenset[int] = frozenset()
+    connections: int | None = None
+    most_connections: int | None = None
+    largest_request: int | None = None
     listening: Listening = Listening.FREE
     listening_reason: str = ""
     listener: Met | None = None
@@ -158,9 +167,18 @@ class MachineFacts:
     clock_error_ms: int = 0
 
 
-def judge(routes: Sequence[RouteFacts], machine: MachineFacts, hold_ms: int) -> tuple[Finding, ...]:
-    """Return all findings. ``hold_ms``: how long a response is held at most."""
-    found = [finding for route in routes for finding in _judge_route(route, routes, hold_ms)]
+class Bounds(NamedTuple):
+    """What the settings allow: how long a response is held, how large a request may be."""
+
+    hold_ms: int
+    request_bytes: int
+
+
+def judge(
+    routes: Sequence[RouteFacts], machine: MachineFacts, bounds: Bounds
+) -> tuple[Finding, ...]:
+    """Return all findings."""
+    found = [finding for route in routes for finding in _judge_route(route, routes, bounds)]
     return (*found, *_descriptors(machine), *_clock(machine))
 
 
@@ -175,15 +193,16 @@ def is_kraft(maxima: Mapping[int, int]) -> bool:
 
 
 def _judge_route(
-    route: RouteFacts, routes: Sequence[RouteFacts], hold_ms: int
+    route: RouteFacts, routes: Sequence[RouteFacts], bounds: Bounds
 ) -> Iterator[Finding]:
     yield from _mode(route)
     yield from _upstream(route)
     yield from _listen(route)
+    yield from _limits(route, bounds)
     plan = plan_for(route.met.maxima)
     # Before a broker that gives hints, or none at all, it does not matter which way clients go.
     if route.known and plan.rows:
-        yield from _leaders(route, hold_ms)
+        yield from _leaders(route, bounds.hold_ms)
         yield from _own_address(route, routes)
         yield from _other_addresses(route, routes)
         yield from _twice(route)
@@ -235,6 +254,18 @@ def _upstream(route: RouteFacts) -> Iterator[Finding]:
             produce=produce,
             fetch=met.maxima.get(ApiKey.FETCH),
         )
+
+
+def _limits(route: RouteFacts, bounds: Bounds) -> Iterator[Finding]:
+    """What the broker allows in all, or to one client host: the proxy is one."""
+    most, now = route.most_connections, route.connections
+    if most is not None and most < _UNLIMITED and (now is None or now > most):
+        shown = "an unknown number" if now is None else now
+        yield finding("connections_limited", route.name, most=most, now=shown)
+    largest = route.largest_request
+    if largest is not None and largest > bounds.request_bytes:
+        allowed = bounds.request_bytes
+        yield finding("requests_limited", route.name, largest=largest, allowed=allowed)
 
 
 def _leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:

@@ -167,6 +167,20 @@ TABLE: dict[str, Entry] = {
         "Allow Describe on all topics to the principal of the proxy's connections (User:ANONYMOUS "
         "on a listener without authentication) from this machine's address.",
     ),
+    "connections_limited": Entry(
+        _MEND,
+        "the broker takes at most {most} connections from one address, and has {now} in all",
+        "To the broker all clients of the proxy come from the proxy's address. Those above the "
+        "limit are not served.",
+        "Give the proxy's address a limit of its own in the broker's "
+        "max.connections.per.ip.overrides, or raise max.connections.per.ip.",
+    ),
+    "requests_limited": Entry(
+        _MEND,
+        "the broker takes requests of {largest} bytes, and the proxy refuses those above {allowed}",
+        "A client whose request is larger loses its connection.",
+        "Set limits.request_bytes to the broker's socket.request.max.bytes or more.",
+    ),
     "versions_raised": Entry(
         _FINE,
         "node {node} of cluster {cluster} answers; it takes Produce {produce} and Fetch {fetch}",

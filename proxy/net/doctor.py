@@ -11,7 +11,7 @@ from functools import partial
 
 import trio
 
-from proxy.apis import metadata, sasl_handshake
+from proxy.apis import describe_configs, metadata, sasl_handshake
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ClusterMetadata
@@ -42,6 +42,10 @@ _LOOKS = 4
 _MOST_ADDRESSES = 8
 #: Advertised addresses that are looked at at once.
 _AT_ONCE = 50
+#: Settings of brokers that a proxy may come up against.
+_PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
+_REQUEST_BYTES = "socket.request.max.bytes"
+_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
 #: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
 _ANY_TOPIC = "leader-hints-check"
 
@@ -58,6 +62,9 @@ class _Patient:
     hidden: bool = False
     addresses: tuple[str, ...] = ()
     without_ids: int = 0
+    connections: int | None = None
+    most_connections: int | None = None
+    largest_request: int | None = None
     looks: list[Route] = field(default_factory=list)
     listening: Listening = Listening.FREE
     listening_reason: str = ""
@@ -83,6 +90,9 @@ class _Patient:
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             nodes=nodes,
             others=frozenset().union(*(look.others for look in self.looks)),
+            connections=self.connections,
+            most_connections=self.most_connections,
+            largest_request=self.largest_request,
             listening=self.listening,
             listening_reason=self.listening_reason,
             listener=self.listener,
@@ -126,6 +136,8 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
         patient.met = Met(sort=Sort.UNRESOLVED, reason=str(error))
         return
     patient.met = await encounter.meet(upstream, arrivals)
+    if patient.met.sort in KAFKA and all(map(machine.is_here, patient.addresses)):
+        patient.connections = machine.connections_to(upstream.port)
     newest = patient.met.maxima.get(ApiKey.METADATA, -1)
     if newest < metadata.OLDEST:
         return
@@ -133,6 +145,7 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
     with trio.move_on_after(_LEARN) as scope:
         try:
             await _learn(patient, min(newest, metadata.NEWEST), patience)
+            await _ask_limits(patient)
         except (BrokerError, WireError) as error:
             patient.silence = str(error)
             patient.mechanisms = await _mechanisms(upstream) or None
@@ -183,6 +196,29 @@ async def _look(patient: _Patient, place: Address) -> None:
         async with contextlib.aclosing(await encounter.connect(place)) as connection:
             look = await encounter.prove(connection, patient.route)
             patient.looks.append(look)
+
+
+async def _ask_limits(patient: _Patient) -> None:
+    """Ask the broker what it allows, where its node is known; it may not tell."""
+    node = patient.facts().node
+    if node is None:
+        return
+    with contextlib.suppress(BrokerError, WireError):
+        connection = await encounter.connect(patient.settings.upstream)
+        async with contextlib.aclosing(connection):
+            body = describe_configs.write_request_body(node, _LIMITS)
+            key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
+            values = describe_configs.read_values(await connection.ask(key, version, body))
+        patient.largest_request = _number(values.get(_REQUEST_BYTES))
+        own = machine.address_towards(patient.addresses[0])
+        overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
+        override = [entry for entry in overrides if entry.rpartition(":")[0] == own]
+        most = override[0].rpartition(":")[2] if override else values.get(_PER_ADDRESS)
+        patient.most_connections = _number(most)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
 async def _mechanisms(upstream: Address) -> tuple[str, ...]:
@@ -249,22 +285,10 @@ async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bo
 
 def _machine(patients: list[_Patient]) -> MachineFacts:
     clock = machine.clock()
+    known = [p.connections for p in patients if p.connections is not None]
     return MachineFacts(
         descriptors=machine.descriptors(),
-        connections=_connections(patients),
+        connections=sum(known) if len(known) == len(patients) else None,
         synchronised=clock.synchronised if clock else None,
         clock_error_ms=clock.error_ms if clock else 0,
     )
-
-
-def _connections(patients: list[_Patient]) -> int | None:
-    """Return how many connections the brokers have, if they are all on this machine."""
-    total = 0
-    for patient in patients:
-        if patient.met.sort not in KAFKA or not all(map(machine.is_here, patient.addresses)):
-            return None
-        count = machine.connections_to(patient.settings.upstream.port)
-        if count is None:
-            return None
-        total += count
-    return total

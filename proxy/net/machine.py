@@ -68,6 +68,18 @@ def is_here(address: str) -> bool:
     return False
 
 
+def address_towards(address: str) -> str | None:
+    """Return this machine's address on connections to an IP address, ``None`` if it has no way.
+
+    Nothing is sent.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.connect((address, 9))
+        return str(sock.getsockname()[0])
+    return None
+
+
 def clock() -> Clock | None:
     """Return what the kernel says of its clock, ``None`` where it does not say (only Linux does).
 

@@ -9,14 +9,14 @@ import pytest
 from proxy.cli.check_report import CheckReport, lines, make_report, to_json
 from proxy.core.checkup import MachineFacts, RouteFacts, judge
 from tests.cli.commands import leader_hints
-from tests.core.test_checkup import MACHINE, RIGHT, changed
+from tests.core.test_checkup import BOUNDS, MACHINE, RIGHT, changed
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def report(*routes: RouteFacts, machine: MachineFacts = MACHINE) -> CheckReport:
-    return make_report(routes, judge(routes, machine, 100))
+    return make_report(routes, judge(routes, machine, BOUNDS))
 
 
 def test_the_published_schema_is_that_of_the_report() -> None:

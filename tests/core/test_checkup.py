@@ -8,6 +8,7 @@ import pytest
 from proxy.apis.keys import ApiKey
 from proxy.core.checkup import (
     Advertised,
+    Bounds,
     Listening,
     MachineFacts,
     Met,
@@ -22,6 +23,7 @@ from proxy.core.outlook import KINDS, PLAIN, offered
 
 MAXIMA: dict[int, int] = {ApiKey.PRODUCE: 9, ApiKey.FETCH: 15, ApiKey.METADATA: 12}
 MACHINE = MachineFacts(descriptors=65536, connections=10, synchronised=True)
+BOUNDS = Bounds(hold_ms=100, request_bytes=1000)
 GONE = Met(sort=Sort.UNREACHABLE, reason="connection refused")
 ARRIVED = Met(sort=Sort.ROUTE, route="one")
 
@@ -66,12 +68,12 @@ RUNNING = replace(
 
 def found(*routes: RouteFacts, hold_ms: int = 100) -> set[str]:
     """The codes for the routes that are not fine."""
-    findings = judge(routes, MACHINE, hold_ms)
+    findings = judge(routes, MACHINE, BOUNDS._replace(hold_ms=hold_ms))
     return {f.code for f in findings if f.severity is not Severity.FINE}
 
 
 def fine(route: RouteFacts) -> set[str]:
-    return {f.code for f in judge((route,), MACHINE, 100) if f.severity is Severity.FINE}
+    return {f.code for f in judge((route,), MACHINE, BOUNDS) if f.severity is Severity.FINE}
 
 
 def changed(**changes: Any) -> RouteFacts:
@@ -82,7 +84,7 @@ def test_a_route_that_is_right() -> None:
     assert found(RIGHT) == found(RUNNING) == set()
     assert fine(RIGHT) >= {"versions_raised", "listen_free", "advertised_right"}
     assert fine(RUNNING) >= {"versions_raised", "listen_proxy", "advertised_right"}
-    assert not must_mend(judge((RIGHT, RUNNING), MACHINE, 100))
+    assert not must_mend(judge((RIGHT, RUNNING), MACHINE, BOUNDS))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(sort: Sort, code:
     route = changed(met=Met(sort=sort, reason="why"), node=None, nodes=frozenset())
 
     assert found(route) == {code}
-    assert must_mend(judge((route,), MACHINE, 100))
+    assert must_mend(judge((route,), MACHINE, BOUNDS))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,22 @@ def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(sort: Sort, code:
 )
 def test_the_broker(route: RouteFacts, codes: set[str]) -> None:
     assert found(route) == codes
+
+
+@pytest.mark.parametrize(
+    ("limits", "codes"),
+    [
+        ({"most_connections": 50, "connections": 50}, set()),
+        ({"most_connections": 50, "connections": 51}, {"connections_limited"}),
+        ({"most_connections": 50, "connections": None}, {"connections_limited"}),
+        ({"most_connections": 2147483647, "connections": None}, set()),
+        ({"most_connections": None, "connections": 51}, set()),
+        ({"largest_request": 1000}, set()),
+        ({"largest_request": 1001}, {"requests_limited"}),
+    ],
+)
+def test_what_the_broker_allows(limits: dict[str, Any], codes: set[str]) -> None:
+    assert found(changed(**limits)) == codes
 
 
 def test_kraft_is_held_for_longer() -> None:
@@ -155,7 +173,7 @@ def test_one_kind_of_client_that_is_not_offered_enough_is_named() -> None:
     less = proxy()
     offers = {**less.offers, "franz-go 1.17 or newer": MAXIMA | {ApiKey.PRODUCE: 10}}
 
-    findings = judge((replace(RUNNING, listener=replace(less, offers=offers)),), MACHINE, 100)
+    findings = judge((replace(RUNNING, listener=replace(less, offers=offers)),), MACHINE, BOUNDS)
 
     (short,) = [f for f in findings if f.code == "listen_not_raised"]
     assert "offers franz-go 1.17 or newer Fetch 15 and not 16" in short.text
@@ -195,7 +213,7 @@ def test_where_it_sends_them_while_a_proxy_observes(own: Advertised, code: str |
 
 def test_an_address_that_is_not_reached_says_on_which_machine() -> None:
     def text(here: bool) -> str:
-        findings = judge((changed(brokers=(advertised(GONE, here=here),)),), MACHINE, 100)
+        findings = judge((changed(brokers=(advertised(GONE, here=here),)),), MACHINE, BOUNDS)
         return next(f.text for f in findings if f.code == "advertised_unreachable")
 
     assert "(on this machine)" in text(True)
@@ -222,7 +240,7 @@ def test_two_routes_that_are_crossed() -> None:
     )
     two = replace(one, name="two", met=broker(2), node=2, nodes=frozenset({2}))
 
-    findings = judge((one, two), MACHINE, 100)
+    findings = judge((one, two), MACHINE, BOUNDS)
 
     crossed = [(f.route, f.text) for f in findings if f.severity is Severity.MEND]
     assert crossed == [
@@ -254,7 +272,7 @@ def test_a_name_with_several_addresses_is_told_once() -> None:
     own = advertised(ARRIVED, addresses=addresses)
     other = advertised(proxy(2), 2, addresses=addresses, port=own.port)
 
-    findings = judge((changed(brokers=(own, other)),), MACHINE, 100)
+    findings = judge((changed(brokers=(own, other)),), MACHINE, BOUNDS)
 
     assert [f.text for f in findings if f.code == "advertised_twice"] == [
         "nodes 1, 2 advertise the same address b1:19092"
@@ -263,8 +281,8 @@ def test_a_name_with_several_addresses_is_told_once() -> None:
 
 def machine(**changes: Any) -> Finding:
     """The one finding about a machine that the changes bring."""
-    before = set(judge((), MACHINE, 100))
-    (change,) = set(judge((), replace(MACHINE, **changes), 100)) - before
+    before = set(judge((), MACHINE, BOUNDS))
+    (change,) = set(judge((), replace(MACHINE, **changes), BOUNDS)) - before
     return change
 
 

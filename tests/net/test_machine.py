@@ -34,6 +34,10 @@ def test_addresses_of_this_machine(address: str, here: bool) -> None:
     assert machine.is_here(address) is here
 
 
+def test_the_address_from_which_others_see_this_machine() -> None:
+    assert machine.address_towards("127.0.0.1") == "127.0.0.1"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says it")
 def test_the_clock_is_read_where_it_stands() -> None:
     clock = machine.clock()

@@ -477,7 +477,6 @@ def _allow(crowd: Crowd, principal: str, topic: str) -> None:
 @pytest.mark.parametrize(
     ("version", "mode", "settings", "codes"),
     [
-        ("2.4.1", "zk", {}, {"no_topic_ids"}),
         ("2.8.2", "zk", {"inter.broker.protocol.version": "2.7"}, {"topic_ids_off"}),
         ("3.6.2", "kraft", {}, {"kraft_hold"}),
         ("3.7.2", "zk", {}, {"broker_native"}),
@@ -494,6 +493,24 @@ def test_what_brokers_are(
 
     assert found.exit_code == 0
     assert found.codes - {"advertised_loopback"} == codes
+
+
+def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(tmp_path: Path) -> None:
+    settings = {"max.connections.per.ip": "50", "socket.request.max.bytes": "2000000000"}
+    cluster = RealCluster("2.4.1", "zk", folder=tmp_path, brokers=1, overrides=settings)
+    with cluster, contextlib.ExitStack() as clients:
+        ClusterAdmin(cluster).create_topic(TOPIC, [[1]])
+        broker = cluster.brokers[1]
+        few = check((broker.advertised, broker.upstream))
+        for number in range(60):
+            source = (f"127.0.0.{2 + number % 2}", 0)
+            client = socket.create_connection(broker.upstream, source_address=source)
+            clients.enter_context(client)
+        many = check((broker.advertised, broker.upstream))
+
+    always = {"no_topic_ids", "requests_limited", "advertised_loopback"}
+    assert few.codes == always
+    assert many.codes == always | {"connections_limited"}
 
 
 def test_a_broker_that_is_too_old() -> None:
