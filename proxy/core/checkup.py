@@ -226,6 +226,8 @@ _NOT_A_BROKER: Mapping[Sort, str] = {
 
 def _upstream(route: RouteFacts) -> Iterator[Finding]:
     met, upstream = route.met, route.upstream
+    if route.mode is Mode.OFF and (met.sort is Sort.TLS or route.mechanisms is not None):
+        return  # A plain relay does not mind.
     if met.sort in _NOT_A_BROKER:
         code = _NOT_A_BROKER[met.sort]
         yield finding(code, route.name, upstream=upstream, reason=met.reason)
@@ -295,6 +297,8 @@ def _listen(route: RouteFacts) -> Iterator[Finding]:
         yield finding("listen_any_port", route.name, listen=listen)
     elif route.listening is Listening.REFUSED:
         yield finding("listen_refused", route.name, listen=listen, reason=route.listening_reason)
+    elif route.met.sort not in KAFKA:
+        return  # Through a proxy that runs nothing better could be met than behind it.
     elif route.listener is None or route.listener.sort not in KAFKA:
         reason = route.listener.reason if route.listener else ""
         yield finding("listen_taken", route.name, listen=listen, reason=reason)

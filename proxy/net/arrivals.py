@@ -10,7 +10,7 @@ from proxy.core.checkup import Listening
 from proxy.settings import Address
 
 _RECEIVE = 4096
-#: What arrives must say so within this time, in seconds.
+#: What arrives must say so within this time, and a host name be resolved; in seconds.
 _PATIENCE = 2.0
 #: A first request with its token is much smaller.
 _LARGEST = 4096
@@ -44,7 +44,10 @@ class Arrivals:
         Port 0 is not held: it would be another one each time.
         """
         try:
-            listeners = await trio.open_tcp_listeners(address.port, host=address.host)
+            with trio.fail_after(_PATIENCE):
+                listeners = await trio.open_tcp_listeners(address.port, host=address.host)
+        except trio.TooSlowError:
+            return Listening.REFUSED, f"its name is not resolved within {_PATIENCE:g} s"
         except OSError as error:
             taken = error.errno == errno.EADDRINUSE
             reason = (error.strerror or str(error)).lower()

@@ -105,6 +105,22 @@ def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(sort: Sort, code:
     assert must_mend(judge((route,), MACHINE, BOUNDS))
 
 
+@pytest.mark.parametrize("sort", [Sort.UNREACHABLE, Sort.TLS, Sort.NOT_KAFKA])
+def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(sort: Sort) -> None:
+    met, closed = Met(sort=sort), Met(sort=Sort.NOT_KAFKA)
+    route = replace(RUNNING, met=met, node=None, nodes=frozenset(), listener=closed, brokers=())
+
+    assert len(found(route)) == 1
+    assert "listen_taken" not in found(route)
+
+
+@pytest.mark.parametrize(
+    "relayed", [changed(met=Met(sort=Sort.TLS)), changed(mechanisms=("PLAIN",), silence="closed")]
+)
+def test_a_plain_relay_does_not_mind_tls_and_sasl(relayed: RouteFacts) -> None:
+    assert found(replace(relayed, mode=Mode.OFF)) == {"hints_not_given"}
+
+
 @pytest.mark.parametrize(
     ("route", "codes"),
     [
@@ -265,6 +281,21 @@ def test_other_brokers(other: Advertised, code: str | None) -> None:
     route = changed(brokers=(advertised(ARRIVED), other))
 
     assert found(route) == ({code} if code else set())
+
+
+def test_while_hints_are_not_given_other_brokers_need_no_proxy() -> None:
+    route = changed(mode=Mode.OBSERVE, brokers=(advertised(ARRIVED), advertised(broker(2), 2)))
+
+    assert found(route) == {"hints_not_given"}
+
+
+@pytest.mark.parametrize(
+    ("topics", "without_ids", "has"), [(3, 0, True), (3, 1, False), (3, 3, False), (0, 0, False)]
+)
+def test_a_cluster_has_topic_ids_if_all_its_topics_do(
+    topics: int, without_ids: int, has: bool
+) -> None:
+    assert changed(topics=topics, without_ids=without_ids).has_topic_ids is has
 
 
 def test_a_name_with_several_addresses_is_told_once() -> None:

@@ -361,6 +361,12 @@ def test_upstreams_that_are_no_brokers() -> None:
     ]
 
 
+def test_a_broker_that_is_down_behind_a_proxy_that_runs(tmp_path: Path) -> None:
+    route = (free_address(), free_address())
+    with ProxyProcess([route], tmp_path / "proxy.log"):
+        assert check(route).codes == {"upstream_unreachable"}
+
+
 def test_listening_addresses_that_cannot_be_had(crowd: Crowd) -> None:
     web = free_address()
     upstream = crowd.cluster.brokers[1].upstream
