@@ -17,6 +17,7 @@ from pydantic_core import core_schema
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 HintsMode = Literal["on", "observe", "off"]
+TopicIds = Literal["broker", "synthesize"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
 
@@ -315,6 +316,13 @@ class Settings(BaseSettings):
         default="on",
         description="on: raise versions and give hints. observe: count what would have been hinted "
         "and change no byte. off: relay only.",
+    )
+    topic_ids: TopicIds = Field(
+        default="broker",
+        description="broker: clients get the brokers' topic ids, if they have any. synthesize: ids "
+        "are made up from cluster id and topic name, so that librdkafka and franz-go use Fetch "
+        "hints before brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
+        "proxy with this setting. Counts only with hints on.",
     )
     admin: Address | None = Field(
         default=None,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from proxy.apis.fetch import Topic, read_topic
 from proxy.apis.header import header_as, plain_body, read_request_header
+from proxy.apis.metadata import ZERO_ID
 from proxy.wire.reader import Reader
 from proxy.wire.varint import write_uvarint
 from proxy.wire.writer import compact_string, frame, string
@@ -68,6 +69,11 @@ class FetchRequest(NamedTuple):
     forgotten: tuple[tuple[Topic, tuple[int, ...]], ...]
     rack: str | None
     cluster_id: bytes | None
+
+    @property
+    def lacks_id(self) -> bool:
+        """Whether a topic has an id of all zeros."""
+        return any(topic == ZERO_ID for topic, _ in (*self.topics, *self.forgotten))
 
     @property
     def asked(self) -> Asked:

@@ -20,7 +20,10 @@ from proxy.wire.writer import compact_string
 OLDEST, NEWEST = 9, 12
 #: First version whose answers have topic ids.
 TOPIC_IDS_FROM = 10
-_CLUSTER_OPERATIONS_UNTIL = 10
+#: The newest version that asks and says what a client may do to the cluster.
+CLUSTER_OPERATIONS_UNTIL = 10
+#: A topic may be asked for by its id alone.
+BY_ID_FROM = 12
 
 #: Error code, partition, leader, leader epoch.
 _PARTITION = struct.Struct(">hiii")
@@ -68,7 +71,7 @@ def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
         entries = [prefix + compact_string(name) + b"\0" for name in topics]
         out = write_uvarint(len(entries) + 1) + b"".join(entries)
     auto_create, cluster_operations, topic_operations, tags = b"\0", b"\0", b"\0", b"\0"
-    if version > _CLUSTER_OPERATIONS_UNTIL:
+    if version > CLUSTER_OPERATIONS_UNTIL:
         cluster_operations = b""
     return out + auto_create + cluster_operations + topic_operations + tags
 

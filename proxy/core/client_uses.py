@@ -17,6 +17,9 @@ class Use(Enum):
     FETCH_WITHOUT_ENDPOINTS = auto()
 
 
+#: What the proxies themselves say that they are, where they ask brokers.
+OWN_NAME = "leader-hints"
+
 _BOTH = frozenset({Use.PRODUCE, Use.FETCH})
 _NONE: frozenset[Use] = frozenset()
 #: Clients that say nothing, or that are not known here, are offered what KIP-951 has.

@@ -217,7 +217,9 @@ class Desk:
         """
         for of, wanted, failed_at in self._wanted():
             if of is route and failed_at <= since:
-                wanted.asked = wanted.asked or wanted.failure.topic in topics
+                topic = wanted.failure.topic
+                key = route.view.key(topic) if route.view is not None else topic
+                wanted.asked = wanted.asked or topic in topics or key in topics
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.

@@ -100,7 +100,7 @@ class RoutePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadClientBytes:
-    """A client sent what cannot be Kafka; its connection was closed."""
+    """A client sent what cannot be Kafka, or cannot be served; its connection was closed."""
 
     route: str
     client: str
@@ -152,6 +152,22 @@ class SubscriptionReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdsOffered:
+    """Every broker of a cluster gives made-up topic ids: clients are offered them from now on."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdsWithheld:
+    """Made-up topic ids are not offered to new links, since a broker does not give them."""
+
+    cluster: str
+    broker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
     """A route takes connections."""
 
@@ -182,6 +198,8 @@ Event = (
     | UpstreamUnreachable
     | SubscriptionLost
     | SubscriptionReady
+    | TopicIdsOffered
+    | TopicIdsWithheld
     | Listening
     | LinkFailed
 )

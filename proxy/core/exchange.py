@@ -1,5 +1,6 @@
 """One request that awaits its response."""
 
+from proxy.apis.metadata_older import AskedById
 from proxy.core.named_fetch import NamedFetch
 from proxy.core.reason import Reason
 
@@ -13,10 +14,12 @@ class Exchange:
     Fetch request's frame, whose epochs are read only where a partition failed; ``None`` for other
     APIs and where it was too large to be kept; only as much as had arrived, where nothing but
     who asks is of interest. ``recoded``: the version sent, where its response must be
-    brought up to the client's, else 0; ``named``: what that needs where topics go by id.
+    brought up to the client's, else 0; ``named`` (Fetch) and ``by_id`` (Metadata): what that
+    needs where topics go by id.
     """
 
     __slots__ = (
+        "by_id",
         "correlation_id",
         "hintable",
         "key",
@@ -37,6 +40,7 @@ class Exchange:
         recoded: int = 0,
         named: NamedFetch | None = None,
         unhinted: Reason | None = None,
+        by_id: AskedById | None = None,
     ) -> None:
         self.correlation_id = correlation_id
         self.key = key
@@ -46,3 +50,4 @@ class Exchange:
         self.recoded = recoded
         self.named = named
         self.unhinted = unhinted
+        self.by_id = by_id

@@ -7,7 +7,7 @@ from proxy.apis.api_versions import ClientSoftware
 from proxy.apis.header import FLEXIBLE_FROM, read_request_header
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, Failure
-from proxy.core.client_uses import Use, uses
+from proxy.core.client_uses import OWN_NAME, Use, uses
 from proxy.core.events import ClientSeen, ErrorAnswered, Event, NotUnderstood
 from proxy.core.exchange import Exchange
 from proxy.core.mode import Mode
@@ -30,11 +30,13 @@ class LinkState:
     ``number``: unique in the process. ``tally``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
     looked at, so neither are the responses to come. ``lacking``: a topic's name was not known;
-    who drives the link has it looked for. ``software``: what the client says of itself, as
-    name/version, "" while it has said nothing.
+    who drives the link has it looked for. ``without_ids``: a client that may have made-up ids
+    had none for a topic, so some broker gave none; who drives the link has it looked for.
+    ``software``: what the client says of itself, as name/version, "" while it has said nothing.
     """
 
     __slots__ = (
+        "_own",
         "_told",
         "client_id",
         "events",
@@ -47,6 +49,7 @@ class LinkState:
         "tally",
         "unread",
         "uses",
+        "without_ids",
     )
 
     def __init__(self, route: Route, number: int) -> None:
@@ -61,7 +64,19 @@ class LinkState:
         self.events: list[Event] = []
         self.unread = False
         self.lacking = False
+        self.without_ids = False
+        self._own = False
         self._told: frozenset[str] = frozenset()
+
+    @property
+    def makes_up_ids(self) -> bool:
+        """Whether this client is to be offered made-up topic ids.
+
+        Other proxies always are: by that they tell that this one makes them up.
+        """
+        route = self.route
+        wanted = route.synthesize and Use.FETCH in self.uses
+        return wanted and (route.ids_everywhere or self._own)
 
     def hintable(self, key: ApiKey, version: int) -> bool:
         """Whether a response of ``version`` is to be looked at for errors.
@@ -118,6 +133,7 @@ class LinkState:
     def introduce(self, software: ClientSoftware) -> None:
         """Take what the client says of itself; its id is known by then."""
         self.uses = uses(software)
+        self._own = software.name == OWN_NAME
         name, version = software.name[:_LONGEST_TEXT], software.version[:_LONGEST_TEXT]
         if not self.software:
             self.events.append(

@@ -2,6 +2,9 @@
 
 A client uses a hint only in versions whose schema has the field. So ApiVersions is answered
 with raised maxima, and a request of such a version is brought down to what the broker takes.
+
+Where topic ids are made up (:mod:`proxy.core.made_up_ids`) clients name topics by those, and
+brokers, which do not know them, are asked by name.
 """
 
 from collections.abc import Collection, Mapping
@@ -41,6 +44,15 @@ ROWS = (
     # CurrentLeader alone, as in the KIP's draft.
     Row(ApiKey.FETCH, 11, 12, Use.FETCH_WITHOUT_ENDPOINTS),
 )
+#: The whole plan where topic ids are made up: for clients that can use what Fetch 16 brings.
+ROWS_MADE_UP = (
+    *(row for row in ROWS if row.key is ApiKey.PRODUCE),
+    Row(ApiKey.FETCH, 12, 16, Use.FETCH),
+    Row(ApiKey.FETCH, 11, 16, Use.FETCH),
+    *(Row(ApiKey.METADATA, takes, 12, Use.FETCH) for takes in (11, 10, 9)),
+)
+#: The newest version in which a broker is asked by name.
+_NEWEST_BY_NAME = 12
 #: What of ROWS changes the version number alone: the bodies are the same (KIP-951).
 RESTAMPED = frozenset({(ApiKey.PRODUCE, 9), (ApiKey.FETCH, 15)})
 #: A broker that takes this version gives hints of its own.
@@ -51,7 +63,8 @@ _NATIVE_PRODUCE = 10
 class Plan:
     """What a link does about versions; fixed once its broker's versions are known.
 
-    ``reads``: whether frames are looked at; where not, the link is a plain relay.
+    ``reads``: whether frames are looked at; where not, the link is a plain relay. ``made_up``:
+    topic ids are made up.
     ``native``: the broker gives hints of its own. ``rows``: those of the plan that hold for the
     broker. ``sent``: version sent by (API key, version asked), where it is another one.
     ``recoded``: those of them whose requests need more than another version number.
@@ -59,6 +72,7 @@ class Plan:
 
     reads: bool
     native: bool = False
+    made_up: bool = False
     rows: tuple[Row, ...] = ()
     sent: Mapping[tuple[int, int], int] = field(default_factory=dict)
     recoded: frozenset[tuple[int, int]] = frozenset()
@@ -82,20 +96,29 @@ READ_ONLY = Plan(reads=True)
 PASS = Plan(reads=False)
 
 
-def plan_for(maxima: Mapping[int, int]) -> Plan:
+def plan_for(maxima: Mapping[int, int], *, made_up: bool = False) -> Plan:
     """Return the plan for a broker that takes ``maxima`` (maximum version by API key).
 
     A broker that is native, or whose Metadata has no reliable epochs, passes through.
+    ``made_up``: topic ids are made up.
     """
     if maxima.get(ApiKey.PRODUCE, -1) >= _NATIVE_PRODUCE:
         return Plan(reads=False, native=True)
     if maxima.get(ApiKey.METADATA, -1) < metadata.OLDEST:
         return PASS
-    rows = tuple(row for row in ROWS if maxima.get(row.key) == row.takes)
+    if made_up:
+        maxima = {**maxima, ApiKey.FETCH: min(maxima.get(ApiKey.FETCH, -1), _NEWEST_BY_NAME)}
+    every = ROWS_MADE_UP if made_up else ROWS
+    rows = tuple(row for row in every if maxima.get(row.key) == row.takes)
     sent: dict[tuple[int, int], int] = {
         (row.key, asked): row.takes
         for row in rows
         for asked in range(row.takes + 1, row.offered + 1)
     }
+    if made_up:
+        # Where the broker takes the version, ids are still to be put in.
+        takes = maxima[ApiKey.METADATA]
+        with_ids = range(metadata.TOPIC_IDS_FROM, metadata.NEWEST + 1)
+        sent |= {(ApiKey.METADATA, asked): min(asked, takes) for asked in with_ids}
     recoded = frozenset(cell for cell, takes in sent.items() if (cell[0], takes) not in RESTAMPED)
-    return Plan(reads=True, rows=rows, sent=sent, recoded=recoded)
+    return Plan(reads=True, made_up=made_up, rows=rows, sent=sent, recoded=recoded)

@@ -2,7 +2,7 @@
 
 import struct
 
-from proxy.apis import api_versions, produce, produce_8, sasl_handshake
+from proxy.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
 from proxy.apis.fetch import TOPIC_IDS_FROM
 from proxy.apis.fetch_request import read_request, write_request
 from proxy.apis.keys import ApiKey
@@ -44,6 +44,7 @@ class RequestFlow(Flow):
         self._readers = {
             ApiKey.PRODUCE: self._produce,
             ApiKey.FETCH: self._fetch,
+            ApiKey.METADATA: self._metadata,
             ApiKey.SASL_HANDSHAKE: self._sasl_handshake,
             ApiKey.API_VERSIONS: self._api_versions,
         }
@@ -185,6 +186,16 @@ class RequestFlow(Flow):
             link.meet(frame)
         try:
             request = read_request(frame)
+            if link.plan.made_up and exchange.version >= TOPIC_IDS_FROM:
+                if request.replica_id >= 0:
+                    # A broker asks another by its own ids, and only for what that takes.
+                    exchange.hintable = False
+                    self._forward(exchange, exchange.version)
+                    return True
+                if request.lacks_id:
+                    link.without_ids = True
+                    self.fault = f"Fetch v{exchange.version} for a topic without an id"
+                    return False
             if sent < TOPIC_IDS_FROM:
                 # Its response is kept as a whole.
                 largest = self._budget.per_link
@@ -200,6 +211,27 @@ class RequestFlow(Flow):
         if exchange.hintable or exchange.unhinted is not None:
             exchange.request = bytes(frame)
         self._forward(exchange, sent)
+        return True
+
+    def _metadata(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
+        exchange = Exchange(correlation_id, ApiKey.METADATA, version)
+        plan, view = self._link.plan, self._link.route.view or LeaderView("")
+        if (ApiKey.METADATA, version) not in plan.recoded:
+            self._forward(exchange, version)
+            return True
+        if len(frame) < length:
+            self._gather_anyway(frame, length)
+            return False
+        exchange.recoded = plan.sent[ApiKey.METADATA, version]
+        try:
+            request, exchange.by_id = metadata_older.request_down(
+                frame, version, exchange.recoded, view.name
+            )
+        except WireError as error:
+            return self._lost(f"Metadata v{version} request: {error}")
+        self._link.lacking |= bool(exchange.by_id.unknown)
+        self._instead = [request]
+        self._forward(exchange, exchange.recoded)
         return True
 
     def _sasl_handshake(

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator, Sequence
 
-from proxy.apis import api_versions, fetch_older, metadata, produce, produce_8
+from proxy.apis import api_versions, fetch_older, metadata, metadata_older, produce, produce_8
 from proxy.apis.answer_scan import has_no_failure
 from proxy.apis.fetch import FetchScan, glance
 from proxy.apis.fetch_request import read_request
@@ -15,6 +15,7 @@ from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
 from proxy.core.held import Held
 from proxy.core.link_state import LinkState
+from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
 from proxy.core.reason import Reason
@@ -187,17 +188,21 @@ class ResponseFlow(Flow):
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
             self._look_at_versions(exchange, frame)
-        elif exchange.key == ApiKey.METADATA:
-            whole = len(frame) == length <= _SNOOPED
-            if whole and metadata.OLDEST <= exchange.version <= metadata.NEWEST:
-                self.snooped.append((exchange.version, bytes(frame[_SIZE_PREFIX:])))
+        elif exchange.key == ApiKey.METADATA and len(frame) == length:
+            self._snoop(exchange.version, frame)
         return True
+
+    def _snoop(self, version: int, frame: memoryview) -> None:
+        if len(frame) <= _SNOOPED and metadata.OLDEST <= version <= metadata.NEWEST:
+            self.snooped.append((version, bytes(frame[_SIZE_PREFIX:])))
 
     def _raise(self, exchange: Exchange, frame: memoryview) -> bool:
         """Bring a whole response up to the client's version, and go on with that."""
         try:
             if exchange.key == ApiKey.PRODUCE:
                 return self._raise_produce(exchange, frame)
+            if exchange.key == ApiKey.METADATA:
+                return self._raise_metadata(exchange, frame)
             return self._raise_fetch(exchange, frame)
         except (WireError, KeyError) as error:
             self.fault = f"{api_name(exchange.key)} v{exchange.recoded} response: {error}"
@@ -211,6 +216,20 @@ class ResponseFlow(Flow):
             return False
         self._instead = [raised]
         return True
+
+    def _raise_metadata(self, exchange: Exchange, frame: memoryview) -> bool:
+        assert exchange.by_id is not None
+        self._snoop(exchange.recoded, frame)
+        self._instead = metadata_older.response_up(
+            frame, exchange.recoded, exchange.version, exchange.by_id, self._make_id
+        )
+        return True
+
+    def _make_id(self, cluster_id: str, name: str) -> bytes:
+        view = self._link.route.view
+        if view is not None and view.cluster_id == cluster_id:
+            return view.make_up(name)
+        return made_up_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
         route, named = self._link.route, exchange.named
@@ -342,8 +361,9 @@ class ResponseFlow(Flow):
             self._link.misunderstood("broker", f"ApiVersions v{exchange.version}: {error}")
             return
         if ranges and self._link.route.mode is Mode.ON:
-            plan = plan_for({key: versions.maximum for key, versions in ranges.items()})
             link = self._link
+            maxima = {key: versions.maximum for key, versions in ranges.items()}
+            plan = plan_for(maxima, made_up=link.makes_up_ids)
             link.plan = plan
             topic_ids = link.route.view is not None and link.route.view.topic_ids
             offers = plan.offers(link.uses, topic_ids=topic_ids)

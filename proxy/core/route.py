@@ -23,6 +23,9 @@ class Route:
     ``others``: node ids proved to be other brokers'; see :mod:`proxy.core.identity`.
     ``reachable``: some broker of the cluster can be asked for a fresher view. ``awaited``: a
     success of some client would tell something; see :mod:`proxy.core.recovery`.
+    ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
+    behind a proxy that does the same; see :mod:`proxy.core.agreement`. ``made_up_plan``: the
+    ``plan`` for that.
     """
 
     name: str
@@ -34,6 +37,9 @@ class Route:
     others: frozenset[int] = frozenset()
     reachable: bool = False
     awaited: bool = False
+    synthesize: bool = False
+    ids_everywhere: bool = False
+    made_up_plan: Plan | None = None
     sessions: FetchSessions = field(default_factory=FetchSessions)
     named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
@@ -47,6 +53,8 @@ class Route:
             return self.plan
         if self.mode is Mode.OBSERVE or self.plan is None:
             return READ_ONLY
+        if self.ids_everywhere and self.made_up_plan is not None:
+            return self.made_up_plan
         return self.plan
 
     def is_self(self, node: int) -> bool | None:

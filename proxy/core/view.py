@@ -4,6 +4,9 @@ The view only moves to a higher epoch. It is keyed by topic id where there is on
 that is made anew starts at epoch 0 again; a former id comes back only if two polls in a row
 report it. Without ids (clusters before 2.8), an entry falls when the topic is reported absent,
 or when a lower epoch is reported in two polls.
+
+Ids that proxies make up tell no topic from another of its name: they lead to the name, and a topic
+that is reported with one is reported without an id.
 """
 
 from array import array
@@ -15,6 +18,7 @@ from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
 from proxy.core.events import LeaderMoved
+from proxy.core.made_up_ids import made_up_id
 
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
@@ -26,6 +30,8 @@ _RETIRED = 8
 #: without gaps; a broker that leaves larger ones is out of its mind, and the arrays must not
 #: follow it there.
 _LARGEST_GAP = 1024
+#: Made-up ids whose names are remembered: more than there are topics in a large cluster.
+_ALIASES = 100_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
 
@@ -87,6 +93,7 @@ class LeaderView:
         self._topics: dict[Topic, _Topic] = {}
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
+        self._aliases: OrderedDict[bytes, str] = OrderedDict()
 
     def __len__(self) -> int:
         """Partitions known."""
@@ -104,14 +111,27 @@ class LeaderView:
 
     def key(self, topic: Topic) -> Topic:
         """Return the key of a topic given by name or id: its id where there is one."""
-        return self._names.get(topic, topic) if isinstance(topic, str) else topic
+        if isinstance(topic, bytes):
+            if topic in self._topics or topic not in self._aliases:
+                return topic
+            topic = self._aliases[topic]
+        return self._names.get(topic, topic)
 
     def name(self, topic: Topic) -> str | None:
         """Return the name of a topic given by name or id, ``None`` for an unknown id."""
         if isinstance(topic, str):
             return topic
         known = self._topics.get(topic)
-        return known.name if known else None
+        return known.name if known else self._aliases.get(topic)
+
+    def make_up(self, name: str) -> bytes:
+        """Return the made-up id of a topic; it leads to the name from now on."""
+        made = made_up_id(self.cluster_id, name)
+        self._aliases[made] = name
+        self._aliases.move_to_end(made)
+        if len(self._aliases) > _ALIASES:
+            self._aliases.popitem(last=False)
+        return made
 
     def leader(self, topic: Topic, partition: int) -> Leader | None:
         """Return who leads a partition, ``None`` where nothing is known."""
@@ -199,7 +219,7 @@ class LeaderView:
             move.word = False
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
-        topic_id = b"" if answer.id == ZERO_ID else answer.id
+        topic_id = b"" if self._is_none(answer) else answer.id
         known = self._topics.get(self._names.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # With ids a lagging broker costs nothing: a topic made anew has another id.
@@ -220,7 +240,11 @@ class LeaderView:
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         return self._add(_Topic(answer.name, topic_id, retired))
 
+    def _is_none(self, answer: TopicMetadata) -> bool:
+        return answer.id in (ZERO_ID, made_up_id(self.cluster_id, answer.name))
+
     def _add(self, topic: _Topic) -> _Topic:
+        self.make_up(topic.name)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic.id)
         self._names[topic.name] = topic.key

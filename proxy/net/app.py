@@ -11,6 +11,7 @@ import trio
 
 from proxy.apis.api_versions import ClientSoftware
 from proxy.core.budget import Budget
+from proxy.core.client_uses import OWN_NAME
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import Event, Listening, UpstreamUnreachable
 from proxy.core.mode import Mode
@@ -29,7 +30,8 @@ from proxy.observe.metrics import Metrics
 from proxy.settings import Address, HoldSettings, RouteSettings, Settings
 
 _DISTRIBUTION = "kafka-leader-hints"
-_SOFTWARE = "leader-hints"
+#: How long no client is let in until all brokers were asked whether they give made-up ids.
+_ASKING_SECONDS = 2.0
 
 
 def run(settings: Settings) -> int:
@@ -60,7 +62,10 @@ class _App:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._routes = [(Route(r.name, Mode(settings.hints)), r) for r in settings.routes]
+        synthesize = settings.topic_ids == "synthesize" and Mode(settings.hints) is Mode.ON
+        self._routes = [
+            (Route(r.name, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
+        ]
         routes = [route for route, _ in self._routes]
         self._recovery = Recovery(routes, trio.current_time)
         self._metrics = Metrics(routes)
@@ -83,6 +88,7 @@ class _App:
             self._emit,
             self._subscription.snooped,
             self._subscription.lacking,
+            self._subscription.doubt,
             self._recovery,
             largest_request=limits.request_bytes,
             requests_in_flight=limits.requests_in_flight,
@@ -104,6 +110,11 @@ class _App:
                 {"/metrics": self._metrics.render, "/livez": lambda _: (b"alive\n", "text/plain")}
             )
             await _listen(nursery, self._settings.admin, admin.handle)
+        if any(route.synthesize for route, _ in self._routes):
+            # Clients that come back to a proxy that was restarted must not miss their ids on a new
+            # connection: franz-go's consumers would hear of no leader any more.
+            with trio.move_on_after(_ASKING_SECONDS):
+                await self._subscription.all_asked.wait()
         for route, settings in self._routes:
             bound = await _listen(nursery, settings.listen, partial(self._accept, route, settings))
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
@@ -177,7 +188,7 @@ def _hold_rules(settings: HoldSettings) -> HoldRules:
 def _peer_settings(settings: Settings) -> PeerSettings:
     asking = settings.subscription
     return PeerSettings(
-        client=ClientSoftware(_SOFTWARE, version(_DISTRIBUTION)),
+        client=ClientSoftware(OWN_NAME, version(_DISTRIBUTION)),
         poll=asking.poll_interval_ms / 1000,
         answer=asking.answer_timeout_ms / 1000,
         connect=settings.connect_timeout_ms / 1000,

@@ -73,11 +73,15 @@ class Listener(Protocol):
     def view(self, peer: "Peer") -> LeaderView | None:
         """Return the view of the peer's cluster."""
 
+    def sample(self, peer: "Peer") -> Collection[str]:
+        """Return the topics that a poll of a broker behind none of our routes asks for."""
+
 
 class Peer:
     """The broker behind ``route``, or another of its cluster: then it is ``node``.
 
-    ``connected``: it can be asked now.
+    ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
+    be asked on a new connection.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class Peer:
         self.address = address
         self.route = route
         self.connected = False
+        self.leaving = False
         self._node = node
         self._settings = settings
         self._listener = listener
@@ -133,6 +138,11 @@ class Peer:
         self._unsure = True
         self._wake.set()
 
+    def reconnect(self) -> None:
+        """Have the broker asked on a new connection, which may lead elsewhere than this one."""
+        self.leaving = self.connected
+        self._wake.set()
+
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
         while True:
@@ -161,6 +171,7 @@ class Peer:
         newest = maxima.get(ApiKey.METADATA, -1)
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
+        self.leaving = False
         self._polls = 0
         self._listener.opened(self, maxima)
 
@@ -182,6 +193,9 @@ class Peer:
                 poll_at = trio.current_time() + pause
             with trio.move_on_at(poll_at):
                 await connection.wait(self._wake)
+            if self.leaving:
+                self.connected = False
+                return
             await self._refresh(connection)
 
     async def _watch(self, connection: BrokerConnection) -> None:
@@ -215,7 +229,7 @@ class Peer:
     async def _poll(self, connection: BrokerConnection) -> None:
         """Ask for everything: of a cluster's brokers only those behind routes are polled."""
         if self.route is None:
-            await self._ask(connection, (), poll=False)
+            await self._ask(connection, self._listener.sample(self), poll=False)
             return
         view = self._listener.view(self)
         due = self._polls % _FULL_POLL_EVERY == 0

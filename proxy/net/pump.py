@@ -85,7 +85,8 @@ class Pump:
     """Owns the sockets of all links from :meth:`adopt` on.
 
     ``emit``: where events go. ``snoop``: where Metadata responses go that pass by. ``lack``: what
-    is called when a client used a topic id that is not known. ``recovery``: what all links await.
+    is called when a client used a topic id that is not known; ``doubt``: when one had no id for a
+    topic although this proxy makes them up. ``recovery``: what all links await.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Pump:
         emit: Callable[[Event], None],
         snoop: Snoop,
         lack: Lack,
+        doubt: Lack,
         recovery: Recovery,
         *,
         largest_request: int,
@@ -106,6 +108,7 @@ class Pump:
         self._snoop = snoop
         self._lack = lack
         self._recovery = recovery
+        self._doubt = doubt
         self._largest_request = largest_request
         self._requests_in_flight = requests_in_flight
         self._shared = memoryview(bytearray(BUFFER_BYTES))
@@ -410,9 +413,11 @@ class Pump:
         self._joints.pop(joint.link.state.number, None)
 
     def _blame(self, joint: _Joint, fault: str) -> None:
-        route = joint.link.state.route.name
-        self._emit(BadClientBytes(route=route, client=joint.client_name, reason=fault))
+        route = joint.link.state.route
+        self._emit(BadClientBytes(route=route.name, client=joint.client_name, reason=fault))
         self._close(joint)
+        if joint.link.state.without_ids:
+            self._doubt(route)
 
     def _blame_broker(self, joint: _Joint, fault: str) -> None:
         state = joint.link.state

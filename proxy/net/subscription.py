@@ -7,7 +7,7 @@ concerned every few milliseconds: Metadata lags the error, and whichever broker 
 wakes them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import trio
 
@@ -17,8 +17,10 @@ from proxy.apis.fetch import Topic
 from proxy.apis.keys import api_name
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.list_offsets import Partition
-from proxy.apis.metadata import ClusterMetadata, TopicMetadata
+from proxy.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
+from proxy.core.agreement import Agreement
 from proxy.core.events import Event, LeaderMoved, RoutePlan, SubscriptionLost, SubscriptionReady
+from proxy.core.made_up_ids import made_up_id
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
@@ -32,6 +34,9 @@ from proxy.wire.reader import Reader
 
 #: Topics that are taken from a large answer before other tasks get their turn.
 _TOPICS_IN_A_STEP = 50
+#: What an operator can do about a broker that does not give the ids that are made up here.
+_HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
+_NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
 #: Of a node that was asked whether it leads: not, or not yet.
 _DECLINED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
 
@@ -39,7 +44,8 @@ _DECLINED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADE
 class Subscription:
     """The peers of all routes, and the views that they keep.
 
-    ``routes``: each with the upstream address of its broker.
+    ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
+    was asked whether it gives made-up ids, or could not be.
     """
 
     def __init__(
@@ -59,6 +65,10 @@ class Subscription:
         self._emit = emit
         self._open_stream = open_stream
         self._views: dict[str, LeaderView] = {}
+        self._agreements: dict[str, Agreement] = {}
+        self._synthesize = any(route.synthesize for route, _ in routes)
+        self.all_asked = trio.Event()
+        self._asked: set[Peer] = set()
         self._own = [
             Peer(address, settings, self, route=route, open_stream=open_stream)
             for route, address in routes
@@ -121,6 +131,7 @@ class Subscription:
         if route is None:
             return
         route.plan = plan_for(maxima)
+        route.made_up_plan = plan_for(maxima, made_up=True) if route.synthesize else None
         route.reachable = peer.connected
         self._emit(
             RoutePlan(
@@ -133,6 +144,8 @@ class Subscription:
     def identified(self, peer: Peer) -> None:
         """See :class:`proxy.net.peer.Listener`."""
         self._meet_others(self._clusters[peer])
+        self._agree(self._clusters[peer])
+        self._note_asked()
 
     def lost(self, peer: Peer, reason: str) -> None:
         """See :class:`proxy.net.peer.Listener`."""
@@ -143,6 +156,8 @@ class Subscription:
         if peer not in self._lost:
             self._lost.add(peer)
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
+        self._asked.add(peer)
+        self._note_asked()
 
     async def learn(
         self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool
@@ -154,9 +169,14 @@ class Subscription:
         else:
             view = self._view(answer.cluster_id)
         names: set[str] = set()
+        judged = False
         for topic in answer.topics:
             names.add(topic.name)
             self._learn_topic(view, topic, peer.node, poll=poll)
+            if not judged and not topic.error:
+                # As with one topic, so with all of them.
+                judged = True
+                self._judge(peer, answer.cluster_id, topic)
             if len(names) % _TOPICS_IN_A_STEP == 0:
                 await trio.lowlevel.checkpoint()
         if peer.route is not None:
@@ -195,6 +215,25 @@ class Subscription:
                 if peer.route is route and peer.connected:
                     peer.refresh((), everything=True)
 
+    def doubt(self, route: Route) -> None:
+        """Have all other brokers asked whether they give ids: one of them gave a client none."""
+        if route.view is None:
+            return
+        cluster_id = route.view.cluster_id
+        others = {node: p for (of, node), (p, _) in self._others.items() if of == cluster_id}
+        reason = "a client came without a topic id, so some broker gave none; all are asked again"
+        for event in self._agreement(cluster_id).doubt(others.keys(), reason):
+            self._emit(event)
+        self._agree(cluster_id)
+        if self._rate.take(trio.current_time()):
+            for peer in others.values():
+                peer.reconnect()
+
+    def sample(self, peer: Peer) -> Collection[str]:
+        """See :class:`proxy.net.peer.Listener`: one topic, whose id tells of all of them."""
+        view = self.view(peer) if self._synthesize else None
+        return list(view.names)[:1] if view is not None else ()
+
     def view(self, peer: Peer) -> LeaderView | None:
         """See :class:`proxy.net.peer.Listener`."""
         return self._views.get(self._clusters.get(peer, ""))
@@ -223,7 +262,50 @@ class Subscription:
         if route.endpoints != answer.endpoints:
             route.endpoints = answer.endpoints
         self._meet_others(answer.cluster_id)
+        self._agree(answer.cluster_id)
         return view
+
+    # Made-up topic ids.
+
+    def _agreement(self, cluster_id: str) -> Agreement:
+        return self._agreements.setdefault(cluster_id, Agreement(cluster_id))
+
+    def _judge(self, peer: Peer, cluster_id: str, topic: TopicMetadata) -> None:
+        """Look whether another broker's answer has the id that is made up here."""
+        if not self._synthesize or peer.route is not None or peer.node is None or peer.leaving:
+            return
+        fault = None
+        if topic.id != made_up_id(cluster_id, topic.name):
+            gives = "no topic ids" if topic.id == ZERO_ID else "topic ids of its own"
+            fault = f"it gives {gives}; {_HAVE_IT_PROXIED}"
+        for event in self._agreement(cluster_id).judge(peer.node, _named(peer), fault):
+            self._emit(event)
+        self._agree(cluster_id)
+        self._asked.add(peer)
+        self._note_asked()
+
+    def _note_asked(self) -> None:
+        known = (peer in self._asked or peer.node is not None for peer in self._own)
+        if all(known) and all(peer in self._asked for peer, _ in self._others.values()):
+            self.all_asked.set()
+
+    def _agree(self, cluster_id: str) -> None:
+        """Conclude whether all brokers of a cluster give the ids that are made up here."""
+        nodes = self._endpoints(cluster_id).keys()
+        if not self._synthesize or not nodes:
+            return
+        agreement = self._agreement(cluster_id)
+        own = [p for p in self._own if self._clusters.get(p) == cluster_id]
+        for peer in own:
+            if peer.node is not None and peer.route is not None and peer.route.plan is not None:
+                fault = None if peer.route.plan.reads else _NEEDS_NO_PROXY
+                for event in agreement.judge(peer.node, _named(peer), fault):
+                    self._emit(event)
+        for event in agreement.review(nodes):
+            self._emit(event)
+        for peer in own:
+            if peer.route is not None:
+                peer.route.ids_everywhere = agreement.reached
 
     def _endpoints(self, cluster_id: str) -> Mapping[int, Endpoint]:
         """Return where the brokers of a cluster are asked that are behind none of our routes.
@@ -262,6 +344,7 @@ class Subscription:
                 peer = Peer(address, self._settings, self, node=node, open_stream=self._open_stream)
                 scope = trio.CancelScope()
                 self._others[cluster_id, node] = peer, scope
+                self._clusters[peer] = cluster_id
                 self._nursery.start_soon(self._run_other, peer, scope)
 
     async def _run_other(self, peer: Peer, scope: trio.CancelScope) -> None:
@@ -269,3 +352,8 @@ class Subscription:
             await peer.run()
         self._clusters.pop(peer, None)
         self._lost.discard(peer)
+        self._asked.discard(peer)
+
+
+def _named(peer: Peer) -> str:
+    return f"{peer.node} at {peer.address}"

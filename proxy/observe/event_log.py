@@ -16,6 +16,7 @@ _LEVELS: dict[type[Event], str] = {
     events.RoutePlan: "info",
     events.LeaderMoved: "info",
     events.SubscriptionReady: "info",
+    events.TopicIdsOffered: "info",
     events.HintGiven: "debug",
     events.HintMissed: "debug",
     events.ClientSeen: "debug",
@@ -25,6 +26,7 @@ _LEVELS: dict[type[Event], str] = {
     events.BadBrokerBytes: "warning",
     events.UpstreamUnreachable: "warning",
     events.SubscriptionLost: "warning",
+    events.TopicIdsWithheld: "warning",
     events.LinkFailed: "error",
 }
 

@@ -50,7 +50,7 @@ def _problems(
             "routes: [{listen: 127.0.0.1:1, upstream: b:1, nam: x}]",
             'unknown key routes[0].nam (value "x"); did you mean routes.name?',
         ),
-        ("zzz: 5", "unknown key zzz (value 5); allowed: the keys routes, hints, admin"),
+        ("zzz: 5", "unknown key zzz (value 5); allowed: the keys routes, hints, topic_ids"),
         ('"a b\\e": 5', 'unknown key "a b\\u001b" (value 5); allowed: the keys'),
         ("5: 5", "unknown key 5; keys are words"),
         ("hints: on\n\nhints: off", "hints stands twice"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
 from proxy.core.route import Route
@@ -19,21 +20,45 @@ P, F, L, M, V = (
     ApiKey.API_VERSIONS,
 )
 #: Maxima of brokers by release, as their ApiVersions say them.
-BROKERS: Mapping[str, Mapping[int, int]] = {
+_RELEASES: Mapping[str, Mapping[int, int]] = {
     "2.4": {P: 8, F: 11, L: 5, M: 9, V: 3},
     "2.8": {P: 9, F: 12, L: 6, M: 11, V: 3},
     "3.4": {P: 9, F: 13, L: 7, M: 12, V: 3},
     "3.6": BROKER_3_6,
     "3.7": {P: 10, F: 16, L: 8, M: 12, V: 3},
 }
+#: Ends the names of those before which topic ids are made up.
+MADE_UP = "+"
+BROKERS: Mapping[str, Mapping[int, int]] = {
+    **_RELEASES,
+    **{release + MADE_UP: _RELEASES[release] for release in ("2.4", "2.8", "3.6")},
+}
 #: The topics of :func:`route_before`, by id.
 NAMES = {ONE: "one", TWO: "a-topic-with-quite-a-long-name"}
+CLUSTER = "k"
+#: The same by the ids that are made up.
+NAMES_MADE_UP = {made_up_id(CLUSTER, name): name for name in NAMES.values()}
+
+
+def names_before(release: str) -> Mapping[bytes, str]:
+    """Return the topics by the ids that clients have of them."""
+    return NAMES_MADE_UP if release.endswith(MADE_UP) else NAMES
 
 
 def route_before(release: str, mode: Mode = Mode.ON) -> Route:
     """Return a route before a broker of a release, of which versions and topics are known."""
-    view = LeaderView("k")
+    view = LeaderView(CLUSTER)
     for node, (topic_id, name) in enumerate(NAMES.items()):
-        known = ZERO_ID if release == "2.4" else topic_id
+        known = ZERO_ID if release.startswith("2.4") else topic_id
         view.learn(TopicMetadata(0, name, known, (Led(0, 1, 5), Led(1, 1, 6))), node)
-    return Route("route", mode, plan=plan_for(BROKERS[release]), view=view, endpoints=NODES)
+    made_up = release.endswith(MADE_UP)
+    return Route(
+        "route",
+        mode,
+        plan=plan_for(BROKERS[release]),
+        view=view,
+        endpoints=NODES,
+        synthesize=made_up,
+        ids_everywhere=made_up,
+        made_up_plan=plan_for(BROKERS[release], made_up=True) if made_up else None,
+    )

@@ -7,6 +7,7 @@ from proxy.apis.metadata import ZERO_ID, TopicMetadata
 from proxy.core.desk import Wants
 from proxy.core.events import HintGiven, HintMissed
 from proxy.core.link_state import LinkState
+from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.view import Leader, LeaderView
 from tests.core.desks import NODES, Counter, hint, learn, route
@@ -636,3 +637,17 @@ def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
     assert (told.api, told.version, told.partition, told.error) == ("Fetch", 16, 0, FENCED)
     assert (told.topic, told.client_epoch, told.observed) == (topic_id(9).hex(), 5, False)
     assert told.hold_ms == pytest.approx(100)
+
+
+@pytest.mark.parametrize("known", [ZERO_ID, topic_id(9)])
+def test_topics_by_made_up_ids_are_those_of_the_name(known: bytes) -> None:
+    made_up = made_up_id("cluster", "t")
+    # A consumer without an epoch, at a broker that never led: its own word is waited for.
+    link, counter = _link(node=3), Counter()
+    learn(link.route, {0: (1, 5)}, topic_id=known)
+    learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=made_up) is None
+    assert link.route.view is not None
+    counter.desk.asked(link.route, {link.route.view.key("t")}, T + 0.001)
+    assert counter.review(T + 0.002) == [[hint(2, 6)]]
+    assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]

@@ -59,6 +59,35 @@ def test_a_raised_request_goes_as_the_newest_that_the_broker_takes() -> None:
     assert plan_for({P: 9, F: 15, M: 12}).sent == {(P, 10): 9, (F, 16): 15}
 
 
+@pytest.mark.parametrize(
+    ("maxima", "offered", "fetch", "older"),
+    [
+        pytest.param((8, 11, 9), {P: 10, F: 16, M: 12}, 11, {10: 9, 11: 9, 12: 9}, id="2.4"),
+        pytest.param((8, 12, 9), {P: 10, F: 16, M: 12}, 12, {10: 9, 11: 9, 12: 9}, id="2.7"),
+        pytest.param((9, 12, 11), {P: 10, F: 16, M: 12}, 12, {10: 10, 11: 11, 12: 11}, id="2.8"),
+        pytest.param((9, 13, 12), {P: 10, F: 16}, 12, {10: 10, 11: 11, 12: 12}, id="3.4"),
+        pytest.param((9, 15, 12), {P: 10, F: 16}, 12, {10: 10, 11: 11, 12: 12}, id="3.6"),
+    ],
+)
+def test_where_ids_are_made_up_brokers_are_asked_by_name(
+    maxima: tuple[int, int, int], offered: dict[int, int], fetch: int, older: dict[int, int]
+) -> None:
+    plan = plan_for(dict(zip((P, F, M), maxima, strict=True)), made_up=True)
+    assert plan.made_up
+    for topic_ids in (False, True):
+        assert plan.offers(_KIP, topic_ids=topic_ids) == offered
+        assert plan.offers(_KAFKA_PYTHON, topic_ids=topic_ids) == {}
+    sent = {asked: takes for (key, asked), takes in plan.sent.items() if key == F}
+    assert sent == dict.fromkeys(range(fetch + 1, 17), fetch)
+    assert {asked: takes for (key, asked), takes in plan.sent.items() if key == M} == older
+    assert {(F, 16), (M, 10), (M, 11), (M, 12)} <= plan.recoded
+
+
+def test_where_ids_are_made_up_other_releases_pass_too() -> None:
+    assert plan_for({P: 7, F: 11, M: 8}, made_up=True) == PASS
+    assert plan_for({P: 10, F: 16, M: 12}, made_up=True) == _NATIVE
+
+
 def test_what_needs_more_than_another_number_is_recoded() -> None:
     assert plan_for({P: 9, F: 15, M: 12}).recoded == frozenset()
     assert plan_for({P: 8, F: 15, M: 12}).recoded == {(P, 9), (P, 10)}

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
 from proxy.core.events import LeaderMoved
+from proxy.core.made_up_ids import made_up_id
 from proxy.core.view import Leader, LeaderView
 from tests.core.samples import topic_id
 
@@ -438,3 +439,57 @@ class View(RuleBasedStateMachine):
 
 TestView = View.TestCase
 TestView.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+# Made-up ids.
+
+
+_MADE_UP = made_up_id("cluster", "t")
+
+
+def test_a_made_up_id_leads_to_the_topic() -> None:
+    for known in (ZERO_ID, topic_id(1)):
+        view = _view({0: (1, 5)}, {0: (2, 6)}, topic=known)
+        assert view.name(_MADE_UP) == "t"
+        assert view.key(_MADE_UP) == view.key("t")
+        assert view.leader(_MADE_UP, 0) == Leader(2, 6)
+        assert view.before(_MADE_UP, 0) == Leader(1, 5)
+
+
+def test_a_made_up_id_is_no_id_to_the_view() -> None:
+    view = _view({0: (1, 5)}, topic=_MADE_UP)
+    assert view.key("t") == "t"
+    assert not view.topic_ids
+    view.learn(_said({0: (2, 6)}), None)
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_a_made_up_id_does_not_take_the_place_of_a_real_one() -> None:
+    """It cannot tell the topic from a former one of its name, whose epochs were higher."""
+    view = _view({0: (1, 0)}, topic=topic_id(2))
+    view.learn(_said({0: (2, 50)}, topic=_MADE_UP), None)
+    assert view.leader("t", 0) == Leader(1, 0)
+    assert view.key("t") == topic_id(2)
+
+
+def test_a_topic_made_anew_keeps_its_made_up_id() -> None:
+    view = _view({0: (1, 5)})
+    view.learn(_said({}, error=3), None)
+    assert view.name(_MADE_UP) == "t"
+    assert view.leader(_MADE_UP, 0) is None
+    view.learn(_said({0: (2, 0)}), None)
+    assert view.leader(_MADE_UP, 0) == Leader(2, 0)
+
+
+def test_names_are_made_known_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.core.view._ALIASES", 2)
+    view = LeaderView("cluster")
+    made = [view.make_up(name) for name in ("a", "b", "a", "c")]
+    assert made[0] == made[2] == made_up_id("cluster", "a")
+    assert [view.name(one) for one in made[1:]] == [None, "a", "c"]
+
+
+def test_what_merely_does_not_exist_is_not_remembered() -> None:
+    view = _view({0: (1, 5)})
+    view.learn(_said({}, name="u", error=3), None)
+    assert view.name(made_up_id("cluster", "u")) is None

@@ -28,7 +28,8 @@ class Maker:
         }
         self._kinds = list(KINDS)
         # Those on which the most is read.
-        self._weights = [4 if kind in {"2.4", "2.8", "3.4", "3.6"} else 1 for kind in KINDS]
+        read = {"2.4", "2.8", "3.4", "3.6", "2.4+", "2.8+"}
+        self._weights = [4 if kind in read else 1 for kind in KINDS]
 
     def case(self, number: int) -> tuple[Case, int]:
         """Return a case, and of how many messages it is."""

@@ -84,8 +84,10 @@ class Position:
         return [(self.varint(), self.take(self.varint())) for _ in range(self.varint())]
 
 
-def read(kind: type[Entity], raw: bytes, at: int) -> Values:
+def read(kind: type[Entity], raw: bytes, at: int, *, more: bool = False) -> Values:
     """Return the message that begins at ``at`` and ends where ``raw`` does.
+
+    ``more``: something may stand behind it.
 
     :raises Unreadable: there is no such message.
     """
@@ -93,7 +95,7 @@ def read(kind: type[Entity], raw: bytes, at: int) -> Values:
     if kind not in _messages:
         _messages[kind] = _structure(kind)
     values: Values = _messages[kind](position)
-    if position.at != len(raw):
+    if position.at != len(raw) and not more:
         raise Unreadable
     return values
 

@@ -8,13 +8,14 @@ be read goes on byte for byte. What differs must say the same, but for the hints
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import LeaderHint
+from proxy.core.made_up_ids import made_up_id
 from tests.apis.chance import flexible
 from tests.apis.messages import Entity, request_type, response_type
-from tests.core.brokers import NAMES
+from tests.core.brokers import MADE_UP, NAMES, NAMES_MADE_UP
 from tests.fuzz.case import Case, Outcome
 from tests.fuzz.reading import (
     TAGS,
@@ -27,7 +28,7 @@ from tests.fuzz.reading import (
     response_body,
 )
 
-P, F, V = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS
+P, F, M, V = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS
 #: Versions that may be sent for one that was asked, where the number alone changes, and where
 #: the message is written anew.
 _RESTAMPED: Mapping[tuple[int, int], int] = {(P, 10): 9, (F, 16): 15}
@@ -40,6 +41,12 @@ _REWRITTEN: Mapping[tuple[int, int], Collection[int]] = {
     (F, 15): (12, 13, 14),
     (F, 16): (12, 13, 14),
 }
+#: The same where topic ids are made up.
+_REWRITTEN_MADE_UP: Mapping[tuple[int, int], Collection[int]] = {
+    **{cell: sent for cell, sent in _REWRITTEN.items() if cell[0] == P},
+    **{(F, asked): (11, 12) for asked in range(12, 17)},
+    **{(M, asked): range(9, asked + 1) for asked in (10, 11, 12)},
+}
 #: From here on the responses of ApiVersions are the same.
 _FLEXIBLE_VERSIONS = 3
 #: Kinds of links on which no byte changes.
@@ -51,6 +58,20 @@ _ALWAYS = ("min_bytes", "isolation_level", "rack_id")
 _BUT_WHERE_LACKING = ("session_id", "session_epoch", "max_wait")
 #: What a flow may keep besides: the memory with which it begins, of two flows.
 _FIRST = 2 * 65_536
+
+
+class Rules(NamedTuple):
+    """What is written anew on links of a kind, and the topics that are known there, by id."""
+
+    rewritten: Mapping[tuple[int, int], Collection[int]]
+    names: Mapping[bytes, str]
+
+    @classmethod
+    def of(cls, kind: str) -> Self:
+        """Return those of a kind of links."""
+        rewritten = _REWRITTEN_MADE_UP if kind.endswith(MADE_UP) else _REWRITTEN
+        real = {} if kind.startswith("2.4") else NAMES
+        return cls(rewritten, {**NAMES_MADE_UP, **real})
 
 
 class BrokenRuleError(AssertionError):
@@ -76,13 +97,14 @@ def judge(case: Case, outcome: Outcome) -> None:
         _rule(got == down or (fault and down.startswith(got)), "a byte changed downwards")
         return
     ended = driven.link.requests.fault is not None
-    _walk(up, sent, lambda a, b: _may_send(a, b, case.per_link), ended, "upwards")
+    rules = Rules.of(case.kind)
+    _walk(up, sent, lambda a, b: _may_send(rules, a, b, case.per_link), ended, "upwards")
     asked = _asked(up)
     hints = outcome.hints
 
     def may_get(frame: bytes, other: bytes) -> bool:
         return any(
-            _may_get(frame, other, key, version, hints)
+            _may_get(rules, frame, other, key, version, hints)
             for key, version in asked.get(frame[4:8], ())
         )
 
@@ -149,12 +171,12 @@ def _asked(up: bytes) -> Mapping[bytes, Collection[tuple[int, int]]]:
 # Requests.
 
 
-def _may_send(frame: bytes, out: bytes, most: int) -> bool:
+def _may_send(rules: Rules, frame: bytes, out: bytes, most: int) -> bool:
     if len(frame) < 14:
         return False
     key, asked = struct.unpack_from(">hh", frame, 4)
     sent = int.from_bytes(out[6:8], signed=True)
-    if sent not in _REWRITTEN.get((key, asked), ()):
+    if sent not in rules.rewritten.get((key, asked), ()):
         return False
     above, below = Head(frame, True), Head(out, flexible(key, sent))
     if (above.key, above.correlation_id) != (below.key, below.correlation_id):
@@ -162,10 +184,14 @@ def _may_send(frame: bytes, out: bytes, most: int) -> bool:
     # Any negative size is null; it may go as it stands or not.
     if above.client_id != below.client_id:
         return False
-    asked_values = read(request_type(key, asked), frame, above.body)
+    # What stands behind a Metadata request brokers do not look at, and librdkafka writes it.
+    asked_values = read(request_type(key, asked), frame, above.body, more=key == M)
     sent_values = read(request_type(key, sent), out, below.body)
     if key == F:
-        return _same_fetch(asked_values, sent_values, sent, asked >= 13 > sent, most)
+        by_name = rules.names if asked >= 13 > sent else None
+        return _same_fetch(asked_values, sent_values, sent, by_name, most)
+    if key == M:
+        return _same_metadata(asked_values, sent_values, rules.names, by_id=asked >= 12)
     return _covers(sent_values, asked_values)
 
 
@@ -181,8 +207,35 @@ def _covers(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
-def _same_fetch(asked: Values, sent: Values, version: int, by_name: bool, most: int) -> bool:
-    """``most``: what a broker is asked for of responses that are kept as a whole."""
+def _same_metadata(asked: Values, sent: Values, names: Mapping[bytes, str], *, by_id: bool) -> bool:
+    """Whether the same topics are asked for, by name. ``by_id``: a name may be missing."""
+    if (asked["topics"] is None) != (sent["topics"] is None):
+        return False
+    named = []
+    for topic in asked["topics"] or ():
+        name = topic["name"]
+        if name is None:
+            if not by_id:
+                return False
+            name = names.get(topic["topic_id"], "").encode() or None
+        named.append(name)
+    cluster = "include_cluster_authorized_operations"
+    return (
+        [topic["name"] for topic in sent["topics"] or ()] == [n for n in named if n is not None]
+        and not any(any(topic.get("topic_id", b"")) for topic in sent["topics"] or ())
+        and sent.get(cluster, b"\0") == (asked.get(cluster, b"\0") if cluster in sent else b"\0")
+        and all(
+            sent[flag] == asked[flag]
+            for flag in ("allow_auto_topic_creation", "include_topic_authorized_operations")
+        )
+    )
+
+
+def _same_fetch(
+    asked: Values, sent: Values, version: int, by_name: Mapping[bytes, str] | None, most: int
+) -> bool:
+    """``by_name``: known topics by id, where ids become names. ``most``: what a broker is asked for
+    of responses that are kept as a whole."""
     max_bytes = _int(asked["max_bytes"])
     if version < 13:
         max_bytes = min(max_bytes, most)
@@ -193,12 +246,12 @@ def _same_fetch(asked: Values, sent: Values, version: int, by_name: bool, most: 
     if not all(_covers(sent[name], asked[name]) for name in _ALWAYS):
         return False
     topics, forgotten = asked["topics"] or [], asked["forgotten_topics_data"] or []
-    if by_name:
+    if by_name is not None:
         full = _int(asked["session_epoch"]) <= 0
         if not full and _int(sent["session_id"]) == -1:
             # Refused: the session, or what a topic of it is, is not known.
             return not sent["topics"] and not sent["forgotten_topics_data"]
-        topics, forgotten = _named(topics), _named(forgotten)
+        topics, forgotten = _named(topics, by_name), _named(forgotten, by_name)
         if full:
             forgotten = []
             known = [topic for topic in topics if topic["topic"] is not None]
@@ -213,12 +266,12 @@ def _same_fetch(asked: Values, sent: Values, version: int, by_name: bool, most: 
     )
 
 
-def _named(topics: Sequence[Values]) -> list[Values]:
+def _named(topics: Sequence[Values], names: Mapping[bytes, str]) -> list[Values]:
     """Return topics with their names, null where one is not known."""
     return [
-        {**topic, "topic": NAMES[topic["topic_id"]].encode() if known else None}
+        {**topic, "topic": names[topic["topic_id"]].encode() if known else None}
         for topic in topics
-        for known in [topic["topic_id"] in NAMES]
+        for known in [topic["topic_id"] in names]
     ]
 
 
@@ -229,11 +282,18 @@ def _int(raw: bytes) -> int:
 # Responses.
 
 
-def _may_get(frame: bytes, out: bytes, key: int, version: int, hints: Sequence[LeaderHint]) -> bool:
+def _may_get(
+    rules: Rules,
+    frame: bytes,
+    out: bytes,
+    key: int,
+    version: int,
+    hints: Sequence[LeaderHint],
+) -> bool:
     if key == V:
         # Whatever is asked, brokers answer in a version that they know.
         return _may_raise(frame, out, min(max(version, 0), _FLEXIBLE_VERSIONS))
-    if (key, version) not in _REWRITTEN or frame[4:8] != out[4:8]:
+    if (key, version) not in rules.rewritten or frame[4:8] != out[4:8]:
         return False
     kind = response_type(key, version)
     try:
@@ -242,13 +302,18 @@ def _may_get(frame: bytes, out: bytes, key: int, version: int, hints: Sequence[L
         return False
     if _only_hints(kind, frame, got, key, hints):
         return True
-    for sent in _REWRITTEN.get((key, version), ()):
+    for sent in rules.rewritten[key, version]:
         older = response_type(key, sent)
         try:
             values = read(older, frame, response_body(frame, flexible(key, sent)))
         except (Unreadable, IndexError):
             continue
-        if _raised(values, got, key, hints, by_id=key == F and sent < 13 <= version):
+        if key == M:
+            if _described(values, got, rules.names):
+                return True
+            continue
+        by_id = rules.names if key == F and sent < 13 <= version else None
+        if _raised(values, got, key, hints, by_id):
             return True
     return False
 
@@ -308,20 +373,49 @@ def _names_nodes(payload: bytes, hints: Sequence[LeaderHint]) -> bool:
     return len({node for node, *_ in nodes}) == len(nodes) > 0 and known.issuperset(nodes)
 
 
+def _described(values: Values, got: Values, names: Mapping[bytes, str]) -> bool:
+    """Whether Metadata says the same, but for ids and for topics that have no name."""
+    topics, raised = values["topics"] or [], got["topics"] or []
+    cluster = (values["cluster_id"] or b"").decode(errors="replace")
+    for topic, other in zip(topics, raised, strict=False):
+        allowed = {topic.get("topic_id", bytes(16))}
+        if topic["error_code"] == bytes(2) and topic["name"] is not None:
+            name = topic["name"].decode(errors="replace")
+            allowed = {
+                made_up_id(cluster, name),
+                *(i for i, known in names.items() if known == name),
+            }
+        if other["topic_id"] not in allowed or {**topic, "topic_id": 0} != {**other, "topic_id": 0}:
+            return False
+    for unknown in raised[len(topics) :]:
+        if unknown["error_code"] != _UNKNOWN_TOPIC_ID or unknown["name"] or unknown["partitions"]:
+            return False
+    operations = "cluster_authorized_operations"
+    left_out = {"topics": 0, operations: got.get(operations, 0)}
+    return len(raised) >= len(topics) and {**values, **left_out} == {
+        **got,
+        "topics": 0,
+        operations: got.get(operations, 0),
+    }
+
+
 def _raised(
-    values: Values, got: Values, key: int, hints: Sequence[LeaderHint], *, by_id: bool
+    values: Values,
+    got: Values,
+    key: int,
+    hints: Sequence[LeaderHint],
+    by_id: Mapping[bytes, str] | None,
 ) -> bool:
     topics, raised = values["responses"] or [], got["responses"] or []
-    if by_id:
-        ids = {name.encode(): topic_id for topic_id, name in NAMES.items()}
-        topics = [{**topic, "topic_id": ids.get(topic["topic"] or b"")} for topic in topics]
-        for topic in topics:
-            del topic["topic"]
+    if by_id is not None:
         # Behind them those that the broker was not asked for.
         for refused in raised[len(topics) :]:
             if not all(p["error_code"] == _UNKNOWN_TOPIC_ID for p in refused["partitions"] or ()):
                 return False
-        raised = raised[: len(topics)]
+        raised = [
+            {**topic, "topic": by_id.get(topic["topic_id"], "").encode()}
+            for topic in raised[: len(topics)]
+        ]
     older, newer = {**values, "responses": topics}, {**got, "responses": raised}
     return _same_but_hints(older, newer, key, hints)
 
@@ -338,7 +432,7 @@ def _may_raise(frame: bytes, out: bytes, version: int) -> bool:
         return False
     for offer, raised in zip(given["api_keys"], got["api_keys"], strict=True):
         key = _int(offer["api_key"])
-        if key in (P, F) and _int(raised["max_version"]) in (10, 12, 16):
+        if key in (P, F, M) and _int(raised["max_version"]) in (10, 12, 16):
             raised = raised | {"max_version": offer["max_version"]}
         if offer != raised:
             return False

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from proxy.apis.keys import ApiKey
 from proxy.core.mode import Mode
 from tests.apis import chance
 from tests.apis.messages import (
+    element,
+    plain,
     request_frame,
     request_type,
     response_frame,
     response_type,
 )
-from tests.core.brokers import BROKERS, NAMES, F, P, V
-from tests.core.conversation import ONE, TWO
+from tests.core.brokers import BROKERS, NAMES, F, M, P, V, names_before
 from tests.core.samples import (
     FENCED,
     NOT_LEADER,
@@ -44,6 +44,15 @@ _SENT: Mapping[str, Mapping[tuple[int, int], int]] = {
     "3.4": {(P, 10): 9, (F, 14): 13, (F, 15): 13, (F, 16): 13},
     "3.6": {(P, 10): 9, (F, 16): 15},
     "3.7": {},
+    "2.4+": {
+        **{(P, 9): 8, (P, 10): 8},
+        **{(F, version): 11 for version in range(12, 17)},
+        **{(M, version): 9 for version in (10, 11, 12)},
+    },
+    "2.8+": {
+        **{(P, 10): 9, (M, 12): 11},
+        **{(F, version): 12 for version in range(13, 17)},
+    },
 }
 _BY_CHANCE = 400
 
@@ -81,13 +90,15 @@ def hello(kind: str, by_chance: random.Random) -> Exchanged:
 def written(kind: str) -> list[Exchanged]:
     """Return exchanges such as a link of this kind is there for."""
     sent = _sent(kind)
-    return [*_produced(sent), *_fetched(sent), *_others()]
+    ids = [*names_before(KINDS[kind][0])]
+    return [*_produced(sent), *_fetched(sent, ids), *_described(sent, ids), *_others()]
 
 
 def by_kio(kind: str, by_chance: random.Random) -> list[Exchanged]:
     """Return exchanges of all APIs with values by chance."""
     sent = _sent(kind)
-    return [_by_chance(key, version, sent, by_chance) for key, version in _cells(by_chance)]
+    ids = [*names_before(KINDS[kind][0])]
+    return [_by_chance(key, version, sent, ids, by_chance) for key, version in _cells(by_chance)]
 
 
 def _sent(kind: str) -> Mapping[tuple[int, int], int]:
@@ -108,12 +119,13 @@ def _produced(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
     return made
 
 
-def _fetched(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
+def _fetched(sent: Mapping[tuple[int, int], int], ids: Sequence[bytes]) -> list[Exchanged]:
     made = []
+    names = [*NAMES.values()]
     for version in (4, 6, 8, 10, 11, 12, 13, 15, 16):
         down = sent.get((F, version), version)
-        above = (ONE, TWO) if version >= 13 else (NAMES[ONE], NAMES[TWO])
-        below = (ONE, TWO) if down >= 13 else (NAMES[ONE], NAMES[TWO])
+        above: Sequence[str | bytes] = ids if version >= 13 else names
+        below: Sequence[str | bytes] = ids if down >= 13 else names
         for session, error, answered in (
             ((0, -1), 0, [(below[0], 0, 0, bytes(200))]),
             ((0, 0), 0, [(below[0], 0, FENCED, b""), (below[1], 1, 0, bytes(300))]),
@@ -128,6 +140,22 @@ def _fetched(sent: Mapping[tuple[int, int], int]) -> list[Exchanged]:
                     fetch_answer(down, 1, answered, session_id=4, error=error),
                 )
             )
+    return made
+
+
+def _described(sent: Mapping[tuple[int, int], int], ids: Sequence[bytes]) -> list[Exchanged]:
+    """Return Metadata exchanges, by name, by id, and of all topics."""
+    led = {name: {0: (1, 5), 1: (2, 6)} for name in (*NAMES.values(), "t")}
+    made = []
+    for version in (9, 10, 11, 12):
+        topic = element(request_type(M, version), "topics")
+        by_name = [plain(topic, name=name) for name in led]
+        asked = [None, tuple(by_name)]
+        if version >= 12:
+            known = [UUID(bytes=one) for one in (*ids, bytes(15) + b"\7")]
+            asked.append(tuple(plain(topic, name=None, topic_id=one) for one in known))
+        answer = metadata_answer(sent.get((M, version), version), 1, led)
+        made += [Exchanged(request(M, version, 1, topics=topics), answer) for topics in asked]
     return made
 
 
@@ -149,18 +177,21 @@ def _others() -> list[Exchanged]:
 def _cells(by_chance: random.Random) -> list[tuple[int, int]]:
     """Return APIs and versions by chance, those that are read foremost."""
     every = list(chance.every_version())
-    read = [cell for cell in every if cell[0] in (P, F, ApiKey.METADATA, V)]
+    read = [cell for cell in every if cell[0] in (P, F, M, V)]
     return by_chance.choices(read, k=_BY_CHANCE) + by_chance.sample(every, k=60)
 
 
 def _by_chance(
-    key: int, version: int, sent: Mapping[tuple[int, int], int], by_chance: random.Random
+    key: int,
+    version: int,
+    sent: Mapping[tuple[int, int], int],
+    ids: Sequence[bytes],
+    by_chance: random.Random,
 ) -> Exchanged:
     asked = chance.entity(request_type(key, version), by_chance)
     answered = chance.entity(response_type(key, sent.get((key, version), version)), by_chance)
     if key == F and version >= 13:
-        ids = [UUID(bytes=known) for known in NAMES]
-        topics = zip(asked.topics, ids, strict=False)
+        topics = zip(asked.topics, [UUID(bytes=known) for known in ids], strict=False)
         asked = replace(
             asked,
             topics=tuple(replace(topic, topic_id=known) for topic, known in topics),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.core.mode import Mode
-from tests.core.brokers import BROKERS, NAMES
+from tests.core.brokers import BROKERS, NAMES, names_before
 from tests.core.conversation import ONE
 from tests.core.samples import (
     NOT_LEADER,
@@ -24,19 +24,23 @@ from tests.fuzz.shrink import shrink
 from tests.recordings import recorded_exchanges
 
 #: Versions of Produce and Fetch that brokers answer.
-_SENT = {"2.4": (8, 16), "2.8": (9, 12), "3.4": (9, 13), "3.6": (9, 15), "3.7": (10, 16)}
+_SENT = {
+    **{"2.4": (8, 16), "2.8": (9, 12), "3.4": (9, 13), "3.6": (9, 15), "3.7": (10, 16)},
+    **{"2.4+": (8, 11), "2.8+": (9, 12)},
+}
 
 
 def _talk(kind: str = "3.6") -> list[Step]:
     release, _ = KINDS[kind]
     produce, fetch = _SENT[release]
-    topic = NAMES[ONE] if fetch < 13 else ONE
+    asked = next(iter(names_before(release)))
+    topic = NAMES[ONE] if fetch < 13 else asked
     return [
         ("up", request(18, 3, 1) + produce_request(10, 2, transactional_id="tx")),
         ("up", request(8, 8, 3)),
         ("down", versions_answer(3, 1, BROKERS[release])),
         ("down", produce_answer(produce, 2, {0: NOT_LEADER}) + b"\0\0\0\x08\0\0\0\x03abcd"),
-        ("up", fetch_request(16, 4, {(ONE, 0): 5})),
+        ("up", fetch_request(16, 4, {(asked, 0): 5})),
         ("down", fetch_answer(fetch, 4, [(topic, 0, NOT_LEADER, b"records")])),
     ]
 

@@ -165,6 +165,17 @@ class ClusterAdmin:
         until(self._nothing_reassigned, "no reassignment is under way")
         return {where: order[0] for where, order in orders.items()}
 
+    def reassign(self, where: TopicPartition, replicas: Sequence[int]) -> None:
+        """Give a partition other replicas; returns when the first leads and others have none."""
+        gone = set(self.partitions(where.topic)[where.partition].replicas) - set(replicas)
+        self._reassign({where: tuple(replicas)})
+        until(self._nothing_reassigned, "no reassignment is under way")
+        self.elect_preferred({where: replicas[0]})
+        until(
+            lambda: not any(self.cluster.holds(node, *where) for node in gone),
+            f"brokers {gone} dropped their replicas of {where}",
+        )
+
     def elect_preferred(self, targets: Mapping[TopicPartition, int]) -> None:
         """Make the replicas that stand first lead; returns when all brokers know.
 

@@ -207,6 +207,10 @@ class RealCluster:
         for server in self.servers:
             server.check()
 
+    def holds(self, node_id: int, topic: str, partition: int) -> bool:
+        """Whether a broker has a replica; a folder that is to be deleted has another name."""
+        return (self._data / f"broker-{node_id}" / f"{topic}-{partition}").exists()
+
     def connect(self, node_id: int) -> BrokerConnection:
         """A connection to a broker, past every proxy."""
         return BrokerConnection(self.brokers[node_id].direct)
@@ -225,14 +229,20 @@ class RealCluster:
         self.brokers[node_id].start()
         self.wait_until_ready()
 
-    def upgrade(self, node_id: int, version: str) -> None:
+    def upgrade(
+        self, node_id: int, version: str, overrides: Mapping[str, str] | None = None
+    ) -> None:
         """Stop a broker and start it on its data as one of another version.
 
         What the brokers say to each other stays as the cluster's first version had it
-        (inter.broker.protocol.version), as in the first round of a rolling upgrade.
+        (inter.broker.protocol.version), as in the first round of a rolling upgrade, unless
+        ``overrides`` says otherwise, as in the second.
         """
         broker = self.brokers[node_id]
         broker.stop()
+        # Of a setting that stands twice the last one counts.
+        with (self._folder / f"broker-{node_id}.properties").open("a") as file:
+            file.writelines(f"{key}={value}\n" for key, value in (overrides or {}).items())
         self._wait_until_forgotten(node_id)
         broker.start(self._broker_argv(node_id, broker_library(version)))
         self.wait_until_ready()

@@ -169,6 +169,13 @@ class ProxyFleet:
         """A metric's present values from all of them, each with its labels."""
         return [sample for process in self.processes for sample in process.samples(name)]
 
+    def wait_ids_offered(self) -> None:
+        """Wait until each of them offers made-up topic ids."""
+        until(
+            lambda: all(process.events("topic_ids_offered") for process in self.processes),
+            "made-up topic ids are offered",
+        )
+
     def check(self) -> None:
         """Raise ProxyError if one of them has ended."""
         for process in self.processes:

@@ -94,11 +94,14 @@ class Conversation:
 
 
 class Relay:
-    """Listens at one address and joins each connection to one at another; a context manager."""
+    """Listens at one address and joins each connection to one at another; a context manager.
+
+    ``upstream``: where new connections are joined to; old ones stay when it is set anew.
+    """
 
     def __init__(self, listen: Address, upstream: Address, gate: Gate | None = None) -> None:
         self.conversations: list[Conversation] = []
-        self._upstream = upstream
+        self.upstream = upstream
         self._gate = gate
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -106,13 +109,19 @@ class Relay:
         self._closing = False
         self._listener = socket.create_server(listen)
 
+    def cut(self) -> None:
+        """End all connections."""
+        with self._lock:
+            for open_socket in self._sockets:
+                _shut(open_socket)
+
     def requests(self) -> list[RequestHeader]:
         """The headers of all requests that came so far, connection by connection."""
         return [request for talk in list(self.conversations) for request in talk.requests()]
 
     def target(self) -> Address:
         """Where the next connection is joined to."""
-        return self._upstream
+        return self.upstream
 
     def __enter__(self) -> Self:
         self._start(self._accept)

@@ -14,10 +14,11 @@ CLOSEST_REPLICA = {
 
 @dataclass(frozen=True)
 class BrokerKind:
-    """A broker version in one mode."""
+    """A broker version in one mode; ``synthesize``: behind proxies that make topic ids up."""
 
     version: str
     mode: Mode
+    synthesize: bool = False
 
     @property
     def name(self) -> str:
@@ -36,8 +37,8 @@ class BrokerKind:
 
     @property
     def fetches_with_endpoints(self) -> bool:
-        """Whether Fetch 16 can be had before it: below 2.8 there are no topic ids."""
-        return self.numbers >= (2, 8)
+        """Whether Fetch 16 can be had before it: below 2.8 it has no topic ids itself."""
+        return self.synthesize or self.numbers >= (2, 8)
 
     @property
     def fences_fetch_sessions(self) -> bool:

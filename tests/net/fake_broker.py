@@ -40,7 +40,8 @@ class FakeBroker:
     """One broker: what it believes can be changed at any time.
 
     ``maxima``: the versions that it offers. ``brokers``: what its Metadata says of brokers;
-    ``leaders``: what it believes of partitions, by which it also answers ListOffsets.
+    ``leaders``: what it believes of partitions, by which it also answers ListOffsets; ``ids``: its
+    topics' ids, all zeros where one is missing.
     ``answers``: what is answered for an API in place of the truth, from correlation id and version.
     ``gate``: answers to Metadata and ListOffsets wait for it. ``streams``: its connections.
     """
@@ -56,6 +57,7 @@ class FakeBroker:
         self.node = node
         self.brokers = brokers
         self.leaders = leaders
+        self.ids: Mapping[str, bytes] = {}
         self.maxima = maxima
         self.answers: dict[int, Callable[[int, int], bytes]] = {}
         self.gate = trio.Event()
@@ -137,7 +139,9 @@ class FakeBroker:
             for name in names
         }
         absent = {name: 3 for name in names if name not in self.leaders}
-        return messages.metadata_response(correlation, version, self.brokers, shown, errors=absent)
+        return messages.metadata_response(
+            correlation, version, self.brokers, shown, ids=self.ids, errors=absent
+        )
 
     def _errors(self, body: bytes) -> dict[tuple[str, int], int]:
         (count,) = struct.unpack_from(">i", body, 5)

@@ -44,7 +44,10 @@ class Ends:
 
 
 class Rig:
-    """A Pump with all that it needs. ``events``: what it told; ``lacks``: routes that lack ids."""
+    """A Pump with all that it needs.
+
+    ``events``: what it told; ``lacks``: routes that lack ids; ``doubts``: whose clients lack them.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Rig:
     ) -> None:
         self.events: list[Event] = []
         self.lacks: list[str] = []
+        self.doubts: list[str] = []
         self.budget = Budget(link_buffer, 2 * link_buffer)
         # So long that only the view lets a held response go, unless a test says otherwise.
         self.desk = Desk(rules or HoldRules(3600, 1, 3600, 3600, 3600, 0))
@@ -67,6 +71,7 @@ class Rig:
             self.events.append,
             snoop,
             lambda route: self.lacks.append(route.name),
+            lambda route: self.doubts.append(route.name),
             Recovery([]),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,

@@ -76,6 +76,9 @@ class _Told:
     def view(self, peer: Peer) -> LeaderView | None:
         return self.route.view
 
+    def sample(self, peer: Peer) -> list[str]:
+        return []
+
 
 class _Scene:
     """A peer of one broker's route, and that broker."""

@@ -472,6 +472,24 @@ def test_an_id_that_is_not_known_is_asked_for() -> None:
         assert rig.lacks == ["r"]
 
 
+def test_a_client_that_lacks_a_made_up_id_is_closed_and_told_of() -> None:
+    route = _before_2_8()
+    route.synthesize = route.ids_everywhere = True
+    route.made_up_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, made_up=True)
+    asked = bytearray(messages.fetch_request(16, 2, epoch=3))
+    at = asked.index(messages.TOPIC_ID)
+    asked[at : at + 16] = bytes(16)
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, bytes(asked))
+        assert until_end(rig, ends.client) == until_end(rig, ends.broker) == b""
+        assert rig.doubts == ["r"]
+    (told,) = rig.events
+    assert told == BadClientBytes(
+        route="r", client="a client", reason="Fetch v16 for a topic without an id"
+    )
+
+
 def test_good_requests_before_bad_bytes_pass() -> None:
     good = messages.metadata_request(12, 1)
     with opened(Rig()) as rig:

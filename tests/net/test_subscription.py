@@ -1,10 +1,12 @@
 """All peers together: who is asked where, what is learnt of whom, refreshes while held."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from proxy.apis.api_versions import ClientSoftware
@@ -17,9 +19,12 @@ from proxy.core.events import (
     RoutePlan,
     SubscriptionLost,
     SubscriptionReady,
+    TopicIdsOffered,
+    TopicIdsWithheld,
 )
 from proxy.core.held import Held
 from proxy.core.link_state import LinkState
+from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
@@ -57,7 +62,9 @@ class _Scene:
     The upstream address of node N is up-N:1; others are asked where _SHOWN says.
     """
 
-    def __init__(self, net: FakeNetwork, nodes: Sequence[int], rules: HoldRules) -> None:
+    def __init__(
+        self, net: FakeNetwork, nodes: Sequence[int], rules: HoldRules, synthesize: bool
+    ) -> None:
         self.net = net
         self.events: list[Event] = []
         self.settled: list[tuple[float, list[LeaderHint | None]]] = []
@@ -67,7 +74,7 @@ class _Scene:
         for node, broker in self.brokers.items():
             net.brokers[_upstream(node)] = broker
             net.brokers[_shown(node)] = broker
-        self.routes = [Route(f"r{node}", Mode.ON) for node in nodes]
+        self.routes = [Route(f"r{node}", Mode.ON, synthesize=synthesize) for node in nodes]
         self.keeper = HoldKeeper(Desk(rules), self.events.append)
         self.keeper.settle = self._settle
         self.subscription = Subscription(
@@ -128,11 +135,14 @@ def _nothing(scene: _Scene) -> None:
 
 @asynccontextmanager
 async def _scene(
-    *nodes: int, rules: HoldRules = _LONG, before: Callable[[_Scene], None] = _nothing
+    *nodes: int,
+    rules: HoldRules = _LONG,
+    before: Callable[[_Scene], None] = _nothing,
+    synthesize: bool = False,
 ) -> AsyncIterator[_Scene]:
     """A scene one second after the start."""
     async with network() as net:
-        scene = _Scene(net, nodes, rules)
+        scene = _Scene(net, nodes, rules, synthesize)
         before(scene)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scene.keeper.run)
@@ -513,3 +523,207 @@ async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
         assert scene.route.view is not first
         assert scene.leader() == Leader(2, 1)
         assert scene.route.node == 1
+
+
+# Made-up topic ids.
+
+_IDS = {"t": made_up_id("k", "t")}
+_OFFERED = TopicIdsOffered(cluster="k")
+
+
+def _all_proxied(scene: _Scene) -> None:
+    """Let the others answer as behind proxies that make ids up."""
+    for node in (2, 3):
+        scene.brokers[node].ids = _IDS
+
+
+def _withheld(gives: str) -> TopicIdsWithheld:
+    advice = "have it advertise a leader-hints proxy with topic_ids: synthesize"
+    reason = f"it gives {gives}; {advice}"
+    return TopicIdsWithheld(cluster="k", broker="3 at three:9092", reason=reason)
+
+
+def _told_of_ids(scene: _Scene) -> list[TopicIdsOffered | TopicIdsWithheld]:
+    return [e for e in scene.events if isinstance(e, TopicIdsOffered | TopicIdsWithheld)]
+
+
+async def test_ids_are_made_up_where_all_other_brokers_give_them(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        assert _told_of_ids(scene) == [_OFFERED]
+        assert scene.route.ids_everywhere
+        assert scene.route.link_plan.made_up
+        asked = scene.brokers[3].metadata()[0]
+        assert (asked.version, asked.topics) == (12, ["t"])
+        await trio.sleep(100)
+        assert _told_of_ids(scene) == [_OFFERED]
+
+
+async def test_without_the_setting_nothing_is_made_up(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_all_proxied) as scene:
+        assert _told_of_ids(scene) == []
+        assert not scene.route.ids_everywhere
+        assert not scene.route.link_plan.made_up
+        assert scene.brokers[3].metadata()[0].topics == []
+
+
+@pytest.mark.parametrize(
+    ("ids", "gives"), [({}, "no topic ids"), ({"t": bytes([4] * 16)}, "topic ids of its own")]
+)
+async def test_a_broker_that_does_not_give_them_is_told(
+    ids: Mapping[str, bytes], gives: str, autojump_clock: MockClock
+) -> None:
+    def third_is_not_proxied(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[3].ids = ids
+
+    async with _scene(1, before=third_is_not_proxied, synthesize=True) as scene:
+        assert _told_of_ids(scene) == [_withheld(gives)]
+        await trio.sleep(100)
+        assert _told_of_ids(scene) == [_withheld(gives)]
+        assert not scene.route.link_plan.made_up
+        scene.brokers[3].ids = _IDS
+        await trio.sleep(31)
+        assert _told_of_ids(scene) == [_withheld(gives), _OFFERED]
+        assert scene.route.link_plan.made_up
+
+
+async def test_a_broker_that_cannot_be_asked_keeps_the_last_word(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        broker = scene.net.brokers.pop(_shown(3))
+        await broker.drop()
+        await trio.sleep(100)
+        assert scene.route.ids_everywhere
+        broker.ids = {}
+        scene.net.brokers[_shown(3)] = broker
+        await trio.sleep(10)
+        assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
+
+
+async def test_a_broker_that_was_never_asked_has_them_withheld(
+    autojump_clock: MockClock,
+) -> None:
+    def third_is_down(scene: _Scene) -> None:
+        _all_proxied(scene)
+        del scene.net.brokers[_shown(3)]
+
+    async with _scene(1, before=third_is_down, synthesize=True) as scene:
+        assert not scene.route.ids_everywhere
+        assert _told_of_ids(scene) == []
+        # It is gone for good.
+        scene.brokers[1].brokers.pop()
+        await trio.sleep(31)
+        assert _told_of_ids(scene) == [_OFFERED]
+
+
+async def test_brokers_behind_routes_of_the_process_count_by_the_setting(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3, synthesize=True) as scene:
+        assert _told_of_ids(scene) == [_OFFERED]
+        assert all(route.ids_everywhere for route in scene.routes)
+
+
+async def test_a_native_broker_behind_a_route_gives_ids_of_its_own(
+    autojump_clock: MockClock,
+) -> None:
+    def second_is_native(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[2].maxima = {0: 10, 1: 16, 3: 12, 18: 3}
+
+    async with _scene(1, 2, before=second_is_native, synthesize=True) as scene:
+        (withheld,) = _told_of_ids(scene)
+        assert withheld == TopicIdsWithheld(
+            cluster="k",
+            broker="2 at up-2:1",
+            reason="its version gives hints and topic ids itself; set topic_ids: broker",
+        )
+        assert not scene.route.ids_everywhere
+
+
+async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        asked = len(scene.brokers[3].metadata())
+        scene.brokers[3].ids = {}
+        scene.subscription.doubt(scene.route)
+        assert not scene.route.ids_everywhere
+        await trio.sleep(0.2)
+        assert len(scene.brokers[3].metadata()) == asked + 1
+        offered, doubted, withheld = _told_of_ids(scene)
+        assert (offered, withheld) == (_OFFERED, _withheld("no topic ids"))
+        assert isinstance(doubted, TopicIdsWithheld)
+        assert doubted.broker == "not known"
+        assert not scene.route.ids_everywhere
+
+
+async def test_in_doubt_old_connections_do_not_count(autojump_clock: MockClock) -> None:
+    """The way to a broker may have changed for new ones alone."""
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        way = scene.net.brokers[_shown(3)] = FakeBroker(3, list(_SHOWN), _BEFORE)
+        old = scene.brokers[3].streams
+        assert len(old) == 1
+        scene.subscription.doubt(scene.route)
+        await trio.sleep(0.2)
+        assert not old
+        assert len(way.streams) == 1
+        assert _told_of_ids(scene)[-1] == _withheld("no topic ids")
+        assert scene.told(SubscriptionLost) == []
+
+
+async def test_a_doubt_ends_when_all_give_them_after_all(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        scene.subscription.doubt(scene.route)
+        await trio.sleep(0.2)
+        assert scene.route.ids_everywhere
+
+
+async def test_a_doubt_before_the_cluster_is_known_changes_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        scene.subscription.doubt(Route("new", Mode.ON, synthesize=True))
+        assert _told_of_ids(scene) == [_OFFERED]
+        assert scene.route.ids_everywhere
+
+
+async def test_it_is_told_when_all_brokers_were_asked_for_ids(autojump_clock: MockClock) -> None:
+    def third_is_slow(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[3].gate = trio.Event()
+
+    async with _scene(1, before=third_is_slow, synthesize=True) as scene:
+        assert not scene.subscription.all_asked.is_set()
+        scene.brokers[3].gate.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.subscription.all_asked.is_set()
+        assert scene.route.ids_everywhere
+
+
+@pytest.mark.parametrize("missing", [_upstream(1), _shown(3)])
+async def test_who_cannot_be_asked_is_not_waited_for(
+    missing: Address, autojump_clock: MockClock
+) -> None:
+    def one_is_down(scene: _Scene) -> None:
+        _all_proxied(scene)
+        del scene.net.brokers[missing]
+
+    async with _scene(1, before=one_is_down, synthesize=True) as scene:
+        assert scene.subscription.all_asked.is_set()
+        assert not scene.route.ids_everywhere
+
+
+async def test_who_cannot_be_told_from_others_keeps_all_waiting(
+    autojump_clock: MockClock,
+) -> None:
+    def leads_nothing(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 5)]}
+
+    async with _scene(1, before=leads_nothing, synthesize=True) as scene:
+        assert scene.route.node is None
+        assert not scene.subscription.all_asked.is_set()

@@ -39,6 +39,18 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "native": False, "raised": {"Produce": [9, 10]}},
     ),
     (
+        events.TopicIdsOffered(cluster="k"),
+        "info",
+        "topic_ids_offered",
+        {"cluster": "k"},
+    ),
+    (
+        events.TopicIdsWithheld(cluster="k", broker="2 at b:9092", reason="it gives no topic ids"),
+        "warning",
+        "topic_ids_withheld",
+        {"cluster": "k", "broker": "2 at b:9092", "reason": "it gives no topic ids"},
+    ),
+    (
         events.LeaderMoved(
             cluster="k",
             topic="t",

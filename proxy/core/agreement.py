@@ -1,0 +1,55 @@
+"""Whether every broker of a cluster gives the topic ids that are made up here.
+
+A client that learns ids from one broker and none from the next is served badly (librdkafka 2.5.0
+asks for topics without ids, franz-go no longer believes what it is told). So made-up ids are
+offered only where all brokers are behind proxies that make them up. That is told by the effect:
+other brokers are asked for Metadata where clients are, and the ids in their answers are looked at.
+"""
+
+from collections.abc import Collection
+
+from proxy.core.events import Event, TopicIdsOffered, TopicIdsWithheld
+
+
+class Agreement:
+    """What is known of the brokers of one cluster, by node id.
+
+    ``reached``: each of them gives the ids.
+    """
+
+    def __init__(self, cluster_id: str) -> None:
+        self.reached = False
+        self._cluster_id = cluster_id
+        self._gives: dict[int, bool] = {}
+        self._doubted: set[int] = set()
+
+    def judge(self, node: int, broker: str, fault: str | None) -> list[Event]:
+        """Take what a broker's answer shows: ``fault`` says why it does not give the ids.
+
+        ``broker``: how it is called in what is told. The word stands until the next one, also while
+        the broker cannot be asked.
+        """
+        before = self._gives.get(node)
+        self._gives[node] = fault is None
+        self._doubted.discard(node)
+        if fault is None or before is False:
+            return []
+        return [TopicIdsWithheld(cluster=self._cluster_id, broker=broker, reason=fault)]
+
+    def doubt(self, nodes: Collection[int], reason: str) -> list[Event]:
+        """Do not rely on what was said by ``nodes`` until they are asked again."""
+        self._doubted |= set(nodes)
+        if not self.reached or not nodes:
+            return []
+        self.reached = False
+        return [TopicIdsWithheld(cluster=self._cluster_id, broker="not known", reason=reason)]
+
+    def review(self, nodes: Collection[int]) -> list[Event]:
+        """Conclude, for a cluster that consists of ``nodes`` now."""
+        before = self.reached
+        self.reached = bool(nodes) and all(
+            self._gives.get(node, False) and node not in self._doubted for node in nodes
+        )
+        if self.reached and not before:
+            return [TopicIdsOffered(cluster=self._cluster_id)]
+        return []

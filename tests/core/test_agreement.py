@@ -1,0 +1,67 @@
+from proxy.core.agreement import Agreement
+from proxy.core.events import TopicIdsOffered, TopicIdsWithheld
+
+_NODES = (1, 2, 3)
+_OFFERED = TopicIdsOffered(cluster="k")
+
+
+def _agreed() -> Agreement:
+    agreement = Agreement("k")
+    for node in _NODES:
+        assert agreement.judge(node, str(node), None) == []
+    assert agreement.review(_NODES) == [_OFFERED]
+    return agreement
+
+
+def test_who_was_never_asked_gives_none() -> None:
+    agreement = Agreement("k")
+    assert agreement.review(()) == []
+    agreement.judge(1, "1", None)
+    agreement.judge(2, "2", None)
+    assert agreement.review(_NODES) == []
+    assert not agreement.reached
+
+
+def test_it_is_told_once_when_all_give_them() -> None:
+    agreement = _agreed()
+    assert agreement.reached
+    assert agreement.review(_NODES) == []
+
+
+def test_one_that_does_not_is_told_once_until_it_does() -> None:
+    agreement = _agreed()
+    withheld = TopicIdsWithheld(cluster="k", broker="two:9092", reason="none")
+    assert agreement.judge(2, "two:9092", "none") == [withheld]
+    assert agreement.judge(2, "two:9092", "none") == []
+    assert agreement.review(_NODES) == []
+    assert not agreement.reached
+    assert agreement.judge(2, "two:9092", None) == []
+    assert agreement.review(_NODES) == [_OFFERED]
+    assert agreement.judge(2, "two:9092", "none") == [withheld]
+
+
+def test_who_is_gone_does_not_count() -> None:
+    agreement = _agreed()
+    agreement.judge(2, "2", "none")
+    agreement.review(_NODES)
+    assert agreement.review((1, 3)) == [_OFFERED]
+    assert agreement.review((1, 3, 4)) == []
+    assert not agreement.reached
+
+
+def test_in_doubt_all_others_are_to_be_asked_again() -> None:
+    agreement = _agreed()
+    (withheld,) = agreement.doubt((2, 3), "why")
+    assert withheld == TopicIdsWithheld(cluster="k", broker="not known", reason="why")
+    assert agreement.doubt((2, 3), "why") == []
+    for node in (2, 3):
+        assert agreement.review(_NODES) == []
+        assert not agreement.reached
+        assert agreement.judge(node, str(node), None) == []
+    assert agreement.review(_NODES) == [_OFFERED]
+
+
+def test_where_there_are_no_others_there_is_no_doubt() -> None:
+    agreement = _agreed()
+    assert agreement.doubt((), "why") == []
+    assert agreement.reached
