@@ -26,6 +26,10 @@ _LEVELS: dict[type[Event], str] = {
     events.UpstreamUnreachable: "warning",
     events.SubscriptionLost: "warning",
     events.LinkFailed: "error",
+    events.LatencySampled: "debug",
+    events.JournalFailing: "warning",
+    events.JournalWritten: "info",
+    events.JournalAbandoned: "warning",
 }
 
 
