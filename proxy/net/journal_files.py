@@ -29,7 +29,7 @@ class FileSink:
     ``name``: the beginning of their names, letters, digits, dots and hyphens. ``file_bytes`` and
     ``file_seconds``: how large and how old a file becomes, but for one write. ``kept_bytes``: what
     the sidecar's finished files take up at most; the oldest are removed. ``clock``: seconds that
-    never go back; ``stamp``: the time for names, such as 20261121T193129.
+    never go back; ``stamp``: the time for names, such as 20261121T193129000000Z.
     """
 
     def __init__(

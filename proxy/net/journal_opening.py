@@ -5,6 +5,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -72,7 +73,8 @@ def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:
         file_seconds=wanted.file_age_ms / 1000,
         kept_bytes=wanted.kept_bytes,
         clock=time.monotonic,
-        stamp=lambda: time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
+        # With microseconds, so that the files of two runs are in order too.
+        stamp=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}",
     )
 
 
