@@ -20,6 +20,7 @@ HintsMode = Literal["on", "observe", "off"]
 TopicIds = Literal["broker", "synthesize"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
+JournalKind = Literal["off", "files", "topic"]
 
 _MAX_PORT: Final = 65535
 _MAX_FRAME_BYTES: Final = 2**31 - 1  # a frame's size is a signed 32-bit number
@@ -297,6 +298,83 @@ class LogSettings(_Group):
     )
 
 
+class JournalSettings(_Group):
+    """What is written down for later analysis, and where."""
+
+    kind: JournalKind = Field(
+        default="off",
+        description="off: no journal. files: JSON lines in a folder. topic: records in Kafka. "
+        "`leader-hints journal schema` prints the lines' schema.",
+    )
+    sidecar: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9.-]{0,250}$",
+        description="Names this process in the journal; each needs a name of its own. Empty: the "
+        "host's name.",
+    )
+    path: str = Field(
+        default="",
+        pattern=r"^[^\x00]*$",
+        description="The folder for kind files. It must be there; several sidecars may share it.",
+    )
+    file_bytes: int = _whole(
+        67108864, 1024, 1099511627776, "Size at which a file is finished, and another begun."
+    )
+    file_age_ms: int = _whole(
+        300000, 1000, 86400000, "Age at which a file is finished: readers take finished files only."
+    )
+    kept_bytes: int = _whole(
+        1073741824,
+        1024,
+        1099511627776,
+        "Most that this sidecar's finished files take up; the oldest are removed beyond it.",
+    )
+    bootstrap: str = Field(
+        default="",
+        pattern=r"^[^\s,]*(,[^\s,]+)*$",
+        description="HOST:PORT of one or more brokers, with commas between, for kind topic. It may "
+        "lead through the proxy's own routes: the journal's own traffic is not journalled.",
+    )
+    topic: str = Field(
+        default="leader-hints-journal",
+        pattern=r"^[A-Za-z0-9._-]{1,249}$",
+        description="The topic for kind topic. Make it before, with as many partitions as you "
+        "wish: records are keyed by sidecar.",
+    )
+    properties_file: str = Field(
+        default="",
+        pattern=r"^[^\x00]*$",
+        description="A file of librdkafka properties for kind topic, a line NAME=VALUE for each, "
+        "such as security.protocol and sasl.password; empty: none. Keep it from other users' eyes.",
+    )
+    buffer_bytes: int = _whole(
+        8388608,
+        65536,
+        1073741824,
+        "Most that waits in memory to be written. Beyond it events are dropped, and counted.",
+    )
+    sample_latencies: int = _whole(
+        0,
+        0,
+        1000000000,
+        "Of so many ordinary exchanges of Produce and Fetch the latency of one is journalled. 0: "
+        "of none.",
+    )
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if self.kind == "files" and not self.path:
+            raise ValueError("kind files needs path, the folder that the files are written to")
+        if self.kind == "topic" and not self.bootstrap:
+            raise ValueError("kind topic needs bootstrap, the brokers that take the records")
+        for address in filter(None, self.bootstrap.split(",")):
+            try:
+                Address.parse(address)
+            except ValueError as error:
+                raise ValueError(f"bootstrap: {address}: {error}") from None
+        return self
+
+
 class Settings(BaseSettings):
     """Everything that an operator can set."""
 
@@ -339,6 +417,7 @@ class Settings(BaseSettings):
     hold: HoldSettings = HoldSettings()
     subscription: SubscriptionSettings = SubscriptionSettings()
     log: LogSettings = LogSettings()
+    journal: JournalSettings = JournalSettings()
 
     @classmethod
     def settings_customise_sources(

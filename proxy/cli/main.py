@@ -18,6 +18,7 @@ import yaml
 
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.errors import LeaderHintsError
+from proxy.observe import journal_schema as journal_lines
 from proxy.observe.logs import configure_logs
 from proxy.settings import HintsMode, LogFormat, LogLevel, Settings
 
@@ -138,6 +139,17 @@ def schema() -> None:
 def check(settings: Settings) -> None:
     """Check the settings that `run` would take from the same flags, and print them all as YAML."""
     click.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), nl=False)
+
+
+@cli.group()
+def journal() -> None:
+    """Know the journal's format."""
+
+
+@journal.command("schema")
+def journal_schema() -> None:
+    """Print the JSON schema of the journal's lines."""
+    click.echo(json.dumps(journal_lines.schema(), indent=2))
 
 
 def main() -> None:

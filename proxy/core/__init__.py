@@ -17,9 +17,11 @@ Nouns:
 - Witness: sees what a response answers that goes on at once.
 - Recovery: which clients wait for a partition, and when it answers them again.
 - Budget: the bytes that may be kept back in all.
+- LatencySampler: takes the time of some exchanges, where that is wanted.
 - RouteFacts, MachineFacts: what a checkup found; Finding: what is right, or wrong, and its remedy;
   Outlook: what a kind of client gets on a route.
 - Tally: counts of what passed; Event: something worth a line in a log.
 
 Nothing here reads a clock: the time is an argument, in seconds of a clock that never goes back.
+The LatencySampler is given the clock itself, to ask it for the sampled exchanges alone.
 """

@@ -185,6 +185,40 @@ class LinkFailed:
     traceback: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencySampled:
+    """One ordinary exchange: from the request's passing to the beginning of its response."""
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    api: str
+    version: int
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalFailing:
+    """The journal cannot be written; its events are kept, and dropped where they are too many."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalWritten:
+    """The journal can be written again. ``dropped``: events that were lost until then, in all."""
+
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalAbandoned:
+    """The process ends, and ``events`` of its journal could not be written in time."""
+
+    events: int
+
+
 Event = (
     LeaderMoved
     | HintGiven
@@ -202,4 +236,8 @@ Event = (
     | TopicIdsWithheld
     | Listening
     | LinkFailed
+    | LatencySampled
+    | JournalFailing
+    | JournalWritten
+    | JournalAbandoned
 )

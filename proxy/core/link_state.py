@@ -27,6 +27,7 @@ Failed = Failure | Answered
 class LinkState:
     """Exchanges under way, the client and what it can use, and the link's plan.
 
+    ``latencies``: times some of the exchanges; ``timed``: the one under way, since ``timed_at``.
     ``number``: unique in the process. ``tally``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
     looked at, so neither are the responses to come. ``lacking``: a topic's name was not known;
@@ -42,11 +43,14 @@ class LinkState:
         "events",
         "exchanges",
         "lacking",
+        "latencies",
         "number",
         "plan",
         "route",
         "software",
         "tally",
+        "timed",
+        "timed_at",
         "unread",
         "uses",
         "without_ids",
@@ -66,6 +70,9 @@ class LinkState:
         self.lacking = False
         self.without_ids = False
         self._own = False
+        self.latencies = route.latencies
+        self.timed: Exchange | None = None
+        self.timed_at = 0.0
         self._told: frozenset[str] = frozenset()
 
     @property

@@ -100,8 +100,11 @@ class RequestFlow(Flow):
         return self._walk(frame)
 
     def _forward(self, exchange: Exchange, sent: int) -> None:
-        self._link.exchanges.append(exchange)
-        self._link.tally.request(exchange.key, exchange.version, sent)
+        link = self._link
+        link.exchanges.append(exchange)
+        link.tally.request(exchange.key, exchange.version, sent)
+        if link.latencies is not None:
+            link.latencies.asked(link, exchange)
 
     def _restamp(self, frame: memoryview, key: int, version: int) -> int:
         sent = self._link.plan.sent.get((key, version), version)

@@ -128,9 +128,13 @@ class ResponseFlow(Flow):
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
-        exchanges = self._link.exchanges
+        link = self._link
+        exchanges = link.exchanges
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
-            return exchanges.popleft()
+            exchange = exchanges.popleft()
+            if link.timed is exchange and link.latencies is not None:
+                link.latencies.answered(link)
+            return exchange
         self._stop_looking()
         return None
 

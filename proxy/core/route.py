@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proxy.apis.fetch import Topic
 from proxy.apis.leader_hint import Endpoint
+from proxy.core.latency_sampler import LatencySampler
 from proxy.core.mode import Mode
 from proxy.core.named_fetch import NamedSessions
 from proxy.core.plan import PASS, READ_ONLY, Plan
@@ -17,6 +18,7 @@ from proxy.core.view import LeaderView
 class Route:
     """What is known about a route and its broker.
 
+    ``latencies``: times some of the exchanges, where that is wanted.
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first.
     ``endpoints``: the cluster's brokers on the route's own listener, by node id; hints take
     addresses from here only, so that no other listener's leak. ``node``: the broker's node id,
@@ -43,6 +45,7 @@ class Route:
     sessions: FetchSessions = field(default_factory=FetchSessions)
     named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
+    latencies: LatencySampler | None = None
 
     @property
     def link_plan(self) -> Plan:

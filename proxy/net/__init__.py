@@ -8,6 +8,8 @@ Nouns:
 - BrokerConnection: a connection of the proxy's own to a broker, one request at a time.
 - Peer: one broker that is asked for Metadata, over and over; Subscription: all of them.
 - Admin: the HTTP server for metrics and health.
+- JournalWriter: hands the journal's lines on, many at a time, and never waits for it.
+- FileSink, KafkaSink: where those lines go, files or a topic; they block, in a worker thread.
 - Doctor: gathers the facts for a checkup. Encounter: who answers at an address; Arrivals: which
   connections come out at an address; Machine: what this machine says of itself.
 - App: everything together, from the first listener to the last.

@@ -22,6 +22,7 @@ from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.broker_stream import open_broker_stream
 from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.journal_opening import open_journal
 from proxy.net.peer import PeerSettings
 from proxy.net.pump import Pump
 from proxy.net.subscription import Subscription
@@ -53,6 +54,7 @@ async def serve(settings: Settings) -> None:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             await app.start(nursery)
             async for _ in signals:
+                await app.finish()
                 nursery.cancel_scope.cancel()
                 break
 
@@ -94,17 +96,23 @@ class _App:
             requests_in_flight=limits.requests_in_flight,
         )
         self._keeper.settle = self._pump.settle
+        routes = [route for route, _ in self._routes]
+        self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
 
     def _emit(self, event: Event) -> None:
         self._recovery.take(event)
         self._metrics.take(event)
         self._log.take(event)
+        if self._journal is not None:
+            self._journal.take(event)
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         nursery.start_soon(self._pump.run)
         nursery.start_soon(self._keeper.run)
         nursery.start_soon(self._subscription.run)
+        if self._journal is not None:
+            nursery.start_soon(self._journal.run)
         if self._settings.admin is not None:
             admin = Admin(
                 {"/metrics": self._metrics.render, "/livez": lambda _: (b"alive\n", "text/plain")}
@@ -118,6 +126,12 @@ class _App:
         for route, settings in self._routes:
             bound = await _listen(nursery, settings.listen, partial(self._accept, route, settings))
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
+
+    async def finish(self) -> None:
+        """Have the journal written to its end, for a bounded time; it may lead through a route."""
+        if self._journal is not None:
+            self._journal.finish()
+            await self._journal.finished.wait()
 
     async def _accept(
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
@@ -185,10 +199,14 @@ def _hold_rules(settings: HoldSettings) -> HoldRules:
     )
 
 
+def _software() -> ClientSoftware:
+    return ClientSoftware(OWN_NAME, version(_DISTRIBUTION))
+
+
 def _peer_settings(settings: Settings) -> PeerSettings:
     asking = settings.subscription
     return PeerSettings(
-        client=ClientSoftware(OWN_NAME, version(_DISTRIBUTION)),
+        client=_software(),
         poll=asking.poll_interval_ms / 1000,
         answer=asking.answer_timeout_ms / 1000,
         connect=settings.connect_timeout_ms / 1000,

@@ -28,6 +28,10 @@ _LEVELS: dict[type[Event], str] = {
     events.SubscriptionLost: "warning",
     events.TopicIdsWithheld: "warning",
     events.LinkFailed: "error",
+    events.LatencySampled: "debug",
+    events.JournalFailing: "warning",
+    events.JournalWritten: "info",
+    events.JournalAbandoned: "warning",
 }
 
 

@@ -16,6 +16,7 @@ from proxy.apis.keys import api_name
 from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed, LeaderMoved
 from proxy.core.mode import Mode
 from proxy.core.route import Route
+from proxy.observe.journal import JournalTally
 
 #: Seconds. Holds are a few milliseconds where Metadata lags the error, and bounded by rule.
 _HOLD_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -71,6 +72,10 @@ class Metrics:
             self._held.labels(answered.route).observe(answered.hold_ms / 1000)
         return answered
 
+    def count_journal(self, tally: JournalTally) -> None:
+        """Show what ``tally`` counts as well."""
+        self._registry.register(_Journalled(tally))
+
     def render(self, accept: str) -> tuple[bytes, str]:
         """Return the exposition and its content type for an HTTP Accept header."""
         # Not the header itself: the library raises on a version in it that is no number, and
@@ -114,6 +119,25 @@ class _Tallied(Collector):
             for reason, count in tally.raw.items():
                 raw.add_metric((route.name, reason), count)
         yield from (links_open, links, relayed, requests, raw)
+
+
+class _Journalled(Collector):
+    """Reads the journal's tally when it is asked."""
+
+    def __init__(self, tally: JournalTally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            "leader_hints_journal_written",
+            "Events of the journal that were written.",
+            self._tally.written,
+        )
+        yield CounterMetricFamily(
+            "leader_hints_journal_dropped",
+            "Events of the journal that were dropped, since it could not be written fast enough.",
+            self._tally.dropped,
+        )
 
 
 def _mode(answered: ErrorAnswered) -> Mode:

@@ -49,6 +49,13 @@ def test_schema_is_a_valid_json_schema() -> None:
     assert done.returncode == 0
 
 
+def test_the_journals_schema_is_the_published_one() -> None:
+    done = leader_hints("journal", "schema")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (ROOT / "docs" / "journal.schema.json").read_text(encoding="utf-8")
+
+
 def test_check_prints_what_is_in_force_as_a_file_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("hints: off\nhold: {grace_ms: 7}\n", encoding="utf-8")
     arguments = ["--config", str(tmp_path / "one.yaml"), ROUTE, "--admin", "[::1]:9100"]

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,3 +99,36 @@ def test_an_admin_address_in_use_ends_it_with_1_and_one_line(taken_port: int) ->
         f"leader-hints: cannot listen on 127.0.0.1:{taken_port}: address already in use"
     )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("journal", "problem"),
+    [
+        ("kind: files, path: {folder}/none", "journal.path: {folder}/none is no folder; make it"),
+        (
+            "kind: topic, bootstrap: 127.0.0.1:9, properties_file: {folder}/none",
+            "journal.properties_file: cannot read {folder}/none: No such file",
+        ),
+    ],
+)
+def test_a_journal_that_could_never_be_written_ends_it_with_2_and_one_line(
+    tmp_path: Path, journal: str, problem: str
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"journal: {{{journal.format(folder=tmp_path)}}}\n", encoding="utf-8")
+    done = leader_hints("run", "--config", str(file), "--route", "127.0.0.1:0=broker-1:9092")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"leader-hints: {problem.format(folder=tmp_path)}")
+
+
+def test_a_journal_folder_that_is_not_ours_ends_it_with_2(tmp_path: Path) -> None:
+    arguments = ("run", "--route", "127.0.0.1:0=broker-1:9092")
+    variables = {"LEADER_HINTS_JOURNAL__KIND": "files", "LEADER_HINTS_JOURNAL__PATH": "/proc/1"}
+    done = leader_hints(*arguments, variables=variables)
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "leader-hints: journal.path: /proc/1 cannot be written to by this user\n"
+    )

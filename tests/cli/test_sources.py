@@ -87,6 +87,12 @@ def test_every_setting_has_a_variable() -> None:
         "LEADER_HINTS_TOPIC_IDS": "synthesize",
         "LEADER_HINTS_LOG__LEVEL": "debug",
         "LEADER_HINTS_LOG__FORMAT": "json",
+        "LEADER_HINTS_JOURNAL__KIND": "files",
+        "LEADER_HINTS_JOURNAL__SIDECAR": "car-1",
+        "LEADER_HINTS_JOURNAL__PATH": "/journal",
+        "LEADER_HINTS_JOURNAL__BOOTSTRAP": "broker-1:9092,[::1]:9092",
+        "LEADER_HINTS_JOURNAL__TOPIC": "journal",
+        "LEADER_HINTS_JOURNAL__PROPERTIES_FILE": "/journal.properties",
     }
     before = load_settings({"routes": ROUTES}, {}, None).model_dump(exclude={"routes"})
     for key, value in _leaves(before):

@@ -51,6 +51,7 @@ def test_it_has_every_key_of_the_schema() -> None:
         ".hold",
         ".subscription",
         ".log",
+        ".journal",
     }
     for at, known, values in groups:
         assert set(values) == set(known), at

@@ -145,6 +145,24 @@ def test_refuses_pauses_that_shrink() -> None:
         settings_of(subscription={"reconnect_min_ms": 6000})
 
 
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"kind": "files"}, "kind files needs path"),
+        ({"kind": "topic"}, "kind topic needs bootstrap"),
+        ({"kind": "topic", "bootstrap": "one:9092,two"}, "bootstrap: two: no port"),
+        ({"kind": "topic", "bootstrap": "one:9092, two:9092"}, "should match pattern"),
+        ({"kind": "topic", "bootstrap": "one:9092", "topic": "a b"}, "should match pattern"),
+        ({"sidecar": "a/b"}, "should match pattern"),
+        ({"sidecar": "a_b"}, "should match pattern"),
+        ({"path": "a\0"}, "should match pattern"),
+    ],
+)
+def test_refuses_journals_that_lead_nowhere(settings: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        settings_of(journal=settings)
+
+
 @pytest.mark.parametrize("value", [True, "5", 5.0, -1, 10001, None])
 def test_takes_only_whole_numbers_within_bounds(value: object) -> None:
     with pytest.raises(ValidationError):

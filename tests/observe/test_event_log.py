@@ -189,6 +189,36 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         "link_failed",
         {"route": "r", "link": 7, "traceback": "a\nb"},
     ),
+    (
+        events.LatencySampled(
+            route="r",
+            link=7,
+            client_id="c",
+            software="lib/1.2",
+            api="Fetch",
+            version=16,
+            latency_ms=1.23456,
+        ),
+        "debug",
+        "latency_sampled",
+        {
+            "route": "r",
+            "link": 7,
+            "client_id": "c",
+            "software": "lib/1.2",
+            "api": "Fetch",
+            "version": 16,
+            "latency_ms": 1.235,
+        },
+    ),
+    (
+        events.JournalFailing(reason="disk full"),
+        "warning",
+        "journal_failing",
+        {"reason": "disk full"},
+    ),
+    (events.JournalWritten(dropped=3), "info", "journal_written", {"dropped": 3}),
+    (events.JournalAbandoned(events=3), "warning", "journal_abandoned", {"events": 3}),
 ]
 
 

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from proxy.core.events import ErrorAnswered, HintGiven, HintMissed, LeaderMoved, Listening
 from proxy.core.mode import Mode
 from proxy.core.route import Route
+from proxy.observe.journal import JournalTally
 from proxy.observe.metrics import Metrics
 
 _OPENMETRICS = "application/openmetrics-text"
@@ -163,3 +164,17 @@ def test_any_accept_header_gets_metrics(accept: str) -> None:
     samples = _samples(_counted(), accept)
 
     assert _value(samples, "links_total", route="a") == 5
+
+
+def test_a_journals_counts_are_read_when_metrics_are_asked_for() -> None:
+    metrics, tally = Metrics([]), JournalTally()
+    metrics.count_journal(tally)
+    tally.written, tally.dropped = 7, 3
+    samples = _samples(metrics, _OPENMETRICS)
+
+    assert _value(samples, "journal_written_total") == 7
+    assert _value(samples, "journal_dropped_total") == 3
+
+
+def test_without_a_journal_there_are_no_counts_of_it() -> None:
+    assert not any("journal" in name for name, _ in _samples(_counted()))
