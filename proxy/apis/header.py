@@ -66,11 +66,13 @@ def plain_body(frame: memoryview) -> int:
     That is what nearly all requests are; reading the header step by step costs several times as
     much. 0 also where the header has not arrived.
     """
-    if len(frame) < _CLIENT_ID_AT + 2:
+    try:
+        client_id: int = _INT16.unpack_from(frame, _CLIENT_ID_AT)[0]
+        # Nearly always a name; a negative size other than -1 is read as -1 by brokers alone.
+        tags = _CLIENT_ID_AT + 2 + client_id if client_id > 0 else _CLIENT_ID_AT + 2
+        return 0 if frame[tags] or client_id < -1 else tags + 1
+    except (struct.error, IndexError):
         return 0
-    client_id: int = _INT16.unpack_from(frame, _CLIENT_ID_AT)[0]
-    tags = _CLIENT_ID_AT + 2 + max(client_id, 0)
-    return tags + 1 if client_id >= -1 and tags < len(frame) and not frame[tags] else 0
 
 
 def header_as(frame: memoryview, version: int) -> tuple[bytearray, int]:

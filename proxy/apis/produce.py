@@ -31,8 +31,8 @@ def read_acks(frame: memoryview) -> int:
 
     :raises Truncated: acks stands beyond ``frame``.
     """
-    body = plain_body(frame) if len(frame) > 7 and frame[7] >= _FLEXIBLE else 0
-    if body and len(frame) >= body + 3 and not frame[body]:
+    body = plain_body(frame)
+    if body and frame[7] >= _FLEXIBLE and len(frame) >= body + 3 and not frame[body]:
         # No transactional id.
         acks: int = _INT16.unpack_from(frame, body + 1)[0]
         return acks

@@ -29,7 +29,7 @@ class LatencySampler:
 
     def asked(self, link: "LinkState", exchange: Exchange) -> None:
         """Note an exchange whose request goes on now. A link has one timed at a time."""
-        if exchange.key not in _SAMPLED:
+        if exchange.handling.key not in _SAMPLED:
             return
         self._left -= 1
         if self._left <= 0 and link.timed is None:
@@ -47,8 +47,8 @@ class LatencySampler:
                 link=link.number,
                 client_id=link.client_id or "",
                 software=link.software,
-                api=api_name(timed.key),
-                version=timed.version,
+                api=api_name(timed.handling.key),
+                version=timed.handling.version,
                 latency_ms=(self._clock() - link.timed_at) * 1000,
             )
         )

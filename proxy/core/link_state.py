@@ -10,7 +10,9 @@ from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, Fai
 from proxy.core.client_uses import OWN_NAME, Use, uses
 from proxy.core.events import ClientSeen, ErrorAnswered, Event, NotUnderstood
 from proxy.core.exchange import Exchange
+from proxy.core.handling import Handling
 from proxy.core.mode import Mode
+from proxy.core.plan import Plan
 from proxy.core.reason import Reason
 from proxy.core.route import Route
 from proxy.wire.errors import WireError
@@ -20,6 +22,9 @@ from proxy.wire.errors import WireError
 _COUNTED = {ApiKey.PRODUCE: range(3, 10), ApiKey.FETCH: range(4, 16)}
 #: Letters of what a client may say of itself. Brokers take any number (KIP-511).
 _LONGEST_TEXT = 255
+
+#: Kinds of requests that a link remembers: more than any client sends that speaks Kafka.
+_MOST_KINDS = 1024
 
 Failed = Failure | Answered
 
@@ -34,18 +39,21 @@ class LinkState:
     who drives the link has it looked for. ``without_ids``: a client that may have made-up ids
     had none for a topic, so some broker gave none; who drives the link has it looked for.
     ``software``: what the client says of itself, as name/version, "" while it has said nothing.
+    ``handlings``: what is done with each kind of request under plan, client and ``mode``.
     """
 
     __slots__ = (
         "_own",
+        "_plan",
         "_told",
         "client_id",
         "events",
         "exchanges",
+        "handlings",
         "lacking",
         "latencies",
+        "mode",
         "number",
-        "plan",
         "route",
         "software",
         "tally",
@@ -60,7 +68,9 @@ class LinkState:
         self.route = route
         self.tally = route.tally
         self.number = number
-        self.plan = route.link_plan
+        self.mode = route.mode
+        self.handlings: dict[int, Handling] = {}
+        self._plan = route.link_plan
         self.exchanges: deque[Exchange] = deque()
         self.client_id: str | None = None
         self.software = ""
@@ -84,6 +94,39 @@ class LinkState:
         route = self.route
         wanted = route.synthesize and Use.FETCH in self.uses
         return wanted and (route.ids_everywhere or self._own)
+
+    @property
+    def plan(self) -> Plan:
+        """What the link does about versions."""
+        return self._plan
+
+    def agree(self, plan: Plan) -> None:
+        """Take another plan."""
+        self._plan = plan
+        self.handlings.clear()
+
+    def follow_mode(self) -> None:
+        """Take the route's mode, which may be changed at run time."""
+        self.mode = self.route.mode
+        self.handlings.clear()
+
+    def handle(self, kind: int) -> Handling:
+        """Return what is done with requests of ``kind``, which is API key and version as 32 bits.
+
+        It is remembered in ``handlings``, where the flow looks first.
+        """
+        key, version = kind >> 16, (kind & 0xFFFF ^ 0x8000) - 0x8000
+        sent = self.plan.sent.get((key, version), version)
+        handling = Handling(key, version, self.tally.cell(key, version, sent), sent=sent)
+        handling.recoded = (key, version) in self.plan.recoded
+        if key in _COUNTED:
+            handling.hintable = self.hintable(ApiKey(key), version)
+            if not handling.hintable:
+                handling.unhinted = self.unhinted(ApiKey(key), version)
+        if len(self.handlings) >= _MOST_KINDS:
+            self.handlings.clear()
+        self.handlings[kind] = handling
+        return handling
 
     def hintable(self, key: ApiKey, version: int) -> bool:
         """Whether a response of ``version`` is to be looked at for errors.
@@ -140,6 +183,7 @@ class LinkState:
     def introduce(self, software: ClientSoftware) -> None:
         """Take what the client says of itself; its id is known by then."""
         self.uses = uses(software)
+        self.handlings.clear()
         self._own = software.name == OWN_NAME
         name, version = software.name[:_LONGEST_TEXT], software.version[:_LONGEST_TEXT]
         if not self.software:

@@ -1,6 +1,7 @@
 """The direction from the client to the broker."""
 
 import struct
+from collections.abc import Callable
 
 from proxy.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
 from proxy.apis.fetch import TOPIC_IDS_FROM
@@ -9,12 +10,13 @@ from proxy.apis.keys import ApiKey
 from proxy.core.budget import Budget
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
+from proxy.core.handling import Handling
 from proxy.core.link_state import LinkState
 from proxy.core.view import LeaderView
 from proxy.wire.errors import Truncated, WireError
 
-#: Size prefix, key, version, correlation id.
-_HEAD = struct.Struct(">ihhi")
+#: Size prefix, kind (key and version), correlation id.
+_HEAD = struct.Struct(">iii")
 _SIZE = struct.Struct(">i")
 _VERSION = struct.Struct(">h")
 #: Position of the version in a frame.
@@ -29,6 +31,9 @@ _TLS_HELLO = range(0x16030000, 0x16030500)
 _TLS_ALERT = range(0x15030000, 0x15030500)
 
 
+_Reader = Callable[[memoryview, int, Handling, int], bool]
+
+
 class RequestFlow(Flow):
     """Notes each request as an exchange, and brings raised versions down, in place."""
 
@@ -41,7 +46,7 @@ class RequestFlow(Flow):
         self._link = link
         self._largest = largest
         self._begins = True
-        self._readers = {
+        self._readers: dict[int, _Reader] = {
             ApiKey.PRODUCE: self._produce,
             ApiKey.FETCH: self._fetch,
             ApiKey.METADATA: self._metadata,
@@ -55,6 +60,9 @@ class RequestFlow(Flow):
         if at >= size:
             self._skip -= size
             return [data]
+        link = self._link
+        if link.mode is not link.route.mode:
+            link.follow_mode()
         pieces: Pieces = []
         #: From here on data goes as it is.
         begun = 0
@@ -67,12 +75,13 @@ class RequestFlow(Flow):
                 return [*pieces, data[begun:at]]
             if size - at < _HEAD.size:
                 break
-            _, key, version, correlation_id = _HEAD.unpack_from(data, at)
+            _, kind, correlation_id = _HEAD.unpack_from(data, at)
             length += _SIZE.size
-            reader = self._readers.get(key)
+            handling = link.handlings.get(kind) or link.handle(kind)
+            reader = self._readers.get(handling.key)
             if reader is None:
-                self._forward(Exchange(correlation_id, key, version), version)
-            elif not reader(data[at : at + length], length, version, correlation_id):
+                self._forward(Exchange(correlation_id, handling))
+            elif not reader(data[at : at + length], length, handling, correlation_id):
                 break
             if self._instead:
                 self._replace(pieces, data[begun:at])
@@ -99,18 +108,12 @@ class RequestFlow(Flow):
         self._gather = None
         return self._walk(frame)
 
-    def _forward(self, exchange: Exchange, sent: int) -> None:
+    def _forward(self, exchange: Exchange) -> None:
         link = self._link
         link.exchanges.append(exchange)
-        link.tally.request(exchange.key, exchange.version, sent)
+        exchange.handling.cell.requests += 1
         if link.latencies is not None:
             link.latencies.asked(link, exchange)
-
-    def _restamp(self, frame: memoryview, key: int, version: int) -> int:
-        sent = self._link.plan.sent.get((key, version), version)
-        if sent != version:
-            _VERSION.pack_into(frame, _VERSION_AT, sent)
-        return sent
 
     def _greets_in_tls(self, length: int) -> bool:
         """Whether the first length of all is the head of a TLS record and no length.
@@ -123,7 +126,9 @@ class RequestFlow(Flow):
     # Each reader returns whether it is done with the frame. Where it is not, more bytes are
     # needed: it has begun to gather them, or the few at hand are carried over.
 
-    def _produce(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
+    def _produce(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
         try:
             acks = produce.read_acks(frame)
         except Truncated:
@@ -132,121 +137,120 @@ class RequestFlow(Flow):
             return self._lost("Produce request whose acks cannot be found")
         except WireError as error:
             return self._lost(f"Produce request: {error}")
-        link = self._link
-        recoded = (ApiKey.PRODUCE, version) in link.plan.recoded
-        if recoded and len(frame) < length:
+        if handling.recoded and len(frame) < length:
             self._gather_anyway(frame, length)
             return False
-        if link.client_id is None:
-            link.meet(frame)
-        if recoded:
-            sent = link.plan.sent[ApiKey.PRODUCE, version]
+        if self._link.client_id is None:
+            self._link.meet(frame)
+        recoded = 0
+        if handling.recoded:
+            recoded = handling.sent
             try:
                 self._instead = produce_8.request_down(frame)
             except WireError as error:
                 # The broker refuses the version, and with it what nobody understands.
-                return self._lost(f"Produce v{version} request: {error}")
-        else:
-            sent = self._restamp(frame, ApiKey.PRODUCE, version)
+                return self._lost(f"Produce v{handling.version} request: {error}")
+        elif handling.sent != handling.version:
+            _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
         if acks:
-            exchange = self._exchange(correlation_id, ApiKey.PRODUCE, version)
-            exchange.recoded = sent if recoded else 0
-            self._forward(exchange, sent)
+            self._forward(Exchange(correlation_id, handling, recoded=recoded))
         else:
             # No response will come.
-            link.tally.request(ApiKey.PRODUCE, version, sent)
+            handling.cell.requests += 1
         return True
 
-    def _fetch(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
-        exchange = self._exchange(correlation_id, ApiKey.FETCH, version)
-        if (ApiKey.FETCH, version) in self._link.plan.recoded:
+    def _fetch(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        if handling.recoded:
             if len(frame) < length:
                 self._gather_anyway(frame, length)
                 return False
-            return self._recode_fetch(frame, exchange)
-        if exchange.hintable:
+            return self._recode_fetch(frame, handling, correlation_id)
+        request = None
+        if handling.hintable:
             if len(frame) == length:
-                exchange.request = bytes(frame)
+                request = bytes(frame)
             elif self._begin_gather(frame, length):
                 return False
-        elif exchange.unhinted is not None:
-            exchange.request = bytes(frame)
+        elif handling.unhinted is not None:
+            request = bytes(frame)
         if self._link.client_id is None and len(frame) == length:
             self._link.meet(frame)
-        self._forward(exchange, self._restamp(frame, ApiKey.FETCH, version))
+        if handling.sent != handling.version:
+            _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
+        self._forward(Exchange(correlation_id, handling, request))
         return True
 
-    def _exchange(self, correlation_id: int, key: ApiKey, version: int) -> Exchange:
-        link = self._link
-        if link.hintable(key, version):
-            return Exchange(correlation_id, key, version, hintable=True)
-        return Exchange(correlation_id, key, version, unhinted=link.unhinted(key, version))
-
-    def _recode_fetch(self, frame: memoryview, exchange: Exchange) -> bool:
+    def _recode_fetch(self, frame: memoryview, handling: Handling, correlation_id: int) -> bool:
         link, route = self._link, self._link.route
-        sent = link.plan.sent[ApiKey.FETCH, exchange.version]
+        version, sent = handling.version, handling.sent
+        exchange = Exchange(correlation_id, handling)
         if link.client_id is None:
             link.meet(frame)
         try:
             request = read_request(frame)
-            if link.plan.made_up and exchange.version >= TOPIC_IDS_FROM:
+            if link.plan.made_up and version >= TOPIC_IDS_FROM:
                 if request.replica_id >= 0:
                     # A broker asks another by its own ids, and only for what that takes.
-                    exchange.hintable = False
-                    self._forward(exchange, exchange.version)
+                    cell = link.tally.cell(handling.key, version, version)
+                    as_it_is = Handling(handling.key, version, cell, sent=version)
+                    self._forward(Exchange(correlation_id, as_it_is))
                     return True
                 if request.lacks_id:
                     link.without_ids = True
-                    self.fault = f"Fetch v{exchange.version} for a topic without an id"
+                    self.fault = f"Fetch v{version} for a topic without an id"
                     return False
             if sent < TOPIC_IDS_FROM:
                 # Its response is kept as a whole.
                 largest = self._budget.per_link
                 request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
-                if exchange.version >= TOPIC_IDS_FROM:
+                if version >= TOPIC_IDS_FROM:
                     view = route.view or LeaderView("")
                     request, exchange.named = route.named_sessions.down(request, view)
                     link.lacking |= exchange.named.unknown
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
-            return self._lost(f"Fetch v{exchange.version} request: {error}")
-        if exchange.hintable or exchange.unhinted is not None:
+            return self._lost(f"Fetch v{version} request: {error}")
+        if handling.hintable or handling.unhinted is not None:
             exchange.request = bytes(frame)
-        self._forward(exchange, sent)
+        self._forward(exchange)
         return True
 
-    def _metadata(self, frame: memoryview, length: int, version: int, correlation_id: int) -> bool:
-        exchange = Exchange(correlation_id, ApiKey.METADATA, version)
-        plan, view = self._link.plan, self._link.route.view or LeaderView("")
-        if (ApiKey.METADATA, version) not in plan.recoded:
-            self._forward(exchange, version)
+    def _metadata(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        exchange = Exchange(correlation_id, handling)
+        if not handling.recoded:
+            self._forward(exchange)
             return True
         if len(frame) < length:
             self._gather_anyway(frame, length)
             return False
-        exchange.recoded = plan.sent[ApiKey.METADATA, version]
+        version, view = handling.version, self._link.route.view or LeaderView("")
+        exchange.recoded = handling.sent
         try:
             request, exchange.by_id = metadata_older.request_down(
-                frame, version, exchange.recoded, view.name
+                frame, version, handling.sent, view.name
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")
         self._link.lacking |= bool(exchange.by_id.unknown)
         self._instead = [request]
-        self._forward(exchange, exchange.recoded)
+        self._forward(exchange)
         return True
 
     def _sasl_handshake(
-        self, frame: memoryview, length: int, version: int, correlation_id: int
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
     ) -> bool:
-        if version == sasl_handshake.BARE_TOKENS_VERSION:
+        if handling.version == sasl_handshake.BARE_TOKENS_VERSION:
             self.opaque = self._link.unread = True
-        self._forward(Exchange(correlation_id, ApiKey.SASL_HANDSHAKE, version), version)
+        self._forward(Exchange(correlation_id, handling))
         return True
 
     def _api_versions(
-        self, frame: memoryview, length: int, version: int, correlation_id: int
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
     ) -> bool:
         if len(frame) < length and self._begin_gather(frame, length):
             return False
@@ -259,7 +263,7 @@ class RequestFlow(Flow):
         except WireError:
             # A version newer than we know may be laid out differently; the broker judges.
             self._link.tally.raw["client software"] += 1
-        self._forward(Exchange(correlation_id, ApiKey.API_VERSIONS, version), version)
+        self._forward(Exchange(correlation_id, handling))
         return True
 
     def _lost(self, reason: str) -> bool:

@@ -132,6 +132,7 @@ class ResponseFlow(Flow):
         exchanges = link.exchanges
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = exchanges.popleft()
+            exchange.handling.cell.responses += 1
             if link.timed is exchange and link.latencies is not None:
                 link.latencies.answered(link)
             return exchange
@@ -147,7 +148,7 @@ class ResponseFlow(Flow):
     def _gathered(self, frame: memoryview) -> Pieces:
         assert self._exchange is not None
         exchange = self._exchange
-        if exchange.key == ApiKey.FETCH and not exchange.recoded:
+        if exchange.handling.key == ApiKey.FETCH and not exchange.recoded:
             return self._gathered_fetch(exchange, frame)
         if self._filled < self._size:
             return []
@@ -178,22 +179,23 @@ class ResponseFlow(Flow):
             self._exchange = exchange
             self._gather_anyway(frame, length)
             return False
-        if exchange.hintable:
-            if exchange.key == ApiKey.FETCH:
+        handling = exchange.handling
+        if handling.hintable:
+            if handling.key == ApiKey.FETCH:
                 return self._begin_fetch(exchange, frame, length)
             if produce.has_no_failure(frame):
-                return self._pass(exchange, frame, length, exchange.version)
+                return self._pass(exchange, frame, length, handling.version)
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
             return self._look_at_produce(exchange, frame)
-        if exchange.unhinted is not None:
-            return self._pass(exchange, frame, length, exchange.version)
-        if exchange.key == ApiKey.API_VERSIONS:
+        if handling.unhinted is not None:
+            return self._pass(exchange, frame, length, handling.version)
+        if handling.key == ApiKey.API_VERSIONS:
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
             self._look_at_versions(exchange, frame)
-        elif exchange.key == ApiKey.METADATA and len(frame) == length:
-            self._snoop(exchange.version, frame)
+        elif handling.key == ApiKey.METADATA and len(frame) == length:
+            self._snoop(handling.version, frame)
         return True
 
     def _snoop(self, version: int, frame: memoryview) -> None:
@@ -203,19 +205,19 @@ class ResponseFlow(Flow):
     def _raise(self, exchange: Exchange, frame: memoryview) -> bool:
         """Bring a whole response up to the client's version, and go on with that."""
         try:
-            if exchange.key == ApiKey.PRODUCE:
+            if exchange.handling.key == ApiKey.PRODUCE:
                 return self._raise_produce(exchange, frame)
-            if exchange.key == ApiKey.METADATA:
+            if exchange.handling.key == ApiKey.METADATA:
                 return self._raise_metadata(exchange, frame)
             return self._raise_fetch(exchange, frame)
         except (WireError, KeyError) as error:
-            self.fault = f"{api_name(exchange.key)} v{exchange.recoded} response: {error}"
+            self.fault = f"{api_name(exchange.handling.key)} v{exchange.recoded} response: {error}"
             return False
 
     def _raise_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         raised = memoryview(produce_8.response_up(frame))
-        if not exchange.hintable or produce.has_no_failure(raised):
-            self._pass(exchange, raised, len(raised), exchange.version)
+        if not exchange.handling.hintable or produce.has_no_failure(raised):
+            self._pass(exchange, raised, len(raised), exchange.handling.version)
         elif not self._look_at_produce(exchange, raised):
             return False
         self._instead = [raised]
@@ -225,7 +227,7 @@ class ResponseFlow(Flow):
         assert exchange.by_id is not None
         self._snoop(exchange.recoded, frame)
         self._instead = metadata_older.response_up(
-            frame, exchange.recoded, exchange.version, exchange.by_id, self._make_id
+            frame, exchange.recoded, exchange.handling.version, exchange.by_id, self._make_id
         )
         return True
 
@@ -241,16 +243,16 @@ class ResponseFlow(Flow):
         pieces, failed, error, session_id = fetch_older.response_up(frame, exchange.recoded, names)
         if named is not None and session_id and not error:
             named.opened(route.named_sessions, session_id)
-        if exchange.hintable and failed:
+        if exchange.handling.hintable and failed:
             whole = memoryview(b"".join(pieces))
-            self._scan = FetchScan(exchange.version)
+            self._scan = FetchScan(exchange.handling.version)
             if not self._look_at_fetch(exchange, whole, len(whole), len(whole)):
                 return False
             pieces = [whole]
         elif names is None or not names.stale:
             # What is said of another topic is none of this client's.
             self._pass(exchange, frame, len(frame), exchange.recoded)
-        if exchange.hintable and not failed:
+        if exchange.handling.hintable and not failed:
             self._answered(exchange, session_id, error)
         self._instead = pieces
         return True
@@ -258,9 +260,10 @@ class ResponseFlow(Flow):
     def _pass(self, exchange: Exchange, frame: memoryview, length: int, version: int) -> bool:
         """Let a response go on, and look at what it answers where that tells something."""
         if self._link.route.awaited or (
-            exchange.unhinted is not None and not has_no_failure(frame, exchange.key, version)
+            exchange.handling.unhinted is not None
+            and not has_no_failure(frame, exchange.handling.key, version)
         ):
-            self._follow(exchange, frame, length, version, exchange.unhinted)
+            self._follow(exchange, frame, length, version, exchange.handling.unhinted)
         return True
 
     def _follow(
@@ -281,16 +284,16 @@ class ResponseFlow(Flow):
         if self._begin_gather(frame, length):
             return False
         self._link.tally.raw["budget"] += 1
-        if exchange.hintable:
-            self._follow(exchange, frame, length, exchange.version, Reason.BUDGET)
+        if exchange.handling.hintable:
+            self._follow(exchange, frame, length, exchange.handling.version, Reason.BUDGET)
         return True
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
-        glanced = glance(frame, exchange.version)
+        glanced = glance(frame, exchange.handling.version)
         if glanced is not None:
             self._answered(exchange, *glanced)
-            return self._pass(exchange, frame, length, exchange.version)
-        self._scan = FetchScan(exchange.version)
+            return self._pass(exchange, frame, length, exchange.handling.version)
+        self._scan = FetchScan(exchange.handling.version)
         if self._look_at_fetch(exchange, frame, len(frame), length):
             return True
         return self.held is None and self._pass_or_gather(exchange, frame, length)
@@ -303,10 +306,10 @@ class ResponseFlow(Flow):
             if not scan.clean and scan.scanned is None:
                 return False
         except WireError as error:
-            self._link.misunderstood("broker", f"Fetch v{exchange.version}: {error}")
+            self._link.misunderstood("broker", f"Fetch v{exchange.handling.version}: {error}")
             return True
         self._answered(exchange, scan.session_id, scan.error)
-        self._pass(exchange, frame[:have], length, exchange.version)
+        self._pass(exchange, frame[:have], length, exchange.handling.version)
         return scan.scanned is None or not self._hold(exchange, frame, scan.scanned)
 
     def _answered(self, exchange: Exchange, session_id: int, error: int) -> None:
@@ -315,15 +318,17 @@ class ResponseFlow(Flow):
         try:
             self._link.route.sessions.answered(exchange.request, session_id, error)
         except WireError as wrong:
-            self._link.misunderstood("client", f"Fetch v{exchange.version} request: {wrong}")
+            self._link.misunderstood(
+                "client", f"Fetch v{exchange.handling.version} request: {wrong}"
+            )
 
     def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         try:
             scanned = produce.scan_response(frame)
         except WireError as error:
-            self._link.misunderstood("broker", f"Produce v{exchange.version}: {error}")
+            self._link.misunderstood("broker", f"Produce v{exchange.handling.version}: {error}")
             return True
-        self._pass(exchange, frame, len(frame), exchange.version)
+        self._pass(exchange, frame, len(frame), exchange.handling.version)
         return not scanned.failures or not self._hold(exchange, frame, scanned)
 
     def _hold(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> bool:
@@ -337,7 +342,7 @@ class ResponseFlow(Flow):
             try:
                 request = read_request(memoryview(exchange.request))
             except WireError as error:
-                link.misunderstood("client", f"Fetch v{exchange.version} request: {error}")
+                link.misunderstood("client", f"Fetch v{exchange.handling.version} request: {error}")
                 return False
             if request.replica_id >= 0:
                 for told in self._told(exchange, scanned):
@@ -349,26 +354,28 @@ class ResponseFlow(Flow):
             frame = memoryview(bytes(frame))
         for told in self._told(exchange, scanned):
             self._recovery.failed(told)
-        self.held = Held(link, ApiKey(exchange.key), exchange.version, frame, scanned, epochs)
+        self.held = Held(
+            link, ApiKey(exchange.handling.key), exchange.handling.version, frame, scanned, epochs
+        )
         return True
 
     def _told(self, exchange: Exchange, scanned: Scanned) -> Iterator[ErrorAnswered]:
-        key = ApiKey(exchange.key)
+        key = ApiKey(exchange.handling.key)
         for failure in scanned.failures:
-            yield self._link.answered(key, exchange.version, failure, UNKNOWN_EPOCH, 0.0)
+            yield self._link.answered(key, exchange.handling.version, failure, UNKNOWN_EPOCH, 0.0)
 
     def _look_at_versions(self, exchange: Exchange, frame: memoryview) -> None:
         try:
             reader = Reader(frame, api_versions.BODY)
-            ranges = api_versions.read_ranges(reader, exchange.version)
+            ranges = api_versions.read_ranges(reader, exchange.handling.version)
         except WireError as error:
-            self._link.misunderstood("broker", f"ApiVersions v{exchange.version}: {error}")
+            self._link.misunderstood("broker", f"ApiVersions v{exchange.handling.version}: {error}")
             return
         if ranges and self._link.route.mode is Mode.ON:
             link = self._link
             maxima = {key: versions.maximum for key, versions in ranges.items()}
             plan = plan_for(maxima, made_up=link.makes_up_ids)
-            link.plan = plan
+            link.agree(plan)
             topic_ids = link.route.view is not None and link.route.view.topic_ids
             offers = plan.offers(link.uses, topic_ids=topic_ids)
             api_versions.raise_maxima(frame, ranges, offers)

@@ -8,22 +8,45 @@ _MOST_CELLS = 4096
 _OTHER = (-1, -1, -1)
 
 
+class Cell:
+    """Requests of one API, version asked and version sent, and their responses."""
+
+    __slots__ = ("requests", "responses")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.responses = 0
+
+
 @dataclass(slots=True)
 class Tally:
-    """``requests``: by (API key, version asked, version sent), -1 for what is beyond number.
-    ``raw``: responses that passed without being looked at although they should have been, by
-    reason. ``up`` and ``down``: bytes received from clients and from the broker."""
+    """``cells``: by (API key, version asked, version sent), -1 for what is beyond number. ``raw``:
+    responses that passed without being looked at although they should have been, by reason.
+    ``up`` and ``down``: bytes received from clients and from the broker."""
 
     links: int = 0
     links_open: int = 0
     up: int = 0
     down: int = 0
-    requests: Counter[tuple[int, int, int]] = field(default_factory=Counter)
+    cells: dict[tuple[int, int, int], Cell] = field(default_factory=dict)
     raw: Counter[str] = field(default_factory=Counter)
 
-    def request(self, key: int, asked: int, sent: int) -> None:
-        """Count a request."""
-        cell = key, asked, sent
-        if cell not in self.requests and len(self.requests) >= _MOST_CELLS:
-            cell = _OTHER
-        self.requests[cell] += 1
+    def cell(self, key: int, asked: int, sent: int) -> Cell:
+        """Return where such requests are counted."""
+        place = key, asked, sent
+        if place not in self.cells and len(self.cells) >= _MOST_CELLS:
+            place = _OTHER
+        return self.cells.setdefault(place, Cell())
+
+    @property
+    def requests(self) -> Counter[tuple[int, int, int]]:
+        """Requests by (API key, version asked, version sent)."""
+        return Counter({place: cell.requests for place, cell in self.cells.items()})
+
+    @property
+    def responses(self) -> Counter[tuple[int, int]]:
+        """Responses by (API key, version asked), as far as they were told apart."""
+        responses: Counter[tuple[int, int]] = Counter()
+        for (key, asked, _), cell in self.cells.items():
+            responses[key, asked] += cell.responses
+        return responses

@@ -40,7 +40,7 @@ class Witness:
         self._left = length
         self._reason = reason
         self._asker: Asker | None = None
-        self._scan = AnswerScan(exchange.key, version, successes=link.route.awaited)
+        self._scan = AnswerScan(exchange.handling.key, version, successes=link.route.awaited)
 
     def see(self, piece: memoryview) -> bool:
         """Take the next bytes of the frame; return whether nothing more of it is of interest."""
@@ -54,7 +54,7 @@ class Witness:
             if not self._scan.done and self._left <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
-            name, version = api_name(self._exchange.key), self._exchange.version
+            name, version = api_name(self._exchange.handling.key), self._exchange.handling.version
             self._link.misunderstood("broker", f"{name} v{version}: {error}")
             return True
         return self._scan.done
@@ -64,20 +64,20 @@ class Witness:
             return
         link, exchange = self._link, self._exchange
         reason = Reason.REPLICA if self._read_asker().replica else self._reason
-        key = ApiKey(exchange.key)
-        told = link.answered(key, exchange.version, answered, UNKNOWN_EPOCH, 0.0)
+        key = ApiKey(exchange.handling.key)
+        told = link.answered(key, exchange.handling.version, answered, UNKNOWN_EPOCH, 0.0)
         if reason is not Reason.REPLICA:
             self._recovery.failed(told)
         link.events.append(HintMissed(answered=told, reason=reason))
 
     def _succeeded(self, answered: Answered) -> None:
         link = self._link
-        if self._exchange.key == ApiKey.FETCH:
+        if self._exchange.handling.key == ApiKey.FETCH:
             asker = self._read_asker()
             if asker.replica or not (answered.brings or asker.full):
                 return
         client = Client(link.number, link.client_id or "", link.software)
-        name, topic = api_name(self._exchange.key), link.route.topic_name(answered.topic)
+        name, topic = api_name(self._exchange.handling.key), link.route.topic_name(answered.topic)
         recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
         if recovered is not None:
             link.events.append(recovered)

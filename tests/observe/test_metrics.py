@@ -56,7 +56,8 @@ def _counted() -> Metrics:
     first, second = Route("a", Mode.ON), Route("b", Mode.OFF)
     first.tally.links, first.tally.links_open = 5, 2
     first.tally.up, first.tally.down = 100, 200
-    first.tally.requests.update({(0, 10, 9): 3, (1, 16, 15): 4, (1, 12, 12): 1})
+    for place, count in {(0, 10, 9): 3, (1, 16, 15): 4, (1, 12, 12): 1}.items():
+        first.tally.cell(*place).requests = count
     first.tally.raw["budget"] = 6
     second.tally.links = 1
     return Metrics([first, second])
@@ -126,9 +127,9 @@ def test_no_client_topic_or_link_is_a_label() -> None:
 
 def test_a_client_cannot_make_labels_without_bound() -> None:
     route = Route("a", Mode.ON)
-    for key in range(-50, 1000):
+    for key in range(-50, 700):
         for version in (-7, 3, 31, 32, 999):
-            route.tally.requests[key, version, version] += 1
+            route.tally.cell(key, version, version).requests += 1
     samples = _samples(Metrics([route]))
 
     apis = {dict(labels)["api"] for name, labels in samples if "requests" in name}
@@ -136,7 +137,7 @@ def test_a_client_cannot_make_labels_without_bound() -> None:
     assert len(apis) < 100
     assert versions == {"3", "31", "other"}
     unknown = _value(samples, "requests_total", route="a", api="other", asked="3", sent="3")
-    assert unknown == 1050 - len(apis - {"other"})
+    assert unknown == 750 - len(apis - {"other"})
 
 
 def test_openmetrics_is_given_to_those_who_accept_it() -> None:

@@ -1,0 +1,35 @@
+"""What is done with the requests of one API and version on one link."""
+
+from proxy.core.reason import Reason
+from proxy.core.tally import Cell
+
+
+class Handling:
+    """Decided once for all such requests; see :meth:`proxy.core.link_state.LinkState.handle`.
+
+    ``key`` and ``version``: as the client asks. ``sent``: the version that goes to the broker;
+    ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
+    hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
+    and errors in it are counted; ``None``: nothing is counted. ``cell``: where they are counted.
+    """
+
+    __slots__ = ("cell", "hintable", "key", "recoded", "sent", "unhinted", "version")
+
+    def __init__(
+        self,
+        key: int,
+        version: int,
+        cell: Cell,
+        *,
+        sent: int,
+        recoded: bool = False,
+        hintable: bool = False,
+        unhinted: Reason | None = None,
+    ) -> None:
+        self.key = key
+        self.version = version
+        self.cell = cell
+        self.sent = sent
+        self.recoded = recoded
+        self.hintable = hintable
+        self.unhinted = unhinted
