@@ -134,6 +134,7 @@ class ResponseFlow(Flow):
             exchange = exchanges.popleft()
             if link.timed is exchange and link.latencies is not None:
                 link.latencies.answered(link)
+            link.tally.response(exchange.key, exchange.version)
             return exchange
         self._stop_looking()
         return None
@@ -364,11 +365,11 @@ class ResponseFlow(Flow):
         except WireError as error:
             self._link.misunderstood("broker", f"ApiVersions v{exchange.version}: {error}")
             return
-        if ranges and self._link.route.mode is Mode.ON:
-            link = self._link
+        link = self._link
+        if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
-            plan = plan_for(maxima, made_up=link.makes_up_ids)
-            link.plan = plan
+            link.plan = plan_for(maxima, made_up=link.makes_up_ids)
+        if ranges and link.route.mode is Mode.ON:
             topic_ids = link.route.view is not None and link.route.view.topic_ids
-            offers = plan.offers(link.uses, topic_ids=topic_ids)
+            offers = link.plan.offers(link.uses, topic_ids=topic_ids)
             api_versions.raise_maxima(frame, ranges, offers)
