@@ -258,6 +258,9 @@ class ResponseFlow(Flow):
 
     def _pass(self, exchange: Exchange, frame: memoryview, length: int, version: int) -> bool:
         """Let a response go on, and look at what it answers where that tells something."""
+        if not exchange.hintable and exchange.unhinted is None:
+            # Asked while hints were off: nothing of it is looked at.
+            return True
         if self._link.route.awaited or (
             exchange.unhinted is not None and not has_no_failure(frame, exchange.key, version)
         ):
