@@ -298,9 +298,13 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
 
     written = {json.loads(line)["event"] for line in stream.getvalue().splitlines()}
     of_hints = {"hint_given", "hint_missed", "recovered"}
-    assert written == {"link_failed", "admin_failed", "subscription_lost", "subscription_ready"} | (
-        of_hints
-    )
+    of_subscription = {
+        "subscription_lost",
+        "subscription_ready",
+        "topic_ids_offered",
+        "topic_ids_withheld",
+    }
+    assert written == {"link_failed", "admin_failed"} | of_hints | of_subscription
 
 
 def test_a_storm_of_leader_moves_becomes_one_line_for_each_second() -> None:
