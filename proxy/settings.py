@@ -10,15 +10,25 @@ command line, the environment and the file, so that a refusal can say where a va
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import core_schema
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 HintsMode = Literal["on", "observe", "off"]
 TopicIds = Literal["broker", "synthesize"]
-LogLevel = Literal["debug", "info", "warning", "error"]
+LogLevel = Literal["debug", "info", "warning", "error"]  # lowest first
+SubsystemLevel = Literal["inherit", "debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
 JournalKind = Literal["off", "files", "topic"]
 
@@ -27,6 +37,7 @@ _MAX_FRAME_BYTES: Final = 2**31 - 1  # a frame's size is a signed 32-bit number
 _DEFAULT_BROKER_REQUEST_BYTES: Final = 104857600  # a broker's default socket.request.max.bytes
 _HOST_NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*\.?", re.ASCII)
 _LOOKS_LIKE_IPV4: Final = re.compile(r"[0-9.]+", re.ASCII)
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka takes no others
 _WILDCARDS: Final = ("0.0.0.0", "::")
 _ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):[0-9]{1,5}$"
 _ADDRESS_FORM: Final = "HOST:PORT, such as 127.0.0.1:9092, broker-1:9092 or [::1]:9092"
@@ -287,6 +298,23 @@ class SubscriptionSettings(_Group):
         return self
 
 
+def _level(description: str) -> Any:
+    return Field(default="inherit", description=f"{description} inherit: as log.level.")
+
+
+class LogLevels(_Group):
+    """The least level of each subsystem's lines, where it is not that of all."""
+
+    routes: SubsystemLevel = _level("Routes, their brokers' versions, and what went wrong there.")
+    clients: SubsystemLevel = _level("What clients say of themselves, and what is no Kafka.")
+    hints: SubsystemLevel = _level("Each hint given, missed, and each recovery; all at debug.")
+    leaders: SubsystemLevel = _level("Leader moves.")
+    subscription: SubsystemLevel = _level("The proxy's own connections to brokers.")
+    journal: SubsystemLevel = _level("The journal, where it cannot be written.")
+    admin: SubsystemLevel = _level("The HTTP server.")
+    summary: SubsystemLevel = _level("A line for each minute in which something happened.")
+
+
 class LogSettings(_Group):
     """What is logged, to standard error."""
 
@@ -295,6 +323,60 @@ class LogSettings(_Group):
         default="auto",
         description="json writes one JSON object on each line, console is for people to read; auto "
         "is console on a terminal and json elsewhere.",
+    )
+    moves_per_second: int = _whole(
+        20,
+        0,
+        10000,
+        "Leader moves in a second that get a line of their own; the others are summed up in one.",
+    )
+    levels: LogLevels = LogLevels()
+
+    @property
+    def by_subsystem(self) -> dict[str, LogLevel]:
+        """The least level of each subsystem."""
+        own: dict[str, Any] = self.levels.model_dump()
+        return {name: self.level if of == "inherit" else of for name, of in own.items()}
+
+    @property
+    def least(self) -> LogLevel:
+        """The least level that any subsystem writes."""
+        return min(self.by_subsystem.values(), key=get_args(LogLevel).index)
+
+
+def _read_topics(value: Any) -> bool | tuple[str, ...]:
+    """Read true, false or a list of names; in one text they are separated by commas."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        value = [name.strip() for name in value.split(",")]
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(name, str) and _TOPIC_NAME.fullmatch(name) for name in value
+    ):
+        raise ValueError("allowed: true, false, or a list of topic names")
+    return tuple(value)
+
+
+_TOPICS_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "boolean"},
+        {"type": "array", "items": {"type": "string", "pattern": f"^{_TOPIC_NAME.pattern}$"}},
+    ]
+}
+
+
+class MetricsSettings(_Group):
+    """What is counted beyond what always is."""
+
+    topics: Annotated[
+        bool | tuple[str, ...],
+        PlainValidator(_read_topics),
+        PlainSerializer(lambda topics: topics if isinstance(topics, bool) else [*topics]),
+        WithJsonSchema(_TOPICS_SCHEMA),
+    ] = Field(
+        default=False,
+        description="Topics whose hints and leader moves are counted by topic: true for all, at "
+        "most 1000 of them, or a list of names. Each topic adds some ten time series.",
     )
 
 
@@ -404,8 +486,9 @@ class Settings(BaseSettings):
     )
     admin: Address | None = Field(
         default=None,
-        description="HOST:PORT of the HTTP server for metrics and health. null: none. It has no "
-        "access control: keep it on the loopback address or a private network.",
+        description="HOST:PORT of the HTTP server for metrics, health, the status page and the "
+        "kill switch; port 0 is a free port. null: none. It has no access control: keep it on the "
+        "loopback address or a private network.",
     )
     connect_timeout_ms: int = _whole(
         10000,
@@ -418,6 +501,7 @@ class Settings(BaseSettings):
     subscription: SubscriptionSettings = SubscriptionSettings()
     log: LogSettings = LogSettings()
     journal: JournalSettings = JournalSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @classmethod
     def settings_customise_sources(

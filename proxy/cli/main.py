@@ -92,7 +92,7 @@ def run(settings: Settings) -> None:
     Each setting can also stand in the file, or be an environment variable LEADER_HINTS_... with two
     underscores between a group and its key. Flags win over variables, variables over the file.
     """
-    configure_logs(settings.log.level, settings.log.format)
+    configure_logs(settings.log.least, settings.log.format)
     # Imported here, since the other commands need no network code and should answer at once.
     from proxy.net.app import run as serve
 
@@ -121,6 +121,15 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
     report = make_report(routes, findings)
     click.echo(to_json(report) if as_json else "\n".join(lines(report)))
     sys.exit(int(report.mend))
+
+
+@cli.command("status-schema")
+def status_schema() -> None:
+    """Print the JSON schema of the admin server's /status."""
+    # Imported here, as nothing else that this module does needs it.
+    from proxy.observe.status import schema as schema_of_status
+
+    click.echo(json.dumps(schema_of_status(), indent=2))
 
 
 @cli.group()

@@ -36,6 +36,10 @@ _KNOWN: dict[str, tuple[tuple[int, ...], frozenset[Use]]] = {
 }
 
 
+#: Names that are known, whatever the version.
+KNOWN_NAMES = frozenset(_KNOWN)
+
+
 def uses(software: ClientSoftware | None) -> frozenset[Use]:
     """Return what a client can use, an empty set where it is known to use no hints."""
     if software is None or software.name not in _KNOWN:

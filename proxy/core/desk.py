@@ -10,7 +10,7 @@ The rules, in order; "now" means that the response goes on at once:
 5. A link is held for a bounded part of each second, since a held response blocks all behind
    it; more briefly where other partitions in the response brought something.
 6. After the first hint the others of the response have a short grace.
-7. Client gone or hints switched off: now.
+7. Client gone or hints switched off: now. What was asked while they were not on gets none.
 
 A hint is good when leader and epoch come from one answer and its epoch is above the one that
 the client used (an epoch also rises while the leader stays: a rule that waits for another
@@ -127,17 +127,21 @@ class _Wanted:
 
 
 class _Waiting:
-    """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6."""
+    """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6.
+
+    ``detached``: hints are only counted. It has gone on already; what would have come of it is
+    told all the same.
+    """
 
     __slots__ = ("deadline", "detached", "first_hint", "held", "since", "wanted")
 
-    def __init__(self, held: Held, wanted: list[_Wanted], since: float) -> None:
+    def __init__(self, held: Held, wanted: list[_Wanted], since: float, *, detached: bool) -> None:
         self.held = held
         self.wanted = wanted
         self.since = since
         self.deadline = math.inf
         self.first_hint: float | None = None
-        self.detached = False
+        self.detached = detached
 
 
 class _Sought(NamedTuple):
@@ -177,8 +181,8 @@ class Desk:
             _Wanted(failure, epoch, self._led(route, failure))
             for failure, epoch in zip(held.scanned.failures, held.epochs, strict=True)
         ]
-        waiting = _Waiting(held, wanted, now)
-        if route.mode is Mode.OFF:
+        waiting = _Waiting(held, wanted, now, detached=route.mode is Mode.OBSERVE)
+        if not held.link.hintable(held.key, held.version):
             return self._finish(waiting, now, Reason.HINTS_OFF)
         if self._ready(waiting, now):
             return self._finish(waiting, now, Reason.HOLD_EXPIRED)
@@ -187,11 +191,7 @@ class Desk:
         if now >= waiting.deadline:
             return self._finish(waiting, now, reason)
         self._waiting.append(waiting)
-        if route.mode is Mode.OBSERVE:
-            # Nothing is kept back; what would have come of it is counted all the same.
-            waiting.detached = True
-            return [None] * len(wanted)
-        return None
+        return [None] * len(wanted) if waiting.detached else None
 
     def review(self, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Return the responses whose hints are good, or whose time is over."""
@@ -242,6 +242,18 @@ class Desk:
                     yield item.held.link.route, wanted, item.since
         for sought in self._sought.values():
             yield sought.route, sought.wanted, sought.since
+
+    def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
+        """Return what is held of a route whose mode was changed: it goes on without a hint."""
+        mine = [item for item in self._waiting if item.held.link.route is route]
+        self._waiting = [item for item in self._waiting if item.held.link.route is not route]
+        self._sought = {key: s for key, s in self._sought.items() if s.route is not route}
+        for item in mine:
+            for wanted in item.wanted:
+                wanted.hint = wanted.found = None
+                wanted.reason = Reason.HINTS_OFF
+        done = [(item, self._finish(item, now, Reason.HINTS_OFF)) for item in mine]
+        return [(item.held, hints) for item, hints in done if not item.detached]
 
     def forget(self, link: int) -> None:
         """Drop what is held for a link that is gone."""
@@ -425,9 +437,9 @@ class Desk:
         self.events += self._tell(waiting, now, reason)
         if route.mode is not Mode.OFF and route.reachable:
             self._seek(waiting, now)
-        if waiting.held.link.route.mode is Mode.ON:
-            return [wanted.hint for wanted in waiting.wanted]
-        return [None] * len(waiting.wanted)
+        if waiting.detached:
+            return [None] * len(waiting.wanted)
+        return [wanted.hint for wanted in waiting.wanted]
 
     def _seek(self, waiting: _Waiting, now: float) -> None:
         route = waiting.held.link.route
@@ -438,13 +450,15 @@ class Desk:
                 self._sought.setdefault(key, sought)
 
     def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterable[Event]:
-        held, route = waiting.held, waiting.held.link.route
+        held = waiting.held
         for wanted in waiting.wanted:
             failure, hint = wanted.failure, wanted.hint
             hold_ms = (now - waiting.since) * 1000
             epoch = wanted.client_epoch
-            answered = held.link.answered(held.key, held.version, failure, epoch, hold_ms)
-            if hint is not None and route.mode is not Mode.OFF:
+            answered = held.link.answered(
+                held.key, held.version, failure, epoch, hold_ms, observed=waiting.detached
+            )
+            if hint is not None:
                 yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
             else:
                 yield HintMissed(answered=answered, reason=wanted.reason or reason)

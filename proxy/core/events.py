@@ -1,4 +1,4 @@
-"""What happened, as data. Logs, metrics and the journal are made of these."""
+"""What happened, as data. Logs, metrics, the status and the journal are made of these."""
 
 from dataclasses import dataclass
 
@@ -90,6 +90,15 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HintsSwitched:
+    """An operator changed what a route does about hints; see :class:`proxy.core.mode.Mode`."""
+
+    route: str
+    before: str
+    hints: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutePlan:
     """What a route does about its broker's versions; ``raised``: API -> [broker's, offered]."""
 
@@ -177,6 +186,27 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdminListening:
+    """The admin server takes connections."""
+
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminExposed:
+    """The admin server, which has no access control, can be reached from other machines."""
+
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminFailed:
+    """A defect of the proxy ended one request to the admin server; see LinkFailed."""
+
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFailed:
     """A defect of the proxy ended one link; ``traceback`` holds no values, only places."""
 
@@ -225,6 +255,7 @@ Event = (
     | HintMissed
     | ClientSeen
     | Recovered
+    | HintsSwitched
     | RoutePlan
     | BadClientBytes
     | BadBrokerBytes
@@ -235,6 +266,9 @@ Event = (
     | TopicIdsOffered
     | TopicIdsWithheld
     | Listening
+    | AdminListening
+    | AdminExposed
+    | AdminFailed
     | LinkFailed
     | LatencySampled
     | JournalFailing

@@ -132,10 +132,13 @@ class LinkState:
         """Whether a response of ``version`` is to be looked at for errors.
 
         With hints on: where this client can use one. Where they are only counted no version
-        is raised, so every version that can be read stands for the raised one.
+        is raised, so every version that can be read stands for the raised one; a link on which
+        versions were raised before may go on with those.
         """
-        if self.route.mode is Mode.OBSERVE:
-            return FLEXIBLE_FROM[key] <= version < NODE_ENDPOINTS_FROM[key]
+        if self.route.mode is Mode.OFF:
+            return False
+        if self.route.mode is Mode.OBSERVE and version < NODE_ENDPOINTS_FROM[key]:
+            return version >= FLEXIBLE_FROM[key]
         if version >= NODE_ENDPOINTS_FROM[key]:
             return (key, version) in self.plan.sent
         return (
@@ -149,7 +152,8 @@ class LinkState:
 
         ``None``: it is not looked for.
         """
-        if not self.plan.reads or version not in _COUNTED[key]:
+        off = self.route.mode is Mode.OFF
+        if off or not self.plan.reads or version not in _COUNTED[key]:
             return None
         if version < CURRENT_LEADER_FROM[key]:
             return Reason.VERSION_WITHOUT_FIELD
@@ -159,11 +163,19 @@ class LinkState:
         return Reason.NOT_USABLE_BY_CLIENT
 
     def answered(
-        self, key: ApiKey, version: int, failed: Failed, epoch: int, hold_ms: float
+        self,
+        key: ApiKey,
+        version: int,
+        failed: Failed,
+        epoch: int,
+        hold_ms: float,
+        *,
+        observed: bool | None = None,
     ) -> ErrorAnswered:
         """Return what is told of an error that this link's client is answered.
 
         ``version``: as the client asked. ``epoch``: which it used, -1 where that is not known.
+        ``observed``: whether hints were only counted when it came; ``None``: as they are now.
         """
         return ErrorAnswered(
             route=self.route.name,
@@ -177,7 +189,7 @@ class LinkState:
             error=failed.error,
             client_epoch=epoch,
             hold_ms=hold_ms,
-            observed=self.route.mode is Mode.OBSERVE,
+            observed=self.route.mode is Mode.OBSERVE if observed is None else observed,
         )
 
     def introduce(self, software: ClientSoftware) -> None:

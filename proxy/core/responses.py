@@ -259,11 +259,14 @@ class ResponseFlow(Flow):
 
     def _pass(self, exchange: Exchange, frame: memoryview, length: int, version: int) -> bool:
         """Let a response go on, and look at what it answers where that tells something."""
+        handling = exchange.handling
+        if not handling.hintable and handling.unhinted is None:
+            # Asked while hints were off: nothing of it is looked at.
+            return True
         if self._link.route.awaited or (
-            exchange.handling.unhinted is not None
-            and not has_no_failure(frame, exchange.handling.key, version)
+            handling.unhinted is not None and not has_no_failure(frame, handling.key, version)
         ):
-            self._follow(exchange, frame, length, version, exchange.handling.unhinted)
+            self._follow(exchange, frame, length, version, handling.unhinted)
         return True
 
     def _follow(
@@ -371,11 +374,11 @@ class ResponseFlow(Flow):
         except WireError as error:
             self._link.misunderstood("broker", f"ApiVersions v{exchange.handling.version}: {error}")
             return
-        if ranges and self._link.route.mode is Mode.ON:
-            link = self._link
+        link = self._link
+        if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
-            plan = plan_for(maxima, made_up=link.makes_up_ids)
-            link.agree(plan)
+            link.agree(plan_for(maxima, made_up=link.makes_up_ids))
+        if ranges and link.route.mode is Mode.ON:
             topic_ids = link.route.view is not None and link.route.view.topic_ids
-            offers = plan.offers(link.uses, topic_ids=topic_ids)
+            offers = link.plan.offers(link.uses, topic_ids=topic_ids)
             api_versions.raise_maxima(frame, ranges, offers)

@@ -27,7 +27,8 @@ class Route:
     success of some client would tell something; see :mod:`proxy.core.recovery`.
     ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
     behind a proxy that does the same; see :mod:`proxy.core.agreement`. ``made_up_plan``: the
-    ``plan`` for that.
+    ``plan`` for that. ``raised``: versions were offered here that the broker lacks, so clients may
+    keep to them.
     """
 
     name: str
@@ -46,15 +47,31 @@ class Route:
     named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
     latencies: LatencySampler | None = None
+    raised: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.raised = self.mode is Mode.ON
+
+    def switch(self, mode: Mode) -> None:
+        """Change the mode at run time.
+
+        What was agreed with clients stays: versions that were offered are brought down from then
+        on, whatever the mode, on new links too. Clients skip ApiVersions on those (KIP-511).
+        """
+        self.mode = mode
+        self.raised = self.raised or mode is Mode.ON
+        # Where hints are off nobody follows the sessions. Epochs that are not known are judged by
+        # the stricter rule; epochs that are out of date would make wrong hints.
+        self.sessions = FetchSessions()
 
     @property
     def link_plan(self) -> Plan:
         """The plan that a new link starts with."""
-        if self.mode is Mode.OFF:
+        if self.mode is Mode.OFF and not self.raised:
             return PASS
         if self.plan is not None and not self.plan.reads:
             return self.plan
-        if self.mode is Mode.OBSERVE or self.plan is None:
+        if self.plan is None or not self.raised:
             return READ_ONLY
         if self.ids_everywhere and self.made_up_plan is not None:
             return self.made_up_plan

@@ -41,12 +41,13 @@ class Tally:
     @property
     def requests(self) -> Counter[tuple[int, int, int]]:
         """Requests by (API key, version asked, version sent)."""
-        return Counter({place: cell.requests for place, cell in self.cells.items()})
+        return Counter({at: cell.requests for at, cell in self.cells.items() if cell.requests})
 
     @property
     def responses(self) -> Counter[tuple[int, int]]:
         """Responses by (API key, version asked), as far as they were told apart."""
         responses: Counter[tuple[int, int]] = Counter()
         for (key, asked, _), cell in self.cells.items():
-            responses[key, asked] += cell.responses
+            if cell.responses:
+                responses[key, asked] += cell.responses
         return responses

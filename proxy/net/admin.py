@@ -1,23 +1,69 @@
-"""The HTTP server for metrics and health."""
+"""The HTTP server for metrics, health, the status and the kill switch."""
 
-from collections.abc import Callable
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
 import h11
 import trio
 
-#: Seconds for a request to arrive, and for its answer to be taken.
+from proxy.core.events import AdminFailed, Event
+from proxy.net.admin_guard import refusal
+from proxy.settings import Address
+
+#: Seconds for a request to arrive, to be answered, and for its answer to be taken.
 _PATIENCE = 10.0
 _RECEIVE = 8192
+#: The longest body that any request needs, generously.
+_MOST_BODY = 1024
 
-#: Path -> what answers it, from the request's Accept header: body and content type.
-Pages = dict[str, Callable[[str], tuple[bytes, str]]]
+TEXT = "text/plain; charset=utf-8"
+#: Of every answer: it is of this moment, nothing else than it says, and for nobody's page to use.
+_HEADERS = (
+    ("Connection", "close"),
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+
+
+class Request(NamedTuple):
+    """An HTTP request: ``path`` as it was sent, without its query; ``headers`` in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Reply(NamedTuple):
+    """What is answered."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class _TooLarge(Exception):
+    """The request's body is longer than any that is needed."""
 
 
 class Admin:
-    """Serves pages, one request on each connection."""
+    """Serves one request on each connection.
 
-    def __init__(self, pages: Pages) -> None:
-        self._pages = pages
+    ``answer``: what it is asked for. ``listen``: the address that the operator gave.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Request], Awaitable[Reply]],
+        listen: Address,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._answer = answer
+        self._listen = listen
+        self._emit = emit
 
     async def handle(self, stream: trio.abc.Stream) -> None:
         """Answer one request; a client that is too slow or talks nonsense is dropped."""
@@ -25,38 +71,61 @@ class Admin:
         async with stream:
             with trio.move_on_after(_PATIENCE):
                 try:
-                    await self._answer(stream, connection, await self._read(stream, connection))
-                except (h11.RemoteProtocolError, trio.BrokenResourceError):
+                    reply, with_body = await self._reply(stream, connection)
+                    await stream.send_all(_written(connection, reply, with_body))
+                except (h11.ProtocolError, trio.BrokenResourceError):
                     return
 
-    async def _read(self, stream: trio.abc.Stream, connection: h11.Connection) -> h11.Request:
-        request = None
-        while True:
-            event = connection.next_event()
-            if event is h11.NEED_DATA:
-                connection.receive_data(bytes(await stream.receive_some(_RECEIVE)))
-            elif isinstance(event, h11.Request):
-                request = event
-            elif isinstance(event, h11.EndOfMessage) and request is not None:
-                return request
-            elif isinstance(event, h11.ConnectionClosed):
-                raise trio.BrokenResourceError("no request")
+    async def _reply(
+        self, stream: trio.abc.Stream, connection: h11.Connection
+    ) -> tuple[Reply, bool]:
+        try:
+            request = await _read(stream, connection)
+        except _TooLarge:
+            return Reply(413, b"the body is too long\n"), True
+        refused = refusal(request.method, request.headers, self._listen)
+        if refused is not None:
+            return Reply(403, f"{refused}\n".encode()), request.method != "HEAD"
+        try:
+            return await self._answer(request), request.method != "HEAD"
+        except Exception as error:
+            # A defect here must not end the process, which relays other people's data.
+            places = "".join(traceback.format_tb(error.__traceback__))
+            self._emit(AdminFailed(traceback=f"{places}{type(error).__name__}"))
+            return Reply(500, b"a defect of leader-hints; see its log\n"), True
 
-    async def _answer(
-        self, stream: trio.abc.Stream, connection: h11.Connection, request: h11.Request
-    ) -> None:
-        path = request.target.split(b"?")[0].decode("latin-1")
-        accept = dict(request.headers).get(b"accept", b"").decode("latin-1")
-        page = self._pages.get(path)
-        body, content_type, status = b"not found\n", "text/plain", 404
-        headers = [("Connection", "close")]
-        if page is not None and request.method in (b"GET", b"HEAD"):
-            (body, content_type), status = page(accept), 200
-        elif page is not None:
-            body, status = b"only GET and HEAD\n", 405
-            headers.append(("Allow", "GET, HEAD"))
-        headers += [("Content-Type", content_type), ("Content-Length", str(len(body)))]
-        out = connection.send(h11.Response(status_code=status, headers=headers))
-        if request.method != b"HEAD":
-            out += connection.send(h11.Data(data=body))
-        await stream.send_all(out)
+
+async def _read(stream: trio.abc.Stream, connection: h11.Connection) -> Request:
+    head, body = None, b""
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(_RECEIVE)))
+        elif isinstance(event, h11.Request):
+            head = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > _MOST_BODY:
+                raise _TooLarge
+        elif isinstance(event, h11.EndOfMessage) and head is not None:
+            return Request(
+                head.method.decode("latin-1"),
+                head.target.split(b"?")[0].decode("latin-1"),
+                {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers},
+                body,
+            )
+        elif isinstance(event, h11.ConnectionClosed):
+            raise trio.BrokenResourceError("no request")
+
+
+def _written(connection: h11.Connection, reply: Reply, with_body: bool) -> bytes:
+    headers = [
+        *_HEADERS,
+        ("Content-Type", reply.content_type),
+        ("Content-Length", str(len(reply.body))),
+        *reply.headers,
+    ]
+    out = connection.send(h11.Response(status_code=reply.status, headers=headers))
+    if with_body:
+        out += connection.send(h11.Data(data=reply.body))
+    return out

@@ -2,7 +2,8 @@
 
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -13,26 +14,43 @@ from proxy.apis.api_versions import ClientSoftware
 from proxy.core.budget import Budget
 from proxy.core.client_uses import OWN_NAME
 from proxy.core.desk import Desk, HoldRules
-from proxy.core.events import Event, Listening, UpstreamUnreachable
+from proxy.core.events import (
+    AdminExposed,
+    AdminListening,
+    Event,
+    HintsSwitched,
+    Listening,
+    UpstreamUnreachable,
+)
 from proxy.core.mode import Mode
 from proxy.core.recovery import Recovery
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
+from proxy.net.admin_pages import AdminPages
 from proxy.net.broker_stream import open_broker_stream
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.journal_opening import open_journal
 from proxy.net.peer import PeerSettings
 from proxy.net.pump import Pump
+from proxy.net.readiness import Readiness
 from proxy.net.subscription import Subscription
+from proxy.observe.counts import Counts
 from proxy.observe.event_log import EventLog
+from proxy.observe.history import History
 from proxy.observe.metrics import Metrics
+from proxy.observe.status import status
+from proxy.observe.summary import Summary
+from proxy.observe.watched import Watched
 from proxy.settings import Address, HoldSettings, RouteSettings, Settings
 
 _DISTRIBUTION = "kafka-leader-hints"
 #: How long no client is let in until all brokers were asked whether they give made-up ids.
 _ASKING_SECONDS = 2.0
+#: Seconds between two looks whether the log has something to sum up, and between two summaries.
+_TICK = 1.0
+_SUMMARY = 60.0
 
 
 def run(settings: Settings) -> int:
@@ -68,11 +86,18 @@ class _App:
         self._routes = [
             (Route(r.name, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
         ]
-        routes = [route for route, _ in self._routes]
-        self._recovery = Recovery(routes, trio.current_time)
-        self._metrics = Metrics(routes)
-        self._log = EventLog(structlog.get_logger())
+        self._listens: dict[str, str] = {}
+        self._recovery = Recovery([route for route, _ in self._routes], trio.current_time)
         self._unreachable: set[str] = set()
+        self._started = time.time()
+        self._counts = Counts(settings.metrics.topics)
+        self._history = History(time.time)
+        self._log = EventLog(
+            structlog.get_logger(),
+            settings.log.by_subsystem,
+            settings.log.moves_per_second,
+            time.monotonic,
+        )
         limits, asking = settings.limits, settings.subscription
         desk = Desk(_hold_rules(settings.hold))
         self._keeper = HoldKeeper(desk, self._emit)
@@ -83,7 +108,16 @@ class _App:
             asking.refresh_interval_ms / 1000,
             _peer_settings(settings),
             self._emit,
+            lambda cause, seconds: self._metrics.refreshed(cause, seconds),
         )
+        self._watched = Watched(
+            version(_DISTRIBUTION),
+            [route for route, _ in self._routes],
+            self._counts,
+            self._subscription.clusters,
+            self._subscription.upstream,
+        )
+        self._metrics = Metrics(self._watched)
         self._pump = Pump(
             Budget(limits.link_buffer_bytes, limits.process_buffer_bytes),
             self._keeper,
@@ -101,6 +135,8 @@ class _App:
 
     def _emit(self, event: Event) -> None:
         self._recovery.take(event)
+        self._counts.take(event)
+        self._history.take(event)
         self._metrics.take(event)
         self._log.take(event)
         if self._journal is not None:
@@ -113,11 +149,9 @@ class _App:
         nursery.start_soon(self._subscription.run)
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
+        nursery.start_soon(self._sum_up)
         if self._settings.admin is not None:
-            admin = Admin(
-                {"/metrics": self._metrics.render, "/livez": lambda _: (b"alive\n", "text/plain")}
-            )
-            await _listen(nursery, self._settings.admin, admin.handle)
+            await self._start_admin(nursery, self._settings.admin)
         if any(route.synthesize for route, _ in self._routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would hear of no leader any more.
@@ -125,6 +159,7 @@ class _App:
                 await self._subscription.all_asked.wait()
         for route, settings in self._routes:
             bound = await _listen(nursery, settings.listen, partial(self._accept, route, settings))
+            self._listens[route.name] = bound
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
 
     async def finish(self) -> None:
@@ -132,6 +167,60 @@ class _App:
         if self._journal is not None:
             self._journal.finish()
             await self._journal.finished.wait()
+
+    async def _start_admin(self, nursery: trio.Nursery, address: Address) -> None:
+        readiness = Readiness(
+            [(route, settings.upstream) for route, settings in self._routes],
+            self._subscription.upstream,
+            OWN_NAME,
+        )
+
+        async def ready() -> Mapping[str, str]:
+            deaf = {r.name: "not listening yet" for r in self._watched.routes}
+            return await readiness.check() if len(self._listens) == len(deaf) else deaf
+
+        pages = AdminPages(
+            self._metrics.render,
+            self._status,
+            ready,
+            lambda: {route.name: route.mode for route in self._watched.routes},
+            self._switch,
+        )
+        bound = await _listen(nursery, address, Admin(pages.answer, address, self._emit).handle)
+        self._emit(AdminListening(listen=bound))
+        if not address.is_loopback:
+            self._emit(AdminExposed(listen=bound))
+
+    def _status(self) -> bytes:
+        addresses = {
+            route.name: (self._listens.get(route.name, ""), str(settings.upstream))
+            for route, settings in self._routes
+        }
+        now = status(self._watched, self._history, addresses, self._started, time.time())
+        return now.model_dump_json().encode()
+
+    def _switch(self, name: str, mode: Mode) -> None:
+        """Change at run time what a route does about hints."""
+        ((route, settings),) = (found for found in self._routes if found[0].name == name)
+        before = route.mode
+        if mode is before:
+            return
+        self._emit(HintsSwitched(route=name, before=before, hints=mode))
+        self._keeper.switch(route, mode)
+        if mode is not Mode.OFF:
+            self._subscription.follow(route, settings.upstream)
+
+    async def _sum_up(self) -> None:
+        """Have the log write what it sums up, until cancelled."""
+        summary = Summary(self._watched)
+        while True:
+            with trio.move_on_after(_SUMMARY):
+                while True:
+                    await trio.sleep(_TICK)
+                    self._log.tick()
+            values = summary.take()
+            if values is not None:
+                self._log.summary(values)
 
     async def _accept(
         self, route: Route, settings: RouteSettings, client: trio.SocketStream

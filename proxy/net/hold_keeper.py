@@ -9,6 +9,8 @@ from proxy.apis.leader_hint import LeaderHint
 from proxy.core.desk import Desk
 from proxy.core.events import Event
 from proxy.core.held import Held
+from proxy.core.mode import Mode
+from proxy.core.route import Route
 
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
 
@@ -42,6 +44,14 @@ class HoldKeeper:
         self._rest()
         if decided:
             self.settle(decided)
+
+    def switch(self, route: Route, mode: Mode) -> None:
+        """Change the mode of ``route``; what is held of it goes on at once."""
+        route.switch(mode)
+        decided = self.desk.switched(route, trio.current_time())
+        self._tell()
+        self._rest()
+        self.settle(decided)
 
     def forget(self, link: int) -> None:
         """See :meth:`proxy.core.desk.Desk.forget`."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Protocol
 
@@ -44,6 +45,16 @@ class PeerSettings:
     slice_partitions: int
 
 
+class Cause(StrEnum):
+    """Why a broker was asked: all that is known is due, a response is held, a client uses a topic
+    id that is not known, or it is asked whether it leads."""
+
+    POLL = "poll"
+    HOLD = "hold"
+    UNKNOWN_TOPIC_ID = "unknown_topic_id"
+    LEADERSHIP = "leadership"
+
+
 class Listener(Protocol):
     """Who is told what a peer learns."""
 
@@ -69,6 +80,9 @@ class Listener(Protocol):
         asked_at: float,
     ) -> None:
         """Take the broker's answer whether it leads partitions at these epochs, as error codes."""
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        """The broker has answered, in that time."""
 
     def view(self, peer: "Peer") -> LeaderView | None:
         """Return the view of the peer's cluster."""
@@ -219,9 +233,9 @@ class Peer:
             errors = await self._ask_whether_it_leads(connection, epochs)
             self._listener.offices(self, epochs, errors, asked_at)
         if everything:
-            await self._ask(connection, None, poll=False)
+            await self._ask(connection, None, Cause.UNKNOWN_TOPIC_ID)
         elif wanted:
-            await self._ask(connection, wanted, poll=False)
+            await self._ask(connection, wanted, Cause.HOLD)
         unsure, self._unsure = self._unsure, False
         if unsure:
             await self._identify(connection)
@@ -229,36 +243,41 @@ class Peer:
     async def _poll(self, connection: BrokerConnection) -> None:
         """Ask for everything: of a cluster's brokers only those behind routes are polled."""
         if self.route is None:
-            await self._ask(connection, self._listener.sample(self), poll=False)
+            await self._ask(connection, self._listener.sample(self), Cause.POLL)
             return
         view = self._listener.view(self)
         due = self._polls % _FULL_POLL_EVERY == 0
         self._polls += 1
         if due or view is None or not view.names:
-            present = await self._ask(connection, None, poll=True)
+            present = await self._ask(connection, None, Cause.POLL)
             known = self._listener.view(self)
             if known is not None:
                 known.forget_absent(present)
             return
         for names in _slices(view, self._settings.slice_partitions):
-            await self._ask(connection, names, poll=True)
+            await self._ask(connection, names, Cause.POLL)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
 
     async def _ask(
-        self, connection: BrokerConnection, topics: Collection[str] | None, *, poll: bool
+        self, connection: BrokerConnection, topics: Collection[str] | None, cause: Cause
     ) -> set[str]:
         asked_at = trio.current_time()
         body = metadata.write_request_body(self._version, topics)
         reader = await connection.ask(ApiKey.METADATA, self._version, body)
+        self._listener.refreshed(cause, trio.current_time() - asked_at)
         answer = metadata.read_response(reader, self._version)
+        # Of the brokers behind no route no poll tells anything.
+        poll = cause is Cause.POLL and self.route is not None
         return await self._listener.learn(self, answer, asked_at, poll=poll)
 
     async def _ask_whether_it_leads(
         self, connection: BrokerConnection, epochs: Mapping[Partition, int]
     ) -> dict[Partition, int]:
+        asked_at = trio.current_time()
         body = list_offsets.write_request_body(epochs)
         reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+        self._listener.refreshed(Cause.LEADERSHIP, trio.current_time() - asked_at)
         return list_offsets.read_errors(reader)
 
     async def _identify(self, connection: BrokerConnection) -> bool:

@@ -7,7 +7,7 @@ concerned every few milliseconds: Metadata lags the error, and whichever broker 
 wakes them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import trio
 
@@ -27,7 +27,8 @@ from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
 from proxy.net.broker_stream import OpenStream, open_broker_stream
 from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.peer import Peer, PeerSettings
+from proxy.net.peer import Cause, Peer, PeerSettings
+from proxy.observe.watched import KnownCluster, Upstream
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
@@ -45,7 +46,8 @@ class Subscription:
     """The peers of all routes, and the views that they keep.
 
     ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
-    was asked whether it gives made-up ids, or could not be.
+    was asked whether it gives made-up ids, or could not be. ``refreshed``: told of each answer of a
+    broker why it was asked and how many seconds it took.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Subscription:
         interval: float,
         settings: PeerSettings,
         emit: Callable[[Event], None],
+        refreshed: Callable[[str, float], None] = lambda cause, seconds: None,
         open_stream: OpenStream = open_broker_stream,
     ) -> None:
         self._keeper = keeper
@@ -64,11 +67,14 @@ class Subscription:
         self._settings = settings
         self._emit = emit
         self._open_stream = open_stream
+        self._refreshed = refreshed
         self._views: dict[str, LeaderView] = {}
         self._agreements: dict[str, Agreement] = {}
         self._synthesize = any(route.synthesize for route, _ in routes)
         self.all_asked = trio.Event()
         self._asked: set[Peer] = set()
+        self._polled: dict[str, float] = {}
+        self._faults: dict[str, str] = {}
         self._own = [
             Peer(address, settings, self, route=route, open_stream=open_stream)
             for route, address in routes
@@ -84,6 +90,28 @@ class Subscription:
             for peer in self._own:
                 self._nursery.start_soon(peer.run)
             await self._refresh()
+
+    def follow(self, route: Route, address: Address) -> None:
+        """Ask the broker of one more route, if it is not asked yet."""
+        if all(peer.route is not route for peer in self._own):
+            assert self._nursery is not None
+            peer = Peer(address, self._settings, self, route=route, open_stream=self._open_stream)
+            self._own.append(peer)
+            self._nursery.start_soon(peer.run)
+
+    def clusters(self) -> Iterator[KnownCluster]:
+        """Iterate over the views of the clusters that some broker was last heard to be of."""
+        now, present = trio.current_time(), set(self._clusters.values())
+        for cluster_id, at in self._polled.items():
+            if cluster_id in present:
+                yield KnownCluster(self._views[cluster_id], now - at)
+
+    def upstream(self, route: Route) -> Upstream:
+        """Return whether the broker of ``route`` answers."""
+        if all(peer.route is not route for peer in self._own):
+            return Upstream(None)
+        fault = self._faults.get(route.name, "not asked yet")
+        return Upstream(not fault, fault)
 
     async def _refresh(self) -> None:
         """Ask again and again while responses are held."""
@@ -130,6 +158,7 @@ class Subscription:
         route = peer.route
         if route is None:
             return
+        self._faults[route.name] = ""
         route.plan = plan_for(maxima)
         route.made_up_plan = plan_for(maxima, made_up=True) if route.synthesize else None
         route.reachable = peer.connected
@@ -153,6 +182,7 @@ class Subscription:
             # What comes back may be another version: do not rely on the old answer.
             peer.route.plan = None
             peer.route.reachable = False
+            self._faults[peer.route.name] = reason
         if peer not in self._lost:
             self._lost.add(peer)
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
@@ -168,6 +198,8 @@ class Subscription:
             view = self._place(peer.route, answer)
         else:
             view = self._view(answer.cluster_id)
+        if poll:
+            self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
         judged = False
         for topic in answer.topics:
@@ -233,6 +265,10 @@ class Subscription:
         """See :class:`proxy.net.peer.Listener`: one topic, whose id tells of all of them."""
         view = self.view(peer) if self._synthesize else None
         return list(view.names)[:1] if view is not None else ()
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        self._refreshed(cause, seconds)
 
     def view(self, peer: Peer) -> LeaderView | None:
         """See :class:`proxy.net.peer.Listener`."""

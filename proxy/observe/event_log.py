@@ -1,49 +1,103 @@
 """Events as log lines."""
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import structlog
 
 from proxy.core import events
 from proxy.core.events import Event
+from proxy.observe.leader_storm import LeaderStorm
+from proxy.observe.logs import LEVELS
 
-#: Level of each event's line. Errors that clients recover from by themselves are for those
-#: who look for them; what an operator should mend is a warning.
-_LEVELS: dict[type[Event], str] = {
-    events.Listening: "info",
-    events.RoutePlan: "info",
-    events.LeaderMoved: "info",
-    events.SubscriptionReady: "info",
-    events.TopicIdsOffered: "info",
-    events.HintGiven: "debug",
-    events.HintMissed: "debug",
-    events.ClientSeen: "debug",
-    events.Recovered: "debug",
-    events.NotUnderstood: "warning",
-    events.BadClientBytes: "warning",
-    events.BadBrokerBytes: "warning",
-    events.UpstreamUnreachable: "warning",
-    events.SubscriptionLost: "warning",
-    events.TopicIdsWithheld: "warning",
-    events.LinkFailed: "error",
-    events.LatencySampled: "debug",
-    events.JournalFailing: "warning",
-    events.JournalWritten: "info",
-    events.JournalAbandoned: "warning",
+
+class _Line(NamedTuple):
+    """``subsystem``: whose level decides whether it is written."""
+
+    subsystem: str
+    level: str
+
+
+#: Of each event. Errors that clients recover from by themselves are for those who look for them;
+#: what an operator should mend is a warning.
+_LINES: dict[type[Event], _Line] = {
+    events.Listening: _Line("routes", "info"),
+    events.RoutePlan: _Line("routes", "info"),
+    events.HintsSwitched: _Line("routes", "warning"),
+    events.UpstreamUnreachable: _Line("routes", "warning"),
+    events.LinkFailed: _Line("routes", "error"),
+    events.BadBrokerBytes: _Line("routes", "warning"),
+    events.NotUnderstood: _Line("routes", "warning"),
+    events.BadClientBytes: _Line("clients", "warning"),
+    events.ClientSeen: _Line("clients", "debug"),
+    events.HintGiven: _Line("hints", "debug"),
+    events.HintMissed: _Line("hints", "debug"),
+    events.Recovered: _Line("hints", "debug"),
+    events.LeaderMoved: _Line("leaders", "info"),
+    events.SubscriptionReady: _Line("subscription", "info"),
+    events.SubscriptionLost: _Line("subscription", "warning"),
+    events.TopicIdsOffered: _Line("subscription", "info"),
+    events.TopicIdsWithheld: _Line("subscription", "warning"),
+    events.LatencySampled: _Line("journal", "debug"),
+    events.JournalWritten: _Line("journal", "info"),
+    events.JournalFailing: _Line("journal", "warning"),
+    events.JournalAbandoned: _Line("journal", "warning"),
+    events.AdminListening: _Line("admin", "info"),
+    events.AdminExposed: _Line("admin", "warning"),
+    events.AdminFailed: _Line("admin", "error"),
 }
+_STORM: Final = _Line("leaders", "info")
+_SUMMARY: Final = _Line("summary", "info")
 
 
 class EventLog:
-    """Writes a line for each event: its class in snake case, its fields as they are."""
+    """Writes a line for each event: its class in snake case, its fields as they are.
 
-    def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
+    ``levels``: the least level that is written, by subsystem. ``moves_per_second``: leader moves
+    that get a line of their own; :meth:`tick` writes one for the others. ``clock``: in seconds.
+    """
+
+    def __init__(
+        self,
+        log: structlog.typing.FilteringBoundLogger,
+        levels: Mapping[str, str],
+        moves_per_second: int,
+        clock: Callable[[], float],
+    ) -> None:
         self._log = log
+        self._least = {subsystem: LEVELS[level] for subsystem, level in levels.items()}
+        self._storm = LeaderStorm(moves_per_second)
+        self._clock = clock
 
     def take(self, event: Event) -> None:
         """Write ``event``."""
-        getattr(self._log, _LEVELS[type(event)])(name(event), **_values(event))
+        line = _LINES[type(event)]
+        if not self._written(line):
+            return
+        if isinstance(event, events.LeaderMoved):
+            self.tick()
+            if self._storm.takes(event, self._clock()):
+                return
+        self._write(line, name(event), _values(event))
+
+    def tick(self) -> None:
+        """Write what is summed up of a second that is over; call it about every second."""
+        storm = self._storm.over(self._clock())
+        if storm is not None:
+            self._write(_STORM, "more_leaders_moved", storm)
+
+    def summary(self, values: Mapping[str, Any]) -> None:
+        """Write the line of a minute."""
+        if self._written(_SUMMARY):
+            self._write(_SUMMARY, "summary", values)
+
+    def _written(self, line: _Line) -> bool:
+        return LEVELS[line.level] >= self._least[line.subsystem]
+
+    def _write(self, line: _Line, event: str, values: Mapping[str, Any]) -> None:
+        getattr(self._log, line.level)(event, **values)
 
 
 def name(event: Event) -> str:

@@ -14,7 +14,8 @@ from typing import Any, Final, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-_LEVELS: Final = {
+#: The levels by name, as numbers that rise with what matters.
+LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
     "warning": logging.WARNING,
@@ -58,7 +59,7 @@ def configure_logs(level: str, log_format: str, stream: TextIO | None = None) ->
             structlog.processors.format_exc_info,
             *_renderers(log_format, stream),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         context_class=dict,
         logger_factory=lambda *_: LineWriter(stream),
         cache_logger_on_first_use=False,

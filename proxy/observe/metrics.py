@@ -1,76 +1,195 @@
 """Counts and events as Prometheus metrics.
 
-What the data path counts is read when metrics are asked for, and costs it no more than the
-counting. Label sets are bounded: no topic, client or link is ever a label.
+What is counted is read when metrics are asked for, and costs the data path no more than the
+counting. Label sets are bounded: no client or link is ever a label, a topic only where a setting
+asks for it.
 """
 
+import platform
 from collections import Counter as Tallies
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from proxy.apis.keys import api_name
-from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed, LeaderMoved
+from proxy.core.events import Event, HintGiven, HintMissed, Recovered
 from proxy.core.mode import Mode
-from proxy.core.route import Route
 from proxy.observe.journal import JournalTally
+from proxy.observe.watched import Watched
 
+_PREFIX = "leader_hints_"
 #: Seconds. Holds are a few milliseconds where Metadata lags the error, and bounded by rule.
 _HOLD_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+#: Seconds. Back-offs of clients are 100 ms and more; elections may take long.
+_RECOVERY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+#: Seconds. An answer is awaited for two, by default.
+_REFRESH_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 _OPENMETRICS = "application/openmetrics-text"
 
 
-class Metrics:
-    """All metrics of a process; ``routes`` are those whose tallies are read."""
+class Family(NamedTuple):
+    """A metric: its name without prefix and suffix, its type, its labels and what it means."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_Tallied(routes))
-        self._errors = self._counter(
-            "errors_seen", "Failed partitions that a hint can answer.", "route", "api", "error"
-        )
-        self._given = self._counter(
-            "hints_given",
-            "Failed partitions answered with a hint; in mode observe: that would have been.",
-            *("route", "api", "mode"),
-        )
-        self._missed = self._counter(
-            "hints_missed",
-            "Failed partitions answered without a hint; in mode observe: that would have been.",
-            *("route", "api", "mode", "reason"),
-        )
-        self._moved = self._counter("leader_moves", "Leader epochs that rose.", "cluster")
-        self._held = Histogram(
-            "leader_hints_hold_seconds",
-            "How long error responses were kept back.",
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    text: str
+
+    @property
+    def full_name(self) -> str:
+        """The name as Prometheus shows it."""
+        suffix = {"counter": "_total", "info": "_info"}.get(self.type, "")
+        return f"{_PREFIX}{self.name}{suffix}"
+
+
+#: All metrics but those of the process (process_*), which the library makes.
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("build", "info", ("version", "python"), "What runs."),
+        Family("links_open", "gauge", ("route",), "Links open now."),
+        Family("links", "counter", ("route",), "Links opened."),
+        Family("bytes", "counter", ("route", "direction"), "Bytes received from that side."),
+        Family(
+            "requests",
+            "counter",
+            ("route", "api", "asked", "sent"),
+            "Requests relayed, by the version asked and the version sent.",
+        ),
+        Family(
+            "responses",
+            "counter",
+            ("route", "api", "asked"),
+            "Responses relayed, by the version asked; of a plain relay they are not told apart.",
+        ),
+        Family(
+            "passed_raw",
+            "counter",
+            ("route", "reason"),
+            "Messages that passed without being looked at although they should have been.",
+        ),
+        Family(
+            "hints_mode", "gauge", ("route", "mode"), "1 for what the route does about hints now."
+        ),
+        Family(
+            "upstream_up",
+            "gauge",
             ("route",),
-            buckets=_HOLD_BUCKETS,
-            registry=self._registry,
-        )
+            "Whether the route's broker answers the proxy's questions; absent: it is not asked.",
+        ),
+        Family(
+            "errors_seen",
+            "counter",
+            ("route", "api", "error"),
+            "Failed partitions that a hint can answer, by Kafka's error code.",
+        ),
+        Family(
+            "hints_given",
+            "counter",
+            ("route", "api", "mode"),
+            "Failed partitions answered with a hint; in mode observe: that would have been.",
+        ),
+        Family(
+            "hints_missed",
+            "counter",
+            ("route", "api", "mode", "reason"),
+            "Failed partitions answered without a hint; in mode observe: that would have been.",
+        ),
+        Family("hold_seconds", "histogram", ("route",), "How long error responses were kept back."),
+        Family(
+            "recovery_seconds",
+            "histogram",
+            ("route", "api", "hinted"),
+            "From a client's first error of a partition until its first success, both seen here.",
+        ),
+        Family("leader_moves", "counter", ("cluster",), "Leader epochs that rose."),
+        Family("partitions", "gauge", ("cluster",), "Partitions known."),
+        Family("topics", "gauge", ("cluster",), "Topics known."),
+        Family("view_age_seconds", "gauge", ("cluster",), "Time since a poll was last answered."),
+        Family(
+            "refresh_seconds",
+            "histogram",
+            ("cause",),
+            "How long brokers took to answer the proxy's own questions, by why they were asked.",
+        ),
+        Family(
+            "clients_seen",
+            "counter",
+            ("software", "version"),
+            "Links whose client said what it is (KIP-511).",
+        ),
+        Family(
+            "faults", "counter", ("route", "kind"), "What an operator should look at; see the log."
+        ),
+        Family("journal_written", "counter", (), "Events of the journal that were written."),
+        Family(
+            "journal_dropped",
+            "counter",
+            (),
+            "Events of the journal that were dropped, since it could not be written fast enough.",
+        ),
+        Family(
+            "topic_hints_given",
+            "counter",
+            ("topic", "api"),
+            "As hints_given, of all routes and modes. Only with the setting metrics.topics.",
+        ),
+        Family(
+            "topic_hints_missed",
+            "counter",
+            ("topic", "api", "reason"),
+            "As hints_missed, of all routes and modes. Only with the setting metrics.topics.",
+        ),
+        Family(
+            "topic_leader_moves",
+            "counter",
+            ("cluster", "topic"),
+            "Leader epochs of the topic that rose. Only with the setting metrics.topics.",
+        ),
+    )
+}
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"leader_hints_{name}", text, labels, registry=self._registry)
+
+class Metrics:
+    """All metrics of a process, made of what is ``watched`` and of events."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Read(watched))
+        ProcessCollector(registry=self._registry)
+        self._held = self._histogram("hold_seconds", _HOLD_BUCKETS)
+        self._recovered = self._histogram("recovery_seconds", _RECOVERY_BUCKETS)
+        self._refreshed = self._histogram("refresh_seconds", _REFRESH_BUCKETS)
+
+    def _histogram(self, name: str, buckets: tuple[float, ...]) -> Histogram:
+        family = FAMILIES[name]
+        return Histogram(
+            family.full_name, family.text, family.labels, buckets=buckets, registry=self._registry
+        )
 
     def take(self, event: Event) -> None:
-        """Count ``event``."""
-        if isinstance(event, HintGiven):
-            answered = self._answered(event.answered)
-            self._given.labels(answered.route, answered.api, _mode(answered)).inc()
-        elif isinstance(event, HintMissed):
-            answered = self._answered(event.answered)
-            self._missed.labels(answered.route, answered.api, _mode(answered), event.reason).inc()
-        elif isinstance(event, LeaderMoved):
-            self._moved.labels(event.cluster).inc()
+        """Measure what ``event`` says."""
+        if isinstance(event, HintGiven | HintMissed):
+            if not event.answered.observed:
+                self._held.labels(event.answered.route).observe(event.answered.hold_ms / 1000)
+        elif isinstance(event, Recovered) and event.recovery_ms is not None:
+            hinted = "true" if event.hinted else "false"
+            recovered = self._recovered.labels(event.route, event.api, hinted)
+            recovered.observe(event.recovery_ms / 1000)
 
-    def _answered(self, answered: ErrorAnswered) -> ErrorAnswered:
-        self._errors.labels(answered.route, answered.api, str(answered.error)).inc()
-        if not answered.observed:
-            self._held.labels(answered.route).observe(answered.hold_ms / 1000)
-        return answered
+    def refreshed(self, cause: str, seconds: float) -> None:
+        """Measure a question that a broker has answered."""
+        self._refreshed.labels(cause).observe(seconds)
 
     def count_journal(self, tally: JournalTally) -> None:
         """Show what ``tally`` counts as well."""
@@ -84,41 +203,64 @@ class Metrics:
         return encode(self._registry), content_type
 
 
-class _Tallied(Collector):
-    """Reads the routes' tallies when it is asked."""
+class _Read(Collector):
+    """Reads what is watched when it is asked."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = routes
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
 
     def collect(self) -> Iterator[Metric]:
-        links_open = GaugeMetricFamily(
-            "leader_hints_links_open", "Links open now.", labels=("route",)
+        watched, counts = self._watched, self._watched.counts
+        build = InfoMetricFamily(f"{_PREFIX}build", FAMILIES["build"].text)
+        build.add_metric((), {"version": watched.release, "python": platform.python_version()})
+        yield build
+        yield from self._of_routes()
+        yield _family("errors_seen", counts.errors.items())
+        yield _family("hints_given", counts.given.items())
+        yield _family("hints_missed", counts.missed.items())
+        yield _family("leader_moves", (((k,), n) for k, n in counts.moves.items()))
+        yield _family("clients_seen", counts.clients.items())
+        yield _family("faults", counts.faults.items())
+        clusters = [*watched.clusters()]
+        yield _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))
+        yield _family("topics", (((view.cluster_id,), len(view.names)) for view, _ in clusters))
+        yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
+        if counts.topics:
+            yield _family("topic_hints_given", counts.topic_given.items())
+            yield _family("topic_hints_missed", counts.topic_missed.items())
+            yield _family("topic_leader_moves", counts.topic_moves.items())
+
+    def _of_routes(self) -> Iterator[Metric]:
+        routes = self._watched.routes
+        tallies = [(route.name, route.tally) for route in routes]
+        yield _family("links_open", (((name,), tally.links_open) for name, tally in tallies))
+        yield _family("links", (((name,), tally.links) for name, tally in tallies))
+        yield _family(
+            "bytes",
+            (
+                ((name, direction), size)
+                for name, tally in tallies
+                for direction, size in (("up", tally.up), ("down", tally.down))
+            ),
         )
-        links = CounterMetricFamily("leader_hints_links", "Links opened.", labels=("route",))
-        relayed = CounterMetricFamily(
-            "leader_hints_bytes", "Bytes received from that side.", labels=("route", "direction")
+        yield _family(
+            "requests",
+            (((name, *cell), n) for name, t in tallies for cell, n in _named(t.requests).items()),
         )
-        requests = CounterMetricFamily(
-            "leader_hints_requests",
-            "Requests relayed, by the version asked and the version sent.",
-            labels=("route", "api", "asked", "sent"),
+        yield _family(
+            "responses",
+            (((name, *cell), n) for name, t in tallies for cell, n in _named(t.responses).items()),
         )
-        raw = CounterMetricFamily(
-            "leader_hints_passed_raw",
-            "Messages that passed without being looked at although they should have been.",
-            labels=("route", "reason"),
+        yield _family(
+            "passed_raw",
+            (((name, reason), n) for name, tally in tallies for reason, n in tally.raw.items()),
         )
-        for route in self._routes:
-            tally = route.tally
-            links_open.add_metric((route.name,), tally.links_open)
-            links.add_metric((route.name,), tally.links)
-            relayed.add_metric((route.name, "up"), tally.up)
-            relayed.add_metric((route.name, "down"), tally.down)
-            for labels, count in _by_name(tally.requests).items():
-                requests.add_metric((route.name, *labels), count)
-            for reason, count in tally.raw.items():
-                raw.add_metric((route.name, reason), count)
-        yield from (links_open, links, relayed, requests, raw)
+        yield _family(
+            "hints_mode",
+            (((route.name, mode), route.mode is mode) for route in routes for mode in Mode),
+        )
+        known = ((route.name, self._watched.upstream(route).answers) for route in routes)
+        yield _family("upstream_up", (((name,), up) for name, up in known if up is not None))
 
 
 class _Journalled(Collector):
@@ -128,28 +270,28 @@ class _Journalled(Collector):
         self._tally = tally
 
     def collect(self) -> Iterator[Metric]:
-        yield CounterMetricFamily(
-            "leader_hints_journal_written",
-            "Events of the journal that were written.",
-            self._tally.written,
-        )
-        yield CounterMetricFamily(
-            "leader_hints_journal_dropped",
-            "Events of the journal that were dropped, since it could not be written fast enough.",
-            self._tally.dropped,
-        )
+        yield _family("journal_written", [((), self._tally.written)])
+        yield _family("journal_dropped", [((), self._tally.dropped)])
 
 
-def _mode(answered: ErrorAnswered) -> Mode:
-    return Mode.OBSERVE if answered.observed else Mode.ON
+def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Metric:
+    family = FAMILIES[name]
+    make = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
+    metric = make(f"{_PREFIX}{name}", family.text, labels=family.labels)
+    for labels, value in samples:
+        metric.add_metric([*labels], value)
+    return metric
 
 
-def _by_name(requests: Tallies[tuple[int, int, int]]) -> Tallies[tuple[str, str, str]]:
+_Cells = Tallies[tuple[int, int, int]] | Tallies[tuple[int, int]]
+
+
+def _named(cells: _Cells) -> Tallies[tuple[str, ...]]:
     """Sum by names and texts: unknown APIs share one name, and versions that only a broken
     client would ask share one text, so that no client can make labels without bound."""
-    named: Tallies[tuple[str, str, str]] = Tallies()
-    for (key, asked, sent), count in requests.items():
-        named[api_name(key), _version(asked), _version(sent)] += count
+    named: Tallies[tuple[str, ...]] = Tallies()
+    for (key, *versions), count in cells.items():
+        named[api_name(key), *map(_version, versions)] += count
     return named
 
 

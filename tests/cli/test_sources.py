@@ -96,7 +96,11 @@ def test_every_setting_has_a_variable() -> None:
     }
     before = load_settings({"routes": ROUTES}, {}, None).model_dump(exclude={"routes"})
     for key, value in _leaves(before):
-        if isinstance(value, int):
+        if value == "inherit":
+            variables["LEADER_HINTS_" + "__".join(key).upper()] = "error"
+        elif isinstance(value, bool):
+            variables["LEADER_HINTS_" + "__".join(key).upper()] = str(not value).lower()
+        elif isinstance(value, int):
             variables["LEADER_HINTS_" + "__".join(key).upper()] = str(value + 1)
 
     after = load_settings({"routes": ROUTES}, variables, None).model_dump(exclude={"routes"})

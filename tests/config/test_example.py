@@ -52,6 +52,8 @@ def test_it_has_every_key_of_the_schema() -> None:
         ".subscription",
         ".log",
         ".journal",
+        ".log.levels",
+        ".metrics",
     }
     for at, known, values in groups:
         assert set(values) == set(known), at

@@ -108,7 +108,9 @@ def failed(
     """Return a response in which partitions failed; the client's epoch by partition."""
     failures = tuple(Failure(topic, partition, error, 0, 0) for partition in epochs)
     scanned = Scanned(failures, carries, 0, 0)
-    version = 10 if key is ApiKey.PRODUCE else 16
+    # Where hints are only counted no version is raised.
+    raised = link.route.mode is not Mode.OBSERVE
+    version = {ApiKey.PRODUCE: 9, ApiKey.FETCH: 15}[key] + raised
     return Held(link, key, version, memoryview(b""), scanned, [*epochs.values()])
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import ZERO_ID, TopicMetadata
 from proxy.core.desk import Wants
@@ -10,7 +11,7 @@ from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.view import Leader, LeaderView
-from tests.core.desks import NODES, Counter, hint, learn, route
+from tests.core.desks import NODES, Counter, failed, hint, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 
 T = 10.0
@@ -651,3 +652,55 @@ def test_topics_by_made_up_ids_are_those_of_the_name(known: bytes) -> None:
     counter.desk.asked(link.route, {link.route.view.key("t")}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(2, 6)]]
     assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]
+
+
+# Modes that change at run time.
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+def test_what_is_held_goes_on_without_a_hint_when_the_mode_changes(mode: Mode) -> None:
+    link, counter = _link(), Counter()
+    other = LinkState(route(name="another"), 2)
+    assert counter.produce(link, T) is None
+    assert counter.produce(other, T) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    counter.review(T + 0.001)  # The hint is found now, and waits for the leader's word.
+
+    link.route.switch(mode)
+    done = counter.desk.switched(link.route, T + 0.002)
+    assert [(held.link, hints) for held, hints in done] == [(link, [None])]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintMissed)
+    assert (event.reason, event.answered.observed) == ("hints_off", False)
+    assert counter.desk.next_deadline() is not None  # The other route's is still held.
+
+
+def test_nothing_is_looked_for_where_hints_were_switched_off() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.1001)  # Its time is over; the leader is still looked for.
+    link.route.switch(Mode.OFF)
+    assert counter.desk.switched(link.route, T + 0.2) == []
+    assert counter.desk.waiting_for() == []
+    assert counter.desk.next_deadline() is None
+
+
+def test_what_was_only_counted_is_told_once_and_sent_nowhere_when_hints_come_on() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T) == [None]
+    link.route.switch(Mode.ON)
+    assert counter.desk.switched(link.route, T + 0.001) == []
+    (event,) = counter.take_events()
+    assert isinstance(event, HintMissed)
+    assert (event.reason, event.answered.observed) == ("hints_off", True)
+    assert counter.review(T + 1) == []
+
+
+def test_what_was_asked_before_hints_came_on_gets_none() -> None:
+    # Its version has no place for one.
+    link, counter = _link(Mode.OBSERVE), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    held = failed(link, {0: -1}, ApiKey.PRODUCE)
+    link.route.switch(Mode.ON)
+    assert counter.desk.submit(held, T) == [None]
+    assert counter.reasons() == ["hints_off"]

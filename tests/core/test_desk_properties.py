@@ -152,6 +152,22 @@ class Holds(RuleBasedStateMachine):
         assert link.route.reachable
         self.held[link.number] = (held, self.now)
 
+    @rule(mode=st.sampled_from([Mode.ON, Mode.ON, Mode.OBSERVE, Mode.OFF]))
+    def hints_are_switched(self, mode: Mode) -> None:
+        if mode is self.mode:
+            return
+        self.mode = mode
+        for switched in self.routes:
+            switched.switch(mode)
+            for held, hints in self.desk.switched(switched, self.now):
+                kept, since = self.held.pop(held.link.number)
+                assert kept is held
+                assert not any(hints)
+                self.holds.append((held.link.number, since, self.now))
+        self._check_events()
+        # What goes on at once; of what is only counted nothing is left either.
+        assert not self.held
+
     @rule(number=st.integers(0, 4))
     def a_client_goes(self, number: int) -> None:
         self.desk.forget(number)

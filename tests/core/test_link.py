@@ -1,12 +1,15 @@
 import itertools
 import struct
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import LeaderHint
 from proxy.core.budget import Budget
+from proxy.core.held import Held
 from proxy.core.mode import Mode
 from tests.core import samples
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, conversation, decide
@@ -692,3 +695,77 @@ def test_any_bytes_pass_or_are_a_fault(up: bytes, down: bytes, data: st.DataObje
         assert len(sent) <= len(up)
     driven.link.close()
     assert driven.budget.used == 0
+
+
+# Modes that change at run time.
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+def test_a_link_keeps_its_versions_when_hints_are_switched_off(mode: Mode) -> None:
+    driven = Driven(route(), decide=lambda held: [None] * len(held.scanned.failures))
+    state = driven.link.state
+    driven.up(produce_request(10, 1))
+    state.route.switch(mode)
+    driven.up(produce_request(10, 2))
+    driven.up(fetch_request(16, 3, {(ONE, 0): 5}))
+
+    assert driven.to_broker == produce_request(9, 1) + produce_request(9, 2) + fetch_request(
+        15, 3, {(ONE, 0): 5}
+    )
+    # Nothing is looked at where hints are off; where they are counted, all is.
+    assert [e.handling.hintable for e in state.exchanges] == [True, *[mode is Mode.OBSERVE] * 2]
+    failed = [produce_answer(9, number, {0: NOT_LEADER}) for number in (1, 2)]
+    driven.down(b"".join(failed))
+    assert driven.to_client == b"".join(failed)
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+def test_a_new_link_of_a_client_that_keeps_raised_versions_is_served(mode: Mode) -> None:
+    at = route()
+    at.switch(mode)
+    driven = Driven(at)
+    driven.up(produce_request(10, 1))
+    assert driven.to_broker == produce_request(9, 1)
+
+    asked = request(18, 3, 2, client_software_name="kio", client_software_version="1")
+    driven.up(asked)
+    driven.down(produce_answer(9, 1, {0: 0}) + versions_answer(3, 2, BROKER_3_6))
+    # What is offered from now on is the broker's own.
+    assert driven.to_client.endswith(versions_answer(3, 2, BROKER_3_6))
+    driven.up(produce_request(10, 3))
+    assert driven.to_broker.endswith(produce_request(9, 3))
+
+
+def test_a_link_from_before_hints_came_on_gets_none_in_its_versions() -> None:
+    at = route(Mode.OBSERVE)
+    driven = Driven(at)
+    at.switch(Mode.ON)
+    driven.up(produce_request(9, 1))
+    driven.down(produce_answer(9, 1, {0: NOT_LEADER}))
+    assert driven.held is None
+    assert driven.to_client == produce_answer(9, 1, {0: NOT_LEADER})
+
+
+@given(st.lists(st.sampled_from(Mode), min_size=2 * len(_TALK), max_size=2 * len(_TALK)))
+def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: list[Mode]) -> None:
+    def decided(held: Held) -> Sequence[LeaderHint | None]:
+        # As the desk does it.
+        hints, hintable = decide(held), held.link.hintable(held.key, held.version)
+        return hints if hintable and at.mode is Mode.ON else [None] * len(hints)
+
+    at, switches = route(), iter(modes)
+    driven = Driven(at, decide=decided)
+    for position, exchanged in enumerate(_TALK):
+        at.switch(asked := next(switches))
+        driven.up(exchanged.asked)
+        at.switch(answered := next(switches))
+        before = len(driven.to_client)
+        driven.down(exchanged.answered)
+
+        # The first asks for the versions, which are raised while hints are on.
+        looked_at = position == 0 or asked is not Mode.OFF
+        hinted = answered is Mode.ON and looked_at
+        expected = exchanged.got if hinted else exchanged.answered
+        assert driven.to_client[before:] == expected
+    assert driven.to_broker == _SENT
+    assert not at.tally.raw

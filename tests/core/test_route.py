@@ -25,3 +25,26 @@ _NATIVE = Plan(reads=False, native=True)
 )
 def test_what_a_new_link_does_about_versions(mode: Mode, known: Plan | None, link: Plan) -> None:
     assert Route("r", mode, plan=known).link_plan == link
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
+def test_versions_that_were_raised_are_brought_down_whatever_the_mode(mode: Mode) -> None:
+    route = Route("r", Mode.ON, plan=_RAISED)
+    route.switch(mode)
+    assert route.link_plan == _RAISED
+    route.plan = None
+    assert route.link_plan == READ_ONLY
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
+def test_a_route_that_is_switched_on_raises_versions_on_new_links(mode: Mode) -> None:
+    route = Route("r", mode, plan=_RAISED)
+    route.switch(Mode.ON)
+    assert route.link_plan == _RAISED
+
+
+def test_epochs_from_before_a_switch_are_not_relied_upon() -> None:
+    route = Route("r", Mode.ON)
+    before = route.sessions
+    route.switch(Mode.OFF)
+    assert route.sessions is not before

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,6 +56,23 @@ class ProxyProcess:
     def pid(self) -> int:
         """Its process id."""
         return self._process.pid
+
+    @property
+    def admin(self) -> str:
+        """The URL of its admin server, without a path."""
+        return f"http://127.0.0.1:{self._admin}"
+
+    def status(self) -> dict[str, Any]:
+        """What its admin server says of it."""
+        status: dict[str, Any] = json.loads(self._get("/status"))
+        return status
+
+    def switch_hints(self, route: str, hints: Hints) -> None:
+        """Change at run time what a route does about hints."""
+        url = f"{self.admin}/routes/{urllib.parse.quote(route, safe='')}/hints"
+        put = urllib.request.Request(url, hints.encode(), method="PUT")
+        with urllib.request.urlopen(put, timeout=10):
+            pass
 
     def __enter__(self) -> Self:
         assert not self.log.exists(), f"{self.log} has another proxy's lines"
@@ -125,7 +143,7 @@ class ProxyProcess:
         return False
 
     def _get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._admin}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.admin}{path}", timeout=10) as answer:
             body: bytes = answer.read()
             return body.decode()
 

@@ -1,18 +1,49 @@
 """The HTTP server for metrics and health, asked over streams; whatever it is sent, it stands."""
 
+import json
 from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair
 
+from proxy.core.events import AdminFailed, Event
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.net.admin import Admin
+from proxy.net.admin import Admin, Reply, Request
+from proxy.net.admin_pages import AdminPages
 from proxy.observe.metrics import Metrics
+from proxy.settings import Address
+from tests.observe.watching import watched
 
-_METRICS = Metrics([Route("a", Mode.ON)])
-_ADMIN = Admin({"/metrics": _METRICS.render, "/livez": lambda _: (b"alive\n", "text/plain")})
+_LOOPBACK = Address("127.0.0.1", 9100)
+_PUBLIC = Address("0.0.0.0", 9100)
+_NAMED = Address("admin.example", 9100)
+
+
+class _Process:
+    """What the admin server is asked about. ``reasons``: by route, why it is not ready."""
+
+    def __init__(self) -> None:
+        self.modes = {"a": Mode.ON, "[::1]:19092": Mode.OBSERVE, "50%": Mode.OFF}
+        self.reasons = dict.fromkeys(self.modes, "")
+        self.events: list[Event] = []
+
+    async def ready(self) -> dict[str, str]:
+        return self.reasons
+
+    def admin(self, listen: Address = _LOOPBACK) -> Admin:
+        pages = AdminPages(
+            Metrics(watched([Route("a", Mode.ON)])).render,
+            lambda: b'{"format":1}',
+            self.ready,
+            lambda: self.modes,
+            self.modes.__setitem__,
+        )
+        return Admin(pages.answer, listen, self.events.append)
+
+
+_ADMIN = _Process().admin()
 
 
 async def _answer(*chunks: bytes, admin: Admin = _ADMIN) -> tuple[str, dict[str, str], bytes]:
@@ -41,7 +72,7 @@ async def _raw(*chunks: bytes, admin: Admin = _ADMIN) -> bytes:
 
 
 def _get(path: str, *headers: str, method: str = "GET") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: h", *headers, "", ""]).encode()
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""]).encode()
 
 
 async def test_metrics_are_served_as_text() -> None:
@@ -76,7 +107,10 @@ async def test_head_has_the_headers_of_get_and_no_body() -> None:
     assert body == b""
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics/", "/Livez", "*", "http://h/livez", "/%2e"])
+@pytest.mark.parametrize(
+    "path",
+    ["/metrics/", "/Livez", "*", "http://127.0.0.1/livez", "/%2e", "/routes/", "/routes/hints"],
+)
 async def test_what_is_not_there_is_not_found(path: str) -> None:
     status, headers, body = await _answer(_get(path))
 
@@ -115,9 +149,9 @@ async def test_a_request_cut_in_two_at_every_byte_is_answered() -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"\x00\x00\x00\x15\x00\x12\x00\x03",
         b"GET /livez HTTP/1.1\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: 127.0.0.1\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: x\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         _get("/livez", "X: " + "x" * 100_000),
         _get("/" + "x" * 100_000),
     ],
@@ -185,3 +219,176 @@ async def test_a_client_that_goes_before_its_answer_is_no_error() -> None:
     await client.send_all(_get("/metrics"))
     await client.aclose()
     await _ADMIN.handle(server)
+
+
+# What there is.
+
+
+async def test_the_page_is_served_and_may_use_nothing_from_elsewhere() -> None:
+    status, headers, body = await _answer(_get("/"))
+
+    assert status.startswith("HTTP/1.1 200")
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert headers["x-content-type-options"] == "nosniff"
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert body.startswith(b"<!doctype html>")
+
+
+async def test_the_status_is_json() -> None:
+    status, headers, body = await _answer(_get("/status"))
+
+    assert status.startswith("HTTP/1.1 200")
+    assert headers["content-type"] == "application/json"
+    assert headers["cache-control"] == "no-store"
+    assert body == b'{"format":1}'
+
+
+async def test_readiness_says_which_route_is_not_ready_and_why() -> None:
+    process = _Process()
+    status, _, body = await _answer(_get("/readyz"), admin=process.admin())
+    assert status.startswith("HTTP/1.1 200")
+    assert json.loads(body) == {"ready": True, "not_ready": {}}
+
+    process.reasons["a"] = "broker b:9092: cannot connect: connection refused"
+    status, _, body = await _answer(_get("/readyz"), admin=process.admin())
+    assert status.startswith("HTTP/1.1 503")
+    assert json.loads(body) == {"ready": False, "not_ready": {"a": process.reasons["a"]}}
+
+
+async def test_a_defect_ends_one_request_and_is_told() -> None:
+    events: list[Event] = []
+
+    async def broken(request: Request) -> Reply:
+        raise KeyError(request.path)
+
+    status, _, _ = await _answer(_get("/secret"), admin=Admin(broken, _LOOPBACK, events.append))
+    assert status.startswith("HTTP/1.1 500")
+    (failed,) = events
+    assert isinstance(failed, AdminFailed)
+    assert failed.traceback.endswith("KeyError")
+    assert "secret" not in failed.traceback
+
+
+# The kill switch.
+
+
+def _put(path: str, body: str, *headers: str) -> bytes:
+    head = _get(path, *headers, f"Content-Length: {len(body)}", method="PUT")
+    return head + body.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "route"),
+    [
+        ("/routes/a/hints", "a"),
+        ("/routes/[::1]:19092/hints", "[::1]:19092"),
+        ("/routes/%5B%3A%3A1%5D%3A19092/hints", "[::1]:19092"),
+        ("/routes/50%25/hints?x", "50%"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["on", "observe", "off\n"])
+async def test_what_a_route_does_about_hints_can_be_changed(
+    path: str, route: str, mode: str
+) -> None:
+    process = _Process()
+    before = process.modes[route]
+    status, _, body = await _answer(_put(path, mode), admin=process.admin())
+
+    assert status.startswith("HTTP/1.1 200")
+    assert json.loads(body) == {"route": route, "hints": mode.strip(), "before": before}
+    assert process.modes == {**_Process().modes, route: Mode(mode.strip())}
+    status, _, body = await _answer(_get(path), admin=process.admin())
+    assert json.loads(body) == {"route": route, "hints": mode.strip()}
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "words"),
+    [
+        (_put("/routes/a/hints", "maybe"), 400, b"on, observe, off"),
+        (_put("/routes/a/hints", ""), 400, b"on, observe, off"),
+        (_put("/routes/a/hints", "\xff"), 400, b"on, observe, off"),
+        (_put("/routes/b/hints", "off"), 404, b"there are: a, [::1]:19092, 50%"),
+        (_put("/routes/a%2Fhints/hints", "off"), 404, b"no such route"),
+        (_get("/routes/a/hints", method="DELETE"), 405, b"only GET, HEAD and PUT"),
+        (_put("/routes/a/hints", "x" * 5000), 413, b"too long"),
+    ],
+)
+async def test_a_bad_switch_changes_nothing_and_says_why(
+    request_: bytes, status: int, words: bytes
+) -> None:
+    process = _Process()
+    line, _, body = await _answer(request_, admin=process.admin())
+
+    assert line.startswith(f"HTTP/1.1 {status}")
+    assert words in body
+    assert process.modes == _Process().modes
+
+
+def _hosted(host: str, *headers: str, method: str = "PUT") -> bytes:
+    lines = [f"{method} /routes/a/hints HTTP/1.1", f"Host: {host}", *headers]
+    return "\r\n".join([*lines, "Content-Length: 3", "", "off"]).encode()
+
+
+_OWN = "Origin: http://127.0.0.1:9100"
+
+
+@pytest.mark.parametrize(
+    ("listen", "request_", "allowed"),
+    [
+        # No browser: curl.
+        (_LOOPBACK, _hosted("127.0.0.1:9100"), True),
+        (_LOOPBACK, _hosted("localhost:9100"), True),
+        (_LOOPBACK, _hosted("[::1]:9100"), True),
+        (
+            Address("admin.example", 9100),
+            _hosted("admin.example:9100", "Sec-Fetch-Site: none"),
+            True,
+        ),
+        # The page itself.
+        (_LOOPBACK, _hosted("127.0.0.1:9100", _OWN, "Sec-Fetch-Site: same-origin"), True),
+        (_LOOPBACK, _hosted("127.0.0.1:9100", _OWN), True),
+        # Another site, or another port of this machine.
+        (_LOOPBACK, _hosted("127.0.0.1:9100", "Origin: http://evil.example"), False),
+        (_LOOPBACK, _hosted("127.0.0.1:9100", "Origin: null"), False),
+        (_LOOPBACK, _hosted("127.0.0.1:9100", "Origin: http://127.0.0.1:3000"), False),
+        (_LOOPBACK, _hosted("127.0.0.1:9100", _OWN, "Sec-Fetch-Site: same-site"), False),
+        (_LOOPBACK, _hosted("127.0.0.1:9100", "Sec-Fetch-Site: cross-site"), False),
+        # A name that somebody else has point here.
+        (_LOOPBACK, _hosted("evil.example:9100", "Origin: http://evil.example:9100"), False),
+        (_LOOPBACK, _hosted("evil.example:9100"), False),
+        (_LOOPBACK, _hosted("localhost.evil.example"), False),
+        (_LOOPBACK, _hosted("[::1"), False),
+        (_PUBLIC, _hosted("evil.example:9100", "Origin: http://evil.example:9100"), False),
+        (_PUBLIC, _hosted("evil.example:9100", "Sec-Fetch-Site: same-origin"), False),
+        # By the machine's own name, which is not known here, but with no browser.
+        (_PUBLIC, _hosted("broker-1.example:9100"), True),
+        (_PUBLIC, _hosted("192.0.2.7:9100", "Origin: http://192.0.2.7:9100"), True),
+    ],
+)
+async def test_only_an_operator_can_switch(listen: Address, request_: bytes, allowed: bool) -> None:
+    process = _Process()
+    status, _, _ = await _answer(request_, admin=process.admin(listen))
+
+    assert status.startswith("HTTP/1.1 200" if allowed else "HTTP/1.1 403")
+    assert process.modes["a"] is (Mode.OFF if allowed else Mode.ON)
+
+
+@pytest.mark.parametrize(
+    ("listen", "host", "status"),
+    [
+        (_LOOPBACK, "evil.example:9100", 403),
+        (_LOOPBACK, "127.0.0.1:1", 200),
+        # Prometheus asks by the machine's name.
+        (_PUBLIC, "broker-1.example:9100", 200),
+    ],
+)
+async def test_a_foreign_name_reads_nothing_of_the_loopback_address(
+    listen: Address, host: str, status: int
+) -> None:
+    request_ = _hosted(host, method="GET")
+    line, *_ = await _answer(request_, admin=_Process().admin(listen))
+
+    assert line.startswith(f"HTTP/1.1 {status}")

@@ -166,7 +166,7 @@ async def test_admin_answers_over_tcp(log: _Log) -> None:
     settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=admin, hints="off")
     async with _serving(settings, log):
         stream = await _connect(admin)
-        raw = await _exchange(stream, b"GET /livez HTTP/1.1\r\nHost: h\r\n\r\n", 1 << 20)
+        raw = await _exchange(stream, b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 1 << 20)
         assert raw.startswith(b"HTTP/1.1 200")
         assert raw.endswith(b"\r\n\r\nalive\n")
         await stream.aclose()
@@ -281,3 +281,110 @@ async def test_without_hints_nobody_waits_for_made_up_ids(
         settings = _settings((_ANY, address), topic_ids="synthesize", hints=hints)
         async with _serving(settings, log):
             nursery.cancel_scope.cancel()
+
+
+async def _ask(admin: Address, path: str, *, put: str | None = None) -> tuple[int, bytes]:
+    """Status and body of what the admin server answers."""
+    stream = await _connect(admin)
+    method, body = ("GET", "") if put is None else ("PUT", put)
+    head = f"{method} {path} HTTP/1.1\r\nHost: {admin}\r\nContent-Length: {len(body)}\r\n\r\n"
+    raw = await _exchange(stream, (head + body).encode(), 1 << 20)
+    await stream.aclose()
+    status, _, rest = raw.partition(b"\r\n")
+    return int(status.split()[1]), rest.partition(b"\r\n\r\n")[2]
+
+
+def _admin(log: _Log) -> Address:
+    (line,) = log.events("admin_listening")
+    return Address.parse(line["listen"])
+
+
+async def test_the_admin_servers_port_is_told_where_the_system_chose_it(log: _Log) -> None:
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
+    async with _serving(settings, log):
+        assert _admin(log).port != 0
+        assert await _ask(_admin(log), "/livez") == (200, b"alive\n")
+        assert log.events("admin_exposed") == []
+
+
+async def test_an_admin_server_that_others_can_reach_is_a_warning(log: _Log) -> None:
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=Address("0.0.0.0", 0), hints="off")
+    async with _serving(settings, log):
+        (line,) = log.events("admin_exposed")
+        assert line["level"] == "warning"
+        assert line["listen"].startswith("0.0.0.0:")
+
+
+async def test_a_route_is_ready_when_its_broker_answers(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        gone, down = _bound()
+        settings = _settings((_ANY, upstream), (_ANY, down), admin=_ANY)
+        async with _serving(settings, log):
+            status, body = await _ask(_admin(log), "/readyz")
+            assert status == 503
+            reason = f"broker {down}: cannot connect: connection refused"
+            assert json.loads(body) == {"ready": False, "not_ready": {"r1": reason}}
+            _start(nursery, gone)
+            assert await _ask(_admin(log), "/readyz") == (
+                200,
+                b'{"ready": true, "not_ready": {}}\n',
+            )
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_kill_switch_is_followed_by_new_links(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        raised = {**broker.maxima, 0: 10, 1: 16}
+        async with _serving(_settings((_ANY, upstream), admin=_ANY), log) as (address,):
+            await _until(lambda: log.events("route_plan"))
+
+            async def offered() -> bytes:
+                client = await _connect(address)
+                size = len(messages.api_versions_response(7, 3, raised))
+                answer = await _exchange(client, messages.api_versions_request(7), size)
+                await client.aclose()
+                return answer
+
+            assert await offered() == messages.api_versions_response(7, 3, raised)
+            for mode, maxima in (("off", broker.maxima), ("on", raised), ("on", raised)):
+                status, _ = await _ask(_admin(log), "/routes/r0/hints", put=mode)
+                assert status == 200
+                assert await offered() == messages.api_versions_response(7, 3, maxima)
+            _, body = await _ask(_admin(log), "/status")
+            assert json.loads(body)["routes"][0]["hints"] == "on"
+        nursery.cancel_scope.cancel()
+        switched = [(line["before"], line["hints"]) for line in log.events("hints_switched")]
+        assert switched == [("on", "off"), ("off", "on")]
+
+
+async def test_a_route_that_began_without_hints_gets_them(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        settings = _settings((_ANY, upstream), admin=_ANY, hints="off")
+        async with _serving(settings, log) as (address,):
+            assert broker.asked == []
+            await _ask(_admin(log), "/routes/r0/hints", put="on")
+            await _until(lambda: log.events("route_plan"))
+            raised = messages.api_versions_response(7, 3, {**broker.maxima, 0: 10, 1: 16})
+            client = await _connect(address)
+            asked = messages.api_versions_request(7)
+            assert await _exchange(client, asked, len(raised)) == raised
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "_SUMMARY", 0.05)
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
+            client = await _connect(address)
+            assert await _exchange(client, messages.api_versions_request(1), 4)
+            (line,) = await _until(lambda: log.events("summary"))
+            await client.aclose()
+            assert line["links"] == 1
+        nursery.cancel_scope.cancel()

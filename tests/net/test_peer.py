@@ -13,7 +13,7 @@ from proxy.apis.metadata import ClusterMetadata
 from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
-from proxy.net.peer import Peer, PeerSettings
+from proxy.net.peer import Cause, Peer, PeerSettings
 from proxy.settings import Address
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
@@ -41,6 +41,7 @@ class _Told:
         self.opened_with: list[dict[int, int]] = []
         self.reasons: list[str] = []
         self.identities: list[int | None] = []
+        self.causes: list[Cause] = []
         self.offices_told: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
 
     def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
@@ -72,6 +73,9 @@ class _Told:
         asked_at: float,
     ) -> None:
         self.offices_told.append((dict(epochs), dict(errors), asked_at))
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        self.causes.append(cause)
 
     def view(self, peer: Peer) -> LeaderView | None:
         return self.route.view

@@ -810,3 +810,78 @@ async def test_hints_that_do_not_come_are_told_and_the_response_is_unchanged() -
     (missed,) = rig.events
     assert isinstance(missed, HintMissed)
     assert missed.reason == "no_fresher_view"
+
+
+# Hints that are switched at run time.
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+async def test_what_is_held_goes_on_at_once_when_hints_are_switched_off(mode: Mode) -> None:
+    route = _moving_route()
+    produced = messages.produce_response(1, {0: NOT_LEADER})
+    fetched = messages.fetch_response(2, FENCED)
+    behind = messages.metadata_response(3, 12, [], {})
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        _ask_both(rig, ends)
+        rig.send(ends.broker, produced + fetched + behind)
+        assert received(ends.client) == b""
+
+        rig.keeper.switch(route, mode)
+        rig.spin()
+        assert received(ends.client) == produced + fetched + behind
+        # What hints would have done is still found out where that is wanted.
+        assert rig.keeper.waiting.is_set() is (mode is Mode.OBSERVE)
+        # The link goes on in the versions that were agreed.
+        received(ends.broker)
+        rig.send(ends.client, messages.produce_request(10, 4))
+        assert received(ends.broker) == messages.produce_request(9, 4)
+        rig.send(ends.broker, messages.produce_response(4, {0: NOT_LEADER}))
+        assert received(ends.client) == messages.produce_response(4, {0: NOT_LEADER})
+        assert not any(isinstance(event, HintGiven) for event in rig.events)
+
+        # And gives hints again when that is wanted.
+        rig.keeper.switch(route, Mode.ON)
+        _learn(route, leader=2, epoch=4)
+        rig.send(ends.client, messages.produce_request(10, _PRODUCED))
+        rig.send(ends.broker, messages.produce_response(_PRODUCED, {0: NOT_LEADER}))
+        assert _hint_of(received(ends.client)) == (2, 4, "two", 9092, "rack")
+
+
+async def test_a_new_link_follows_the_switch_at_once() -> None:
+    route = hinting_route()
+    with opened(Rig()) as rig:
+        for mode in (Mode.OFF, Mode.ON, Mode.OBSERVE):
+            rig.keeper.switch(route, mode)
+            ends = rig.link(route)
+            rig.send(ends.client, messages.api_versions_request(1))
+            rig.send(ends.broker, messages.api_versions_response(1, 3, LEGACY))
+            offered = {**LEGACY, 0: 10, 1: 16} if mode is Mode.ON else LEGACY
+            assert received(ends.client) == messages.api_versions_response(1, 3, offered)
+
+
+async def test_other_routes_keep_what_they_hold() -> None:
+    route, other = _moving_route(), _moving_route()
+    other.name = "other"
+    with opened(Rig()) as rig:
+        ends = rig.link(other)
+        rig.send(ends.client, messages.produce_request(10, _PRODUCED))
+        rig.send(ends.broker, messages.produce_response(_PRODUCED, {0: NOT_LEADER}))
+        rig.keeper.switch(route, Mode.OFF)
+        assert received(ends.client) == b""
+        _learn(other, leader=2, epoch=4)
+        rig.keeper.review()
+        assert _hint_of(received(ends.client)) == (2, 4, "two", 9092, "rack")
+
+
+def test_responses_are_counted_by_the_version_asked() -> None:
+    route = hinting_route()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, messages.produce_request(10, 1))
+        rig.send(ends.client, messages.produce_request(10, 2, acks=0))
+        rig.send(ends.client, messages.metadata_request(12, 3))
+        assert not route.tally.responses
+        rig.send(ends.broker, messages.produce_response(1, {0: 0}))
+        rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
+        assert route.tally.responses == {(0, 10): 1, (3, 12): 1}

@@ -30,7 +30,7 @@ from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.core.view import Leader
 from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.peer import PeerSettings
+from proxy.net.peer import Cause, PeerSettings
 from proxy.net.subscription import Subscription
 from proxy.settings import Address
 from tests.net import messages
@@ -67,6 +67,7 @@ class _Scene:
     ) -> None:
         self.net = net
         self.events: list[Event] = []
+        self.refreshed: list[tuple[str, float]] = []
         self.settled: list[tuple[float, list[LeaderHint | None]]] = []
         self.brokers = {
             shown.node: FakeBroker(shown.node, list(_SHOWN), _BEFORE) for shown in _SHOWN
@@ -84,6 +85,7 @@ class _Scene:
             0.01,
             _SETTINGS,
             self.events.append,
+            lambda cause, seconds: self.refreshed.append((cause, seconds)),
             open_stream=net.open,
         )
         self.begin = trio.current_time()
@@ -727,3 +729,86 @@ async def test_who_cannot_be_told_from_others_keeps_all_waiting(
     async with _scene(1, before=leads_nothing, synthesize=True) as scene:
         assert scene.route.node is None
         assert not scene.subscription.all_asked.is_set()
+
+
+# What is seen from outside.
+
+
+async def test_whether_a_routes_broker_answers_is_known(autojump_clock: MockClock) -> None:
+    stranger = Route("stranger", Mode.OFF)
+    async with _scene(1) as scene:
+        assert scene.subscription.upstream(scene.route) == (True, "")
+        assert scene.subscription.upstream(stranger) == (None, "")
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(1)
+        answers, error = scene.subscription.upstream(scene.route)
+        assert (answers, error) == (False, "cannot connect: connection refused")
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        await trio.sleep(10)
+        assert scene.subscription.upstream(scene.route) == (True, "")
+
+
+async def test_a_broker_that_was_never_heard_does_not_answer(autojump_clock: MockClock) -> None:
+    def hang(scene: _Scene) -> None:
+        scene.brokers[1].answers[18] = lambda correlation, version: b""
+
+    async with _scene(1, before=hang) as scene:
+        assert scene.subscription.upstream(scene.route).answers is False
+        assert [*scene.subscription.clusters()] == []
+
+
+async def test_the_age_of_a_view_is_since_its_last_poll(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        await trio.sleep(19)
+        ((view, age),) = scene.subscription.clusters()
+        assert view is scene.route.view
+        assert 19 <= age <= 20
+        scene.hold()
+        await trio.sleep(0.5)  # A refresh of one topic is no poll.
+        ((_, age),) = scene.subscription.clusters()
+        assert age > 19
+        await trio.sleep(20)
+        ((_, age),) = scene.subscription.clusters()
+        assert age < 11
+
+
+async def test_a_route_that_is_followed_later_is_asked_like_the_others(
+    autojump_clock: MockClock,
+) -> None:
+    late = Route("late", Mode.OFF)
+    async with _scene(1) as scene:
+        late.switch(Mode.ON)
+        scene.subscription.follow(late, _upstream(2))
+        scene.subscription.follow(late, _upstream(2))
+        await trio.sleep(1)
+        assert scene.addresses().count(_upstream(2)) == 1
+        assert (late.node, late.reachable) == (2, True)
+        assert late.view is scene.route.view
+        assert late.plan is not None
+        assert late.plan.rows
+
+
+async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockClock) -> None:
+    async with _scene(1, 2, 3) as scene:
+        causes = {cause for cause, _ in scene.refreshed}
+        assert causes == {Cause.POLL, Cause.LEADERSHIP}
+        assert all(0 <= seconds < 2 for _, seconds in scene.refreshed)
+        for broker in scene.brokers.values():
+            broker.gate = trio.Event()
+        scene.refreshed.clear()
+        scene.hold()
+        await trio.sleep(0.5)
+        assert scene.refreshed == []
+        for broker in scene.brokers.values():
+            broker.gate.set()
+        await trio.sleep(0.001)
+        slow = [told for told in scene.refreshed if told[1] > 0.1]
+        assert [cause for cause, _ in slow] == [Cause.LEADERSHIP] * 3
+        assert [seconds for _, seconds in slow] == pytest.approx([0.5] * 3, abs=0.02)
+        await trio.sleep(0.1)
+        assert Cause.HOLD in {cause for cause, _ in scene.refreshed}
+        scene.refreshed.clear()
+        scene.subscription.lacking(scene.route)
+        await trio.sleep(0.1)
+        assert Cause.UNKNOWN_TOPIC_ID in {cause for cause, _ in scene.refreshed}

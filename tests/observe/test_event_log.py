@@ -10,6 +10,7 @@ import structlog
 from proxy.core import events
 from proxy.observe.event_log import EventLog
 from proxy.observe.logs import configure_logs
+from proxy.settings import LogLevels
 
 _ANSWERED = events.ErrorAnswered(
     route="r",
@@ -184,6 +185,30 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"broker": "b:9092", "node": None},
     ),
     (
+        events.HintsSwitched(route="r", before="on", hints="off"),
+        "warning",
+        "hints_switched",
+        {"route": "r", "before": "on", "hints": "off"},
+    ),
+    (
+        events.AdminListening(listen="127.0.0.1:9100"),
+        "info",
+        "admin_listening",
+        {"listen": "127.0.0.1:9100"},
+    ),
+    (
+        events.AdminExposed(listen="0.0.0.0:9100"),
+        "warning",
+        "admin_exposed",
+        {"listen": "0.0.0.0:9100"},
+    ),
+    (
+        events.AdminFailed(traceback="a\nb"),
+        "error",
+        "admin_failed",
+        {"traceback": "a\nb"},
+    ),
+    (
         events.LinkFailed(route="r", link=7, traceback="a\nb"),
         "error",
         "link_failed",
@@ -228,10 +253,14 @@ def _reset_structlog() -> Any:
     structlog.reset_defaults()
 
 
+def _levels(level: str, **own: str) -> dict[str, str]:
+    return {**dict.fromkeys(LogLevels.model_fields, level), **own}
+
+
 def _lines(*taken: events.Event, level: str = "debug") -> list[dict[str, Any]]:
     stream = io.StringIO()
     configure_logs(level, "json", stream)
-    log = EventLog(structlog.get_logger())
+    log = EventLog(structlog.get_logger(), _levels(level), 20, lambda: 0.0)
     for event in taken:
         log.take(event)
     return [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -256,3 +285,76 @@ def test_hints_are_below_the_default_level() -> None:
     ready = events.SubscriptionReady(broker="b:9092", node=1)
 
     assert [line["event"] for line in _lines(given, ready, level="info")] == ["subscription_ready"]
+
+
+def test_each_subsystem_has_a_level_of_its_own() -> None:
+    stream = io.StringIO()
+    configure_logs("debug", "json", stream)
+    log = EventLog(
+        structlog.get_logger(), _levels("error", subscription="info", hints="debug"), 20, float
+    )
+    for event, *_ in _LINES:
+        log.take(event)
+
+    written = {json.loads(line)["event"] for line in stream.getvalue().splitlines()}
+    of_hints = {"hint_given", "hint_missed", "recovered"}
+    of_subscription = {
+        "subscription_lost",
+        "subscription_ready",
+        "topic_ids_offered",
+        "topic_ids_withheld",
+    }
+    assert written == {"link_failed", "admin_failed"} | of_hints | of_subscription
+
+
+def test_a_storm_of_leader_moves_becomes_one_line_for_each_second() -> None:
+    stream, now = io.StringIO(), [10.25]
+    configure_logs("info", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("info"), 3, lambda: now[0])
+
+    def moves(count: int) -> None:
+        for number in range(count):
+            log.take(
+                events.LeaderMoved(
+                    cluster="k",
+                    topic=f"t{number % 7}",
+                    partition=number,
+                    leader_before=1,
+                    epoch_before=4,
+                    leader=2 + number % 2,
+                    epoch=5,
+                )
+            )
+
+    def taken() -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+        stream.seek(0)
+        stream.truncate()
+        return lines
+
+    moves(5000)
+    log.tick()
+    assert [line["event"] for line in taken()] == ["leader_moved"] * 3
+    now[0] = 11.0
+    log.tick()
+    log.tick()
+    (line,) = taken()
+    assert line["event"] == "more_leaders_moved"
+    assert (line["moves"], line["topics"]) == (4997, 7)
+    assert line["to_leaders"] == {"2": 2498, "3": 2499}
+    # The next second has lines again; what comes sums up the last one without a tick too.
+    moves(4)
+    assert [line["event"] for line in taken()] == ["leader_moved"] * 3
+    now[0] = 12.5
+    moves(1)
+    assert [line["event"] for line in taken()] == ["more_leaders_moved", "leader_moved"]
+
+
+def test_a_summary_is_a_line_where_its_level_is_written() -> None:
+    for level, written in (("info", 1), ("warning", 0)):
+        stream = io.StringIO()
+        configure_logs("debug", "json", stream)
+        log = EventLog(structlog.get_logger(), _levels("debug", summary=level), 20, float)
+        log.summary({"links": 3})
+        lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+        assert [(line["event"], line["links"]) for line in lines] == [("summary", 3)] * written

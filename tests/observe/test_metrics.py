@@ -1,6 +1,10 @@
 """Counts and events as Prometheus metrics, read back with Prometheus's own parsers."""
 
 import dataclasses
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
 
 import pytest
 from prometheus_client.openmetrics.parser import (
@@ -8,31 +12,25 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from proxy.core.events import ErrorAnswered, HintGiven, HintMissed, LeaderMoved, Listening
+from proxy.core.events import (
+    BadClientBytes,
+    ClientSeen,
+    Event,
+    HintGiven,
+    HintMissed,
+    Listening,
+    Recovered,
+)
 from proxy.core.mode import Mode
 from proxy.core.route import Route
+from proxy.observe.client_names import ClientNames
+from proxy.observe.counts import Counts
 from proxy.observe.journal import JournalTally
-from proxy.observe.metrics import Metrics
+from proxy.observe.metrics import FAMILIES, Metrics
+from proxy.observe.watched import KnownCluster
+from tests.observe.watching import ANSWERED, MOVED, cluster, watched
 
 _OPENMETRICS = "application/openmetrics-text"
-_ANSWERED = ErrorAnswered(
-    route="a",
-    link=7,
-    client_id="a client",
-    software="lib/1.2",
-    api="Produce",
-    version=10,
-    topic="a topic",
-    partition=3,
-    error=6,
-    client_epoch=-1,
-    hold_ms=4.0,
-    observed=False,
-)
-_MOVED = LeaderMoved(
-    cluster="k", topic="t", partition=0, leader_before=1, epoch_before=1, leader=2, epoch=2
-)
-
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -43,7 +41,7 @@ def _samples(metrics: Metrics, accept: str = "") -> Samples:
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in parse(body.decode())
         for sample in family.samples
-        if not sample.name.endswith("_created")
+        if sample.name.startswith("leader_hints_") and not sample.name.endswith("_created")
     }
 
 
@@ -51,16 +49,38 @@ def _value(samples: Samples, name: str, **labels: str) -> float:
     return samples[f"leader_hints_{name}", tuple(sorted(labels.items()))]
 
 
+class _Taking(Metrics):
+    """Metrics that are told each event as the proxy tells it."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route] = (),
+        *clusters: KnownCluster,
+        topics: bool | Sequence[str] = False,
+    ) -> None:
+        self.counts = Counts(topics)
+        super().__init__(watched(routes, self.counts, *clusters))
+
+    def take(self, event: Event) -> None:
+        self.counts.take(event)
+        super().take(event)
+
+
 def _counted() -> Metrics:
     """Metrics of two routes that differ in every count."""
     first, second = Route("a", Mode.ON), Route("b", Mode.OFF)
     first.tally.links, first.tally.links_open = 5, 2
     first.tally.up, first.tally.down = 100, 200
-    for place, count in {(0, 10, 9): 3, (1, 16, 15): 4, (1, 12, 12): 1}.items():
-        first.tally.cell(*place).requests = count
+    for place, asked, answered in (
+        ((0, 10, 9), 3, 2),
+        ((1, 16, 15), 4, 4),
+        ((1, 12, 12), 1, 0),
+    ):
+        cell = first.tally.cell(*place)
+        cell.requests, cell.responses = asked, answered
     first.tally.raw["budget"] = 6
     second.tally.links = 1
-    return Metrics([first, second])
+    return _Taking([first, second])
 
 
 def test_tallies_are_read_when_metrics_are_asked_for() -> None:
@@ -74,13 +94,15 @@ def test_tallies_are_read_when_metrics_are_asked_for() -> None:
     assert _value(samples, "requests_total", route="a", api="Produce", asked="10", sent="9") == 3
     assert _value(samples, "requests_total", route="a", api="Fetch", asked="16", sent="15") == 4
     assert _value(samples, "requests_total", route="a", api="Fetch", asked="12", sent="12") == 1
+    assert _value(samples, "responses_total", route="a", api="Produce", asked="10") == 2
+    assert _value(samples, "responses_total", route="a", api="Fetch", asked="16") == 4
     assert _value(samples, "passed_raw_total", route="a", reason="budget") == 6
 
 
 def test_hints_given_and_missed_count_their_error_and_hold() -> None:
-    metrics = Metrics([])
-    metrics.take(HintGiven(answered=_ANSWERED, leader=2, epoch=2))
-    fenced = dataclasses.replace(_ANSWERED, api="Fetch", error=74, hold_ms=100.0)
+    metrics = _Taking()
+    metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
+    fenced = dataclasses.replace(ANSWERED, api="Fetch", error=74, hold_ms=100.0)
     metrics.take(HintMissed(answered=fenced, reason="hold_expired"))
     metrics.take(HintMissed(answered=fenced, reason="hold_expired"))
     samples = _samples(metrics)
@@ -96,8 +118,8 @@ def test_hints_given_and_missed_count_their_error_and_hold() -> None:
 
 
 def test_what_is_only_observed_is_told_apart_and_held_nothing_back() -> None:
-    metrics = Metrics([])
-    observed = dataclasses.replace(_ANSWERED, observed=True, hold_ms=7.0)
+    metrics = _Taking()
+    observed = dataclasses.replace(ANSWERED, observed=True, hold_ms=7.0)
     metrics.take(HintGiven(answered=observed, leader=2, epoch=2))
     metrics.take(HintMissed(answered=observed, reason="no_leader"))
     samples = _samples(metrics)
@@ -109,20 +131,21 @@ def test_what_is_only_observed_is_told_apart_and_held_nothing_back() -> None:
 
 
 def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> None:
-    metrics = Metrics([])
-    metrics.take(_MOVED)
+    metrics = _Taking()
+    metrics.take(MOVED)
     metrics.take(Listening(route="a", listen="l:1", upstream="u:1"))
 
-    assert _samples(metrics) == {("leader_hints_leader_moves_total", (("cluster", "k"),)): 1}
+    counted = {key: value for key, value in _samples(metrics).items() if "_total" in key[0]}
+    assert counted == {("leader_hints_leader_moves_total", (("cluster", "k"),)): 1}
 
 
 def test_no_client_topic_or_link_is_a_label() -> None:
-    metrics = Metrics([])
-    metrics.take(HintGiven(answered=_ANSWERED, leader=2, epoch=2))
+    metrics = _Taking()
+    metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
     body, _ = metrics.render("")
 
-    assert b"a client" not in body
-    assert b"a topic" not in body
+    assert b"client-42" not in body
+    assert b"topic-42" not in body
 
 
 def test_a_client_cannot_make_labels_without_bound() -> None:
@@ -130,7 +153,7 @@ def test_a_client_cannot_make_labels_without_bound() -> None:
     for key in range(-50, 700):
         for version in (-7, 3, 31, 32, 999):
             route.tally.cell(key, version, version).requests += 1
-    samples = _samples(Metrics([route]))
+    samples = _samples(_Taking([route]))
 
     apis = {dict(labels)["api"] for name, labels in samples if "requests" in name}
     versions = {dict(labels)["asked"] for name, labels in samples if "requests" in name}
@@ -168,7 +191,7 @@ def test_any_accept_header_gets_metrics(accept: str) -> None:
 
 
 def test_a_journals_counts_are_read_when_metrics_are_asked_for() -> None:
-    metrics, tally = Metrics([]), JournalTally()
+    metrics, tally = _Taking(), JournalTally()
     metrics.count_journal(tally)
     tally.written, tally.dropped = 7, 3
     samples = _samples(metrics, _OPENMETRICS)
@@ -179,3 +202,190 @@ def test_a_journals_counts_are_read_when_metrics_are_asked_for() -> None:
 
 def test_without_a_journal_there_are_no_counts_of_it() -> None:
     assert not any("journal" in name for name, _ in _samples(_counted()))
+
+
+def test_what_a_route_does_and_whether_its_broker_answers() -> None:
+    samples = _samples(_counted())
+
+    assert _value(samples, "hints_mode", route="a", mode="on") == 1
+    assert _value(samples, "hints_mode", route="a", mode="off") == 0
+    assert _value(samples, "hints_mode", route="b", mode="off") == 1
+    assert _value(samples, "upstream_up", route="a") == 1
+    # A plain relay asks nothing of its own.
+    assert [key for key in samples if key[0] == "leader_hints_upstream_up"] == [
+        ("leader_hints_upstream_up", (("route", "a"),))
+    ]
+
+
+def test_what_is_known_of_clusters() -> None:
+    samples = _samples(_Taking([], cluster("k", 3, 12.5)))
+
+    assert _value(samples, "partitions", cluster="k") == 3
+    assert _value(samples, "topics", cluster="k") == 1
+    assert _value(samples, "view_age_seconds", cluster="k") == 12.5
+
+
+def test_refreshes_are_measured_by_cause() -> None:
+    metrics = _Taking()
+    for seconds in (0.003, 0.004, 0.3):
+        metrics.refreshed("hold", seconds)
+    samples = _samples(metrics)
+
+    assert _value(samples, "refresh_seconds_count", cause="hold") == 3
+    assert _value(samples, "refresh_seconds_bucket", cause="hold", le="0.005") == 2
+
+
+def _recovered(recovery_ms: float | None) -> Recovered:
+    return Recovered(
+        route="a",
+        link=7,
+        client_id="client-42",
+        software="kgo/v1.18.0",
+        api="Produce",
+        topic="topic-42",
+        partition=3,
+        epoch=5,
+        recovery_ms=recovery_ms,
+        hinted=True,
+    )
+
+
+def test_recoveries_are_measured_where_they_began_here() -> None:
+    metrics = _Taking()
+    metrics.take(_recovered(30.0))
+    metrics.take(_recovered(None))
+    samples = _samples(metrics)
+
+    labels = {"route": "a", "api": "Produce", "hinted": "true"}
+    assert _value(samples, "recovery_seconds_count", **labels) == 1
+    assert _value(samples, "recovery_seconds_sum", **labels) == pytest.approx(0.03)
+
+
+def _seen(software: str, version: str) -> ClientSeen:
+    return ClientSeen(route="a", link=7, client_id="client-42", software=software, version=version)
+
+
+def test_clients_are_counted_by_what_they_say_of_themselves() -> None:
+    metrics = _Taking()
+    metrics.take(_seen("apache-kafka-java", "3.9.1"))
+    metrics.take(_seen("apache-kafka-java", "3.9.1"))
+    metrics.take(_seen("sarama", "1.43"))
+    samples = _samples(metrics)
+
+    java = {"software": "apache-kafka-java", "version": "3.9.1"}
+    assert _value(samples, "clients_seen_total", **java) == 2
+    assert _value(samples, "clients_seen_total", software="sarama", version="1.43") == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "a b", 'a"b', "a\nb", "a{b}", "-a", "a-", "\u00e4", "x" * 65, "\x00"]
+)
+def test_what_no_honest_client_says_is_other(text: str) -> None:
+    names = ClientNames()
+    assert names.label(text, "1") == ("other", "other")
+    assert names.label("kgo", text) == ("kgo", "other")
+
+
+def test_clients_cannot_make_labels_without_bound_nor_crowd_out_known_ones() -> None:
+    names = ClientNames()
+    labels = {names.label(f"made-up-{number}", f"{number}") for number in range(5000)}
+    labels |= {names.label("librdkafka", f"9.{number}") for number in range(5000)}
+
+    assert len(labels) == 50 + 1 + 20 + 1
+    assert names.label("made-up-4999", "4999") == ("other", "other")
+    assert names.label("librdkafka", "9.4999") == ("librdkafka", "other")
+    assert names.label("made-up-0", "0") == ("made-up-0", "0")
+    assert names.label("apache-kafka-java", "3.7.0") == ("apache-kafka-java", "3.7.0")
+
+
+def test_what_an_operator_should_look_at_is_counted() -> None:
+    metrics = _Taking()
+    metrics.take(BadClientBytes(route="a", client="127.0.0.1:5", reason="TLS"))
+
+    assert _value(_samples(metrics), "faults_total", route="a", kind="bad_client_bytes") == 1
+
+
+def _of_topics(topics: bool | Sequence[str]) -> Samples:
+    metrics = _Taking(topics=topics)
+    for number in range(1200):
+        answered = dataclasses.replace(ANSWERED, topic=f"t{number}")
+        metrics.take(HintGiven(answered=answered, leader=2, epoch=2))
+        metrics.take(HintMissed(answered=answered, reason="no_leader"))
+        metrics.take(dataclasses.replace(MOVED, topic=f"t{number}"))
+    return {key: n for key, n in _samples(metrics).items() if key[0].startswith(_TOPICS)}
+
+
+_TOPICS = "leader_hints_topic_"
+
+
+def test_topics_are_no_labels_unless_they_are_asked_for() -> None:
+    assert _of_topics(False) == {}
+    assert _of_topics(()) == {}
+
+
+def test_topics_that_are_asked_for_are_counted() -> None:
+    samples = _of_topics(["t7", "t9"])
+
+    assert len(samples) == 6
+    assert _value(samples, "topic_hints_given_total", topic="t7", api="Produce") == 1
+    missed = {"topic": "t9", "api": "Produce", "reason": "no_leader"}
+    assert _value(samples, "topic_hints_missed_total", **missed) == 1
+    assert _value(samples, "topic_leader_moves_total", topic="t9", cluster="k") == 1
+
+
+def test_all_topics_are_counted_up_to_a_bound() -> None:
+    samples = _of_topics(True)
+
+    assert len(samples) == 3 * 1001
+    assert _value(samples, "topic_leader_moves_total", topic="other", cluster="k") == 200
+
+
+def _everything() -> Metrics:
+    """Metrics with a sample of every family."""
+    route = Route("a", Mode.ON)
+    cell = route.tally.cell(0, 10, 9)
+    cell.requests = cell.responses = route.tally.raw["budget"] = 1
+    metrics = _Taking([route], cluster("k", 3, 1.5), topics=True)
+    metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
+    metrics.take(HintMissed(answered=ANSWERED, reason="no_leader"))
+    metrics.take(MOVED)
+    metrics.take(_recovered(30.0))
+    metrics.take(_seen("kgo", "v1.18.0"))
+    metrics.take(BadClientBytes(route="a", client="127.0.0.1:5", reason="TLS"))
+    metrics.refreshed("poll", 0.01)
+    metrics.count_journal(JournalTally())
+    return metrics
+
+
+def test_every_metric_is_as_the_table_says() -> None:
+    body, _ = _everything().render(_OPENMETRICS)
+    found = {
+        family.name: family
+        for family in openmetrics_families(body.decode())  # type: ignore[no-untyped-call]
+        if family.name.startswith("leader_hints_")
+    }
+
+    assert {f"leader_hints_{name}" for name in FAMILIES} == set(found)
+    for name, expected in FAMILIES.items():
+        family = found[f"leader_hints_{name}"]
+        assert (family.type, family.documentation) == (expected.type, expected.text)
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        assert labels == set(expected.labels), name
+        if expected.type != "histogram":
+            assert {sample.name for sample in family.samples} - {
+                f"leader_hints_{name}_created"
+            } == {expected.full_name}
+
+
+def test_prometheus_finds_nothing_to_mend() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None and os.environ.get("CI") != "true":
+        pytest.skip("no promtool: install Debian's package prometheus")
+    assert promtool is not None
+    body, _ = _everything().render("")
+
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=body, capture_output=True, timeout=30, check=False
+    )
+
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, "", "")

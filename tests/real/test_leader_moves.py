@@ -17,7 +17,7 @@ from tests.harness.clients import (
 from tests.harness.cluster import RealCluster
 from tests.harness.history import LeaderHistory
 from tests.harness.judge import REASONS, Judgement, judge
-from tests.harness.proxyproc import ProxyFleet
+from tests.harness.proxyproc import Hints, ProxyFleet
 from tests.real.names import (
     CONFLUENT,
     JAVA,
@@ -149,3 +149,34 @@ def test_nothing_lost_or_doubled(
         note_hints(judgement)
         name = request.node.callspec.params["cluster"]
         check_hints(judgement, (name, library) not in WITHOUT_HINTS)
+
+
+@pytest.mark.parametrize("library", [JAVA, CONFLUENT])
+@pytest.mark.parametrize("cluster", [ZK_36, ZK_28], indirect=True, scope="session")
+def test_nothing_lost_or_doubled_while_hints_are_switched(
+    cluster: RealCluster,
+    library: str,
+    admin: ClusterAdmin,
+    history: LeaderHistory,
+    clients: Callable[[str], ClientProcess],
+    new_topics: Callable[..., list[str]],
+    tmp_path: Path,
+) -> None:
+    """Clients keep the versions that they were offered, and their sessions; on 2.8 both recoded."""
+    routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+    modes: list[Hints] = ["off", "on", "observe", "on"]
+    with ProxyFleet.before(routes, tmp_path) as fleet:
+        (proxy,) = fleet.processes
+        traffic = Traffic(clients(library), cluster.bootstrap, new_topics)
+        given = []
+        for mode in modes:
+            for route in proxy.status()["routes"]:
+                proxy.switch_hints(route["name"], mode)
+            before = proxy.metric("leader_hints_hints_given_total", mode="on")
+            traffic.flow()
+            admin.move_leaders(dict.fromkeys(traffic.partitions))
+            traffic.flow()
+            given.append(proxy.metric("leader_hints_hints_given_total", mode="on") > before)
+        traffic.stop_and_check(admin)
+        assert given == [mode == "on" for mode in modes]
+        assert not judge(fleet, history).wrong

@@ -9,17 +9,22 @@ import pytest
 
 from proxy.core.mode import Mode
 from tests.apis.messages import read_response_frame, response_frame, response_type
-from tests.core.brokers import BROKERS, F, P, V, route_before
+from tests.core.brokers import BROKERS, MADE_UP, F, M, P, V, route_before
 from tests.core.links import Driven
 from tests.fuzz.seeds import Exchanged
 from tests.recordings import clients, exchanges, load
 
 _CLIENTS = ("confluent-kafka", "java-3.5.2", "java-3.9.1", "kafka-python")
 _KIP: Mapping[int, int] = {P: 10, F: 16}
+_WITH_IDS: Mapping[str, Mapping[int, int]] = {
+    "2.4+": {**_KIP, M: 12},
+    "2.8+": {**_KIP, M: 12},
+    "3.6+": _KIP,
+}
 #: What the plan offers each client before each kind of broker, written down once more.
 _OFFERED: Mapping[str, Mapping[str, Mapping[int, int]]] = {
-    "java-3.9.1": {"2.4": {P: 10, F: 12}, "2.8": _KIP, "3.4": _KIP, "3.6": _KIP},
-    "confluent-kafka": {"2.4": {P: 10}, "2.8": _KIP, "3.4": _KIP, "3.6": _KIP},
+    "java-3.9.1": {"2.4": {P: 10, F: 12}, "2.8": _KIP, "3.4": _KIP, "3.6": _KIP, **_WITH_IDS},
+    "confluent-kafka": {"2.4": {P: 10}, "2.8": _KIP, "3.4": _KIP, "3.6": _KIP, **_WITH_IDS},
     "kafka-python": {"2.4": {F: 12}},
     "java-3.5.2": {},
 }
@@ -30,12 +35,18 @@ _RESTAMPED: Mapping[str, Collection[tuple[int, int]]] = {
     "2.8": [(P, 10)],
     "3.4": [(P, 10)],
     "3.6": [(P, 10), (F, 16)],
+    "2.8+": [(P, 10)],
+    "3.6+": [(P, 10)],
 }
+_IDS_IN_METADATA = {(M, asked) for asked in range(10, 13)}
 #: What the plan writes anew; other tests judge that, with topics that they know.
 _REWRITTEN: Mapping[str, Collection[tuple[int, int]]] = {
     "2.4": {(P, 9), (P, 10), (F, 12)},
     "2.8": {(F, 13), (F, 14), (F, 15), (F, 16)},
     "3.4": {(F, 14), (F, 15), (F, 16)},
+    "2.4+": {(P, 9), (P, 10), *((F, asked) for asked in range(12, 17)), *_IDS_IN_METADATA},
+    "2.8+": {*((F, asked) for asked in range(13, 17)), *_IDS_IN_METADATA},
+    "3.6+": {*((F, asked) for asked in range(13, 17)), *_IDS_IN_METADATA},
 }
 _KINDS = [(release, Mode.ON) for release in BROKERS] + [("3.6", Mode.OBSERVE), ("3.6", Mode.OFF)]
 
@@ -62,6 +73,10 @@ def test_recorded_streams_pass_but_for_what_the_plan_names(
     client: str, release: str, mode: Mode
 ) -> None:
     chance = random.Random(f"{client} {release} {mode}")
+    name = release
+    if release not in _OFFERED[client]:
+        # Ids are made up for those alone that can use what comes with them.
+        release = release.removesuffix(MADE_UP)
     judged = 0
     for talk in load(client):
         talked = [
@@ -72,7 +87,7 @@ def test_recorded_streams_pass_but_for_what_the_plan_names(
         offered = _OFFERED[client].get(release, {}) if mode is Mode.ON else {}
         asked = [_asked(exchanged.asked, offered) for exchanged in talked]
         driven = Driven(
-            route_before(release, mode),
+            route_before(name, mode),
             decide=lambda held: [None] * len(held.scanned.failures),
             buffer_size=chance.choice((1000, 1 << 16)),
         )
@@ -87,7 +102,7 @@ def test_recorded_streams_pass_but_for_what_the_plan_names(
         driven.link.close()
         assert driven.budget.used == 0
         judged += len(talked)
-    assert judged > 50
+    assert judged > 40
 
 
 def _cell(asked: bytes) -> tuple[int, int]:

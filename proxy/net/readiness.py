@@ -1,0 +1,63 @@
+"""Whether each route can serve clients now."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import trio
+
+from proxy.apis.keys import ApiKey
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.errors import BrokerError
+from proxy.net.broker_connection import BrokerConnection
+from proxy.net.broker_stream import OpenStream, open_broker_stream
+from proxy.observe.watched import Upstream
+from proxy.settings import Address
+from proxy.wire.errors import WireError
+
+#: Seconds in which a broker must take a connection, and again to answer on it.
+_PATIENCE = 2.0
+
+
+class Readiness:
+    """Looks whether the brokers behind ``routes`` answer.
+
+    ``upstream``: what the subscription knows. A broker that answers that is not asked once more.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[tuple[Route, Address]],
+        upstream: Callable[[Route], Upstream],
+        client_id: str,
+        open_stream: OpenStream = open_broker_stream,
+    ) -> None:
+        self._routes = routes
+        self._upstream = upstream
+        self._client_id = client_id
+        self._open_stream = open_stream
+
+    async def check(self) -> Mapping[str, str]:
+        """Return by route name why it is not ready, an empty text where it is."""
+        found: dict[str, str] = {}
+
+        async def look(route: Route, address: Address) -> None:
+            found[route.name] = await self._reason(route, address)
+
+        async with trio.open_nursery() as nursery:
+            for route, address in self._routes:
+                nursery.start_soon(look, route, address)
+        return {route.name: found[route.name] for route, _ in self._routes}
+
+    async def _reason(self, route: Route, address: Address) -> str:
+        if self._upstream(route).answers:
+            return ""
+        try:
+            async with await self._open_stream(address, _PATIENCE) as stream:
+                # A plain relay may stand before a listener that speaks TLS: what it can know of
+                # is the connection. Listeners with SASL answer this question of anybody.
+                if route.mode is not Mode.OFF:
+                    connection = BrokerConnection(stream, self._client_id, _PATIENCE)
+                    await connection.ask(ApiKey.API_VERSIONS, 0, b"")
+        except (BrokerError, WireError) as error:
+            return f"broker {address}: {error}"
+        return ""

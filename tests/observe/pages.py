@@ -1,0 +1,44 @@
+"""The pages of docs/ that are made of the code: `python -m tests.observe.pages` writes them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from proxy.observe.metrics import FAMILIES
+from proxy.observe.status import schema
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+_HEAD = """\
+# Metrics
+
+What `/metrics` of the admin server has, as text for Prometheus or as OpenMetrics, by what the
+Accept header asks for. The process itself is there too, as `process_*`.
+
+No client id, link or secret is ever a label, and no client can make labels without bound: software
+names and versions are those that brokers take (KIP-511), as many as 20 versions of each known
+client and 50 of all others; the rest is `other`.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+_TAIL = """
+`make docs` makes this page of the code.
+"""
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Iterate over each page's file and text."""
+    rows = (
+        f"| `{family.full_name}` | {family.type} | "
+        f"{', '.join(f'`{label}`' for label in family.labels)} | {family.text} |\n"
+        for family in FAMILIES.values()
+    )
+    yield DOCS / "metrics.md", _HEAD + "".join(rows) + _TAIL
+    yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    for file, text in pages():
+        file.write_text(text, encoding="utf-8")

@@ -1,0 +1,126 @@
+"""The status as a document: valid by its schema, whatever the process has seen."""
+
+import json
+
+import jsonschema
+
+from proxy.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
+from proxy.core.mode import Mode
+from proxy.core.plan import plan_for
+from proxy.core.route import Route
+from proxy.observe.counts import Counts
+from proxy.observe.history import History
+from proxy.observe.status import Status, schema, status
+from tests.core.samples import BROKER_3_6
+from tests.observe.watching import ANSWERED, MOVED, cluster, watched
+
+_NOW = 1_800_000_000.0
+
+
+def _seen(software: str, version: str) -> ClientSeen:
+    return ClientSeen(route="a", link=1, client_id="c", software=software, version=version)
+
+
+def _told() -> Status:
+    counts, past = Counts(), History(lambda: _NOW)
+    heard = cluster("k", 3, 2.5)
+    first = Route("a", Mode.ON, plan=plan_for(BROKER_3_6), node=1, view=heard.view)
+    cell = first.tally.cell(0, 10, 9)
+    cell.requests = cell.responses = 4
+    events: list[Event] = [
+        HintGiven(answered=ANSWERED, leader=2, epoch=2),
+        HintMissed(answered=ANSWERED, reason="no_leader"),
+        MOVED,
+        Recovered(
+            route="a",
+            link=7,
+            client_id="c",
+            software="kgo/v1.18.0",
+            api="Produce",
+            topic="t",
+            partition=3,
+            epoch=5,
+            recovery_ms=12.5,
+            hinted=True,
+        ),
+        _seen("apache-kafka-java", "3.9.1"),
+        _seen("apache-kafka-java", "3.6.2"),
+        _seen("kafka-python", "3.0.1"),
+        _seen("sarama", "1.43"),
+    ]
+    for event in events:
+        counts.take(event)
+        past.take(event)
+    routes = [first, Route("b", Mode.OFF)]
+    addresses = {"a": ("127.0.0.1:1", "one:9092"), "b": ("", "two:9092")}
+    return status(watched(routes, counts, heard), past, addresses, _NOW - 60, _NOW)
+
+
+def test_it_is_valid_by_its_schema() -> None:
+    document = schema()
+    jsonschema.Draft202012Validator.check_schema(document)
+    for told in (_told(), status(watched(), History(lambda: _NOW), {}, _NOW, _NOW)):
+        written = json.loads(told.model_dump_json())
+        jsonschema.validate(written, document, cls=jsonschema.Draft202012Validator)
+
+
+def test_every_member_says_what_it_is() -> None:
+    document = schema()
+    for model in [document, *document["$defs"].values()]:
+        assert model["description"]
+        for name, member in model["properties"].items():
+            assert member.get("description"), name
+
+
+def test_a_route_is_told_with_its_broker_and_its_counts() -> None:
+    first, second = _told().routes
+
+    assert (first.name, first.listen, first.hints) == ("a", "127.0.0.1:1", "on")
+    assert first.upstream.model_dump() == {
+        "address": "one:9092",
+        "answers": True,
+        "error": "",
+        "node": 1,
+        "cluster": "k",
+        "native": False,
+        "raised": {"Produce": (9, 10), "Fetch": (15, 16)},
+    }
+    assert (first.requests, first.responses, first.errors) == (4, 4, 2)
+    assert (first.hints_given, first.hints_missed) == (1, {"no_leader": 1})
+    assert first.hold is not None
+    assert (first.hold.count, first.hold.p50_ms) == (2, 4.0)
+    (recovery,) = first.recovery
+    assert (recovery.api, recovery.hinted, recovery.times.most_ms) == ("Produce", True, 12.5)
+    assert second.upstream.model_dump() == {
+        "address": "two:9092",
+        "answers": None,
+        "error": "",
+        "node": None,
+        "cluster": None,
+        "native": None,
+        "raised": {},
+    }
+    assert second.hold is None
+
+
+def test_what_clients_can_use_is_told() -> None:
+    found = {(client.software, client.version): client.uses for client in _told().clients}
+
+    assert found == {
+        ("apache-kafka-java", "3.6.2"): [],
+        ("apache-kafka-java", "3.9.1"): ["fetch", "fetch_without_endpoints", "produce"],
+        ("kafka-python", "3.0.1"): ["fetch_without_endpoints"],
+        ("sarama", "1.43"): None,
+    }
+
+
+def test_the_past_is_told() -> None:
+    told = _told()
+
+    assert [(slot.leader_moves, slot.hints_given, slot.hints_missed) for slot in told.slots] == [
+        (1, 1, 1)
+    ]
+    (move,) = told.moves
+    assert (move.topic, move.partition, move.leader_before, move.leader) == ("t", 0, 1, 2)
+    (known,) = told.clusters
+    assert (known.id, known.partitions, known.age_seconds, known.leader_moves) == ("k", 3, 2.5, 1)

@@ -1,0 +1,45 @@
+"""The line of a minute."""
+
+import dataclasses
+
+from proxy.core.events import HintGiven, HintMissed
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.observe.counts import Counts
+from proxy.observe.summary import Summary
+from tests.observe.watching import ANSWERED, MOVED, watched
+
+
+def test_it_has_what_was_added_since_the_last() -> None:
+    route, counts = Route("a", Mode.ON), Counts()
+    summary = Summary(watched([route, Route("b", Mode.ON)], counts))
+    route.tally.links, route.tally.links_open = 5, 2
+    route.tally.cell(0, 10, 9).requests = 7
+    counts.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
+    for reason in ("no_leader", "no_leader", "hold_expired"):
+        counts.take(HintMissed(answered=ANSWERED, reason=reason))
+    counts.take(dataclasses.replace(MOVED))
+
+    assert summary.take() == {
+        "links_open": 2,
+        "links": 5,
+        "requests": 7,
+        "errors": 4,
+        "hints_given": 1,
+        "hints_missed": {"no_leader": 2, "hold_expired": 1},
+        "leader_moves": 1,
+    }
+    route.tally.cell(0, 10, 9).requests += 1
+    second = summary.take()
+    assert second is not None
+    assert (second["requests"], second["errors"], second["hints_missed"]) == (1, 0, {})
+
+
+def test_there_is_none_of_a_minute_in_which_nothing_happened() -> None:
+    route = Route("a", Mode.ON)
+    summary = Summary(watched([route]))
+    assert summary.take() is None
+    route.tally.links = route.tally.links_open = 1
+    assert summary.take() is not None
+    # A link that is open and says nothing is no news.
+    assert summary.take() is None

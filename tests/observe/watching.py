@@ -1,0 +1,50 @@
+"""What metrics and the status are made of, without a proxy."""
+
+from collections.abc import Sequence
+
+from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.events import ErrorAnswered, LeaderMoved
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.core.view import LeaderView
+from proxy.observe.counts import Counts
+from proxy.observe.watched import KnownCluster, Upstream, Watched
+
+ANSWERED = ErrorAnswered(
+    route="a",
+    link=7,
+    client_id="client-42",
+    software="lib/1.2",
+    api="Produce",
+    version=10,
+    topic="topic-42",
+    partition=3,
+    error=6,
+    client_epoch=-1,
+    hold_ms=4.0,
+    observed=False,
+)
+MOVED = LeaderMoved(
+    cluster="k", topic="t", partition=0, leader_before=1, epoch_before=1, leader=2, epoch=2
+)
+
+
+def watched(
+    routes: Sequence[Route] = (), counts: Counts | None = None, *clusters: KnownCluster
+) -> Watched:
+    """What is watched of ``routes``, whose brokers answer where they are asked."""
+    return Watched(
+        "1.2.3",
+        routes,
+        counts or Counts(),
+        lambda: clusters,
+        lambda route: Upstream(None if route.mode is Mode.OFF else True),
+    )
+
+
+def cluster(name: str, partitions: int, age: float) -> KnownCluster:
+    """A cluster with one topic, which was heard of ``age`` seconds ago."""
+    view = LeaderView(name)
+    led = tuple(Led(partition, 1, 1) for partition in range(partitions))
+    view.learn(TopicMetadata(0, "t", ZERO_ID, led), 1)
+    return KnownCluster(view, age)
