@@ -158,7 +158,9 @@ class _App:
             with trio.move_on_after(_ASKING_SECONDS):
                 await self._subscription.all_asked.wait()
         for route, settings in self._routes:
-            bound = await _listen(nursery, settings.listen, partial(self._accept, route, settings))
+            bound = await self._listen(
+                nursery, settings.listen, partial(self._accept, route, settings)
+            )
             self._listens[route.name] = bound
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
 
@@ -186,7 +188,9 @@ class _App:
             lambda: {route.name: route.mode for route in self._watched.routes},
             self._switch,
         )
-        bound = await _listen(nursery, address, Admin(pages.answer, address, self._emit).handle)
+        bound = await self._listen(
+            nursery, address, Admin(pages.answer, address, self._emit).handle
+        )
         self._emit(AdminListening(listen=bound))
         if not address.is_loopback:
             self._emit(AdminExposed(listen=bound))
@@ -222,6 +226,29 @@ class _App:
             if values is not None:
                 self._log.summary(values)
 
+    async def _listen(
+        self,
+        nursery: trio.Nursery,
+        address: Address,
+        handler: Callable[[trio.SocketStream], Awaitable[object]],
+    ) -> str:
+        """Serve connections to ``address`` in ``nursery``; return the address that was bound."""
+        try:
+            listeners = await trio.open_tcp_listeners(address.port, host=address.host)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
+
+        async def handle(stream: trio.SocketStream) -> None:
+            with self._pump.urgent():
+                await handler(stream)
+
+        for listener in listeners:
+            self._pump.heed(listener.socket.fileno())
+        nursery.start_soon(partial(trio.serve_listeners, handle, listeners))
+        host, port = listeners[0].socket.getsockname()[:2]
+        return str(Address(host, port))
+
     async def _accept(
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
@@ -243,22 +270,6 @@ class _App:
             return
         self._unreachable.add(route.name)
         self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
-
-
-async def _listen(
-    nursery: trio.Nursery,
-    address: Address,
-    handler: Callable[[trio.SocketStream], Awaitable[object]],
-) -> str:
-    """Serve connections to ``address`` in ``nursery``; return the address that was bound."""
-    try:
-        listeners = await trio.open_tcp_listeners(address.port, host=address.host)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
-    nursery.start_soon(partial(trio.serve_listeners, handler, listeners))
-    host, port = listeners[0].socket.getsockname()[:2]
-    return str(Address(host, port))
 
 
 def _detached(stream: trio.SocketStream) -> socket.socket:

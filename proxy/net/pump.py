@@ -8,11 +8,11 @@ Back-pressure: a socket is read only while the other side takes everything. What
 did not take is kept, at most one buffer or one gathered frame for each direction of a link.
 """
 
-import selectors
 import socket
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic
 
 import trio
@@ -26,19 +26,21 @@ from proxy.core.link import Link
 from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.poller import READ, WRITE, Poller, make_poller
 
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
 #: must hold the longest prefix that a request is carried over with.
 BUFFER_BYTES = 262_144
-#: Seconds that sockets are served, while more of them become ready, before other tasks get their
-#: turn: holds have deadlines of milliseconds.
-_TURN = 0.002
-#: Seconds that the next bytes are waited for within a turn; the system counts in milliseconds.
-_MOMENT = 0.001
+#: Seconds that sockets are served before other tasks get their turn. To be woken by Trio costs more
+#: than to relay a small message, so a turn is long where nobody waits for his.
+_TURN = 0.05
+#: The same where somebody does: while a response is held, since its hint comes through Trio, and
+#: while a client's connection is being made.
+_SHORT_TURN = 0.002
+#: Seconds that the next bytes are waited for within a long turn.
+_MOMENT = 0.01
 #: Pieces given to the system at once; IOV_MAX is 1024.
 _MOST_PIECES = 512
-
-_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 Snoop = Callable[[Route, int, bytes], None]
 Lack = Callable[[Route], None]
@@ -101,6 +103,7 @@ class Pump:
         *,
         largest_request: int,
         requests_in_flight: int,
+        poller: Poller | None = None,
     ) -> None:
         self._budget = budget
         self._keeper = keeper
@@ -112,7 +115,10 @@ class Pump:
         self._largest_request = largest_request
         self._requests_in_flight = requests_in_flight
         self._shared = memoryview(bytearray(BUFFER_BYTES))
-        self._selector = selectors.DefaultSelector()
+        self._poller = poller or make_poller()
+        self._sides: dict[int, _Side] = {}
+        self._called = False
+        self._urgent = 0
         self._joints: dict[int, _Joint] = {}
         self._numbers = 0
         self._over = False
@@ -145,39 +151,58 @@ class Pump:
         self._watch(joint.client)
         self._watch(joint.broker)
 
+    def heed(self, descriptor: int) -> None:
+        """End a turn when something can be read there: other tasks wait for it."""
+        self._poller.watch(descriptor, 0, READ)
+
+    @contextmanager
+    def urgent(self) -> Iterator[None]:
+        """Have turns short meanwhile: another task has something to do that must not wait."""
+        self._urgent += 1
+        try:
+            yield
+        finally:
+            self._urgent -= 1
+
     async def run(self) -> None:
         """Serve all links until cancelled; then close them."""
         try:
             while True:
-                await trio.lowlevel.wait_readable(self._selector.fileno())
+                await trio.lowlevel.wait_readable(self._poller.fileno())
                 self._take_turn()
         finally:
             self._over = True
             for joint in list(self._joints.values()):
                 self._close(joint)
-            self._selector.close()
+            self._poller.close()
 
     def _take_turn(self) -> None:
-        """Serve until all sockets are quiet for a moment, or it is others' turn.
-
-        The moment: to be woken by Trio costs as much as to relay a small message, and while
-        messages flow the next is due soon. While a response is held nothing is waited for,
-        since the answer that it waits for comes through Trio.
-        """
-        ends = monotonic() + _TURN
+        """Serve until all sockets are quiet for a moment, or it is others' turn."""
+        begun = monotonic()
         wait = 0.0
-        while self.step(wait) and monotonic() < ends:
-            wait = 0.0 if self._keeper.waiting.is_set() else _MOMENT
+        self._called = False
+        while self.step(wait) and not self._called:
+            short = self._urgent or self._keeper.waiting.is_set()
+            if monotonic() - begun >= (_SHORT_TURN if short else _TURN):
+                return
+            wait = 0.0 if short else _MOMENT
 
     def step(self, wait: float = 0.0) -> int:
         """Serve every socket that is ready within ``wait`` seconds; return how many there were."""
-        ready = self._selector.select(wait)
-        for key, events in ready:
-            side: _Side = key.data
+        ready = self._poller.poll(wait)
+        for descriptor, events in ready:
+            side = self._sides.get(descriptor)
+            if side is None:
+                # One that others heed, or that was closed in this very step.
+                self._called = True
+                continue
             try:
-                if events & _WRITE and side.joint.open:
+                if events == READ:
+                    self._readable(side)
+                    continue
+                if events & ~READ and side.events & WRITE:
                     self._writable(side)
-                if events & _READ and side.joint.open:
+                if events & ~WRITE and side.events & READ:
                     self._readable(side)
             except Exception as error:
                 # A defect of ours must end one link and not all of them.
@@ -235,7 +260,7 @@ class Pump:
             self._lack(joint.link.state.route)
         if joint.link.state.events:
             self._tell(joint)
-        if joint.client.events != _READ or joint.link.crowded:
+        if joint.client.events != READ or joint.link.crowded:
             self._watch(joint.client)
 
     def _responded(self, joint: _Joint) -> None:
@@ -258,9 +283,9 @@ class Pump:
         if joint.broker.ended:
             self._end(joint.broker)
             return
-        if joint.broker.events != _READ or responses.held is not None:
+        if joint.broker.events != READ or responses.held is not None:
             self._watch(joint.broker)
-        if not joint.client.events & _READ:
+        if not joint.client.events & READ:
             # A response may have made room for requests.
             self._watch(joint.client)
 
@@ -375,17 +400,17 @@ class Pump:
     def _watch(self, side: _Side) -> None:
         """Have the selector tell what this socket is to be used for now."""
         joint = side.joint
-        events = _WRITE if side.queue else 0
+        events = WRITE if side.queue else 0
         if not side.ended and not side.peer.queue and self._may_read(joint, side):
-            events |= _READ
+            events |= READ
         if events == side.events:
             return
-        if not side.events:
-            self._selector.register(side.socket, events, side)
-        elif events:
-            self._selector.modify(side.socket, events, side)
+        descriptor = side.socket.fileno()
+        self._poller.watch(descriptor, side.events, events)
+        if events:
+            self._sides[descriptor] = side
         else:
-            self._selector.unregister(side.socket)
+            del self._sides[descriptor]
         side.events = events
 
     def _may_read(self, joint: _Joint, side: _Side) -> bool:
@@ -401,7 +426,9 @@ class Pump:
         joint.open = False
         for side in (joint.client, joint.broker):
             if side.events:
-                self._selector.unregister(side.socket)
+                descriptor = side.socket.fileno()
+                self._poller.watch(descriptor, side.events, 0)
+                del self._sides[descriptor]
                 side.events = 0
             side.queue.clear()
             side.socket.close()

@@ -19,6 +19,7 @@ from proxy.core.plan import PASS, plan_for
 from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.poller import Poller
 from proxy.net.pump import Pump, Snoop
 from tests.harness.waiting import until
 
@@ -57,6 +58,7 @@ class Rig:
         largest_request: int = 1 << 20,
         requests_in_flight: int = 1000,
         link_buffer: int = 1 << 22,
+        poller: Poller | None = None,
     ) -> None:
         self.events: list[Event] = []
         self.lacks: list[str] = []
@@ -75,6 +77,7 @@ class Rig:
             Recovery([]),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
+            poller=poller,
         )
         self.keeper.settle = self.pump.settle
         self._open: list[Ends] = []

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import math
 import random
 import socket
 import struct
@@ -22,6 +23,7 @@ from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
 from proxy.core.route import Route
 from proxy.core.view import LeaderView
+from proxy.net import pump
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER, TOPIC_ID
@@ -35,6 +37,7 @@ from tests.net.rig import (
     open_descriptors,
     opened,
     received,
+    socket_pair,
     until_end,
 )
 
@@ -184,6 +187,62 @@ async def _send_in_chunks(stream: trio.SocketStream, data: bytes, source: random
         size = source.randrange(1, 60)
         await stream.send_all(data[:size])
         data = data[size:]
+
+
+# Turns.
+
+
+def _busy_for_ever(rig: Rig) -> None:
+    """Make a ring of two links with bytes that go round and round: there is always work."""
+    (first, last), (back, forth) = socket_pair(), socket_pair()
+    last.send(b"round and round")
+    rig.pump.adopt(opaque_route(), first, back, "a ring")
+    rig.pump.adopt(opaque_route(), forth, last, "a ring")
+
+
+async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pump, "_TURN", math.inf)
+    rig = Rig()
+    here, there = socket_pair()
+    rig.pump.heed(here.fileno())
+    _busy_for_ever(rig)
+    there.send(b"x")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.pump.run)
+        # Else the turn never ends, and this line is never reached again.
+        await trio.lowlevel.wait_readable(here)
+        nursery.cancel_scope.cancel()
+    here.close()
+    there.close()
+
+
+async def test_turns_are_short_while_something_urgent_is_done_or_a_response_is_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pump, "_TURN", math.inf)
+    rig = Rig()
+    _busy_for_ever(rig)
+    async with trio.open_nursery() as nursery:
+        with rig.pump.urgent():
+            nursery.start_soon(rig.pump.run)
+            for _ in range(5):
+                await trio.lowlevel.checkpoint()
+            rig.keeper.waiting.set()
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_busy_pump_gives_others_their_turn_by_itself() -> None:
+    rig = Rig()
+    _busy_for_ever(rig)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.pump.run)
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
 
 
 # Back-pressure.
