@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proxy.core.checkup import RouteFacts, must_mend
 from proxy.core.findings import Finding, Severity
-from proxy.core.outlook import outlooks
+from proxy.core.outlook import Outlook, outlooks
 from proxy.observe.logs import escape
 
 _HEADINGS: Final = {
@@ -81,9 +81,14 @@ def make_report(routes: Sequence[RouteFacts], findings: Sequence[Finding]) -> Ch
 
 
 def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
-    clients = (
-        outlooks(route.met.maxima, route.mode, topic_ids=route.has_topic_ids) if route.known else ()
-    )
+    clients: tuple[Outlook, ...] = ()
+    if route.known:
+        clients = outlooks(
+            route.met.maxima,
+            route.mode,
+            topic_ids=route.has_topic_ids,
+            made_up=route.makes_up_ids and not route.has_topic_ids,
+        )
     return RouteReport(
         route=route.name,
         listen=route.listen,

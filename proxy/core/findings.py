@@ -136,7 +136,16 @@ TABLE: dict[str, Entry] = {
         "the broker knows no topic ids: it is older than 2.8",
         "Fetch 16 needs topic ids. librdkafka and franz-go get hints on Produce only; Java and "
         "kafka-python get them on Fetch too.",
-        "Nothing but an upgrade to 2.8 or newer changes that.",
+        "Set topic_ids: synthesize, once all brokers of the cluster are behind the proxy, or "
+        "upgrade them to 2.8 or newer.",
+    ),
+    "topic_ids_made_up": Entry(
+        _ADVICE,
+        "the brokers give no topic ids; the proxy makes them up",
+        "librdkafka and franz-go get hints on Fetch too, once all brokers of the cluster are "
+        "behind proxies that make them up. Until then the log says topic_ids_withheld and names a "
+        "broker.",
+        "Nothing, where the log says topic_ids_offered.",
     ),
     "topic_ids_off": Entry(
         _ADVICE,

@@ -86,6 +86,7 @@ class _Patient:
             cluster=view.cluster_id if view else "",
             topics=len(view.names) if view else 0,
             without_ids=self.without_ids,
+            makes_up_ids=self.route.synthesize,
             hidden=self.hidden,
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             nodes=nodes,
@@ -107,7 +108,10 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
     mode = Mode(settings.hints)
-    patients = [_Patient(route, Route(route.name, mode)) for route in settings.routes]
+    synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
+    patients = [
+        _Patient(route, Route(route.name, mode, synthesize=synthesize)) for route in settings.routes
+    ]
     arrivals = Arrivals()
     async with trio.open_nursery() as nursery:
         for patient in patients:

@@ -12,6 +12,7 @@ from proxy.core.events import (
     Event,
     HintGiven,
     HintMissed,
+    HintsSwitched,
     LatencySampled,
     LeaderMoved,
     Recovered,
@@ -109,6 +110,8 @@ class Journal:
                 return self._error(event.answered) | {"hinted": False, "reason": event.reason}
             case LeaderMoved():
                 return _row("leader_change", **{name: getattr(event, name) for name in _MOVED})
+            case HintsSwitched():
+                return _row("mode", route=event.route, hints=event.hints)
             case ClientSeen():
                 return self._on_a_link("client", event, f"{event.software}/{event.version}")
             case Recovered():

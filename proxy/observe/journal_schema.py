@@ -13,7 +13,9 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 #: The version of the format that is written.
 VERSION: Final = 1
 
-Kind = Literal["start", "stop", "client", "error", "recovery", "leader_change", "latency", "gap"]
+Kind = Literal[
+    "start", "stop", "mode", "client", "error", "recovery", "leader_change", "latency", "gap"
+]
 Type = Literal["string", "integer", "number", "boolean"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -23,6 +25,7 @@ _ON_A_LINK: Final[tuple[Kind, ...]] = ("client", "error", "recovery", "latency")
 KIND_MEANINGS: Final[dict[Kind, str]] = {
     "start": "a sidecar begins; always the first of its run",
     "stop": "a sidecar ends in order; always the last of its run",
+    "mode": "an operator changed what a route does about hints",
     "client": "a client said what software it is, once for each link",
     "error": "a client was answered NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH for a partition",
     "recovery": "a partition answers a client again: its first success after an error, or after a "
@@ -84,7 +87,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("leader_change",),
         _ON_A_LINK,
     ),
-    Column("route", "string", "The route's name: which broker of this sidecar.", _ON_A_LINK),
+    Column(
+        "route", "string", "The route's name: which broker of this sidecar.", ("mode", *_ON_A_LINK)
+    ),
     Column(
         "node",
         "integer",
@@ -122,8 +127,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "hints",
         "string",
-        "What the sidecar does about hints when it starts: on, observe or off.",
-        ("start",),
+        "What the sidecar does about hints when it starts, or a route from now on: on, observe or "
+        "off.",
+        ("start", "mode"),
         (),
         {"enum": ["on", "observe", "off"]},
     ),

@@ -133,6 +133,8 @@ def test_a_plain_relay_does_not_mind_tls_and_sasl(relayed: RouteFacts) -> None:
         (changed(met=broker(PRODUCE=10)), {"broker_native"}),
         (changed(met=broker(METADATA=9)), {"no_topic_ids"}),
         (changed(without_ids=3), {"topic_ids_off"}),
+        (changed(without_ids=3, makes_up_ids=True), {"topic_ids_made_up"}),
+        (changed(makes_up_ids=True), set()),
         (changed(topics=0), {"no_topics"}),
         (changed(topics=0, hidden=True), {"topics_hidden"}),
         (changed(hidden=True), {"topics_partly_hidden"}),

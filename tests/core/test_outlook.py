@@ -42,6 +42,24 @@ def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]
     assert shown == expected
 
 
+@pytest.mark.parametrize(
+    ("maxima", "expected"),
+    [
+        (_maxima(9, 15), ["10! 16!", "10! 16!", "10! 16!", "9 15!", "9 15"]),
+        (_maxima(8, 12, 9), ["10! 16!", "10! 16!", "10! 16!", "8 12!", "8 12"]),
+        (_maxima(8, 11, 9), ["10! 16!", "10! 16!", "10! 16!", "8 12!", "8 11"]),
+    ],
+    ids=["3.6, no ids", "2.7", "2.4"],
+)
+def test_with_hints_and_ids_that_are_made_up(maxima: dict[int, int], expected: list[str]) -> None:
+    shown = [
+        f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
+        for o in outlooks(maxima, Mode.ON, topic_ids=False, made_up=True)
+    ]
+
+    assert shown == expected
+
+
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
 def test_without_hints_all_get_what_the_broker_offers(mode: Mode) -> None:
     for outlook in outlooks(_maxima(9, 15), mode, topic_ids=True):

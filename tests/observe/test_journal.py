@@ -187,6 +187,12 @@ def test_start_stop_and_gap() -> None:
     assert _columns(checked(journal.stop()), "stop") == {}
 
 
+def test_an_operator_s_switch_is_told() -> None:
+    switched = events.HintsSwitched(route="a", before="on", hints="off")
+
+    assert _columns(_line(_journal(), switched), "mode") == {"route": "a", "hints": "off"}
+
+
 def test_lines_are_numbered_from_0() -> None:
     journal = _journal()
     first = checked(journal.start("p", "1", "on"))["seq"]

@@ -501,13 +501,18 @@ def test_what_brokers_are(
     assert found.codes - {"advertised_loopback"} == codes
 
 
-def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(tmp_path: Path) -> None:
+def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = {"max.connections.per.ip": "50", "socket.request.max.bytes": "2000000000"}
     cluster = RealCluster("2.4.1", "zk", folder=tmp_path, brokers=1, overrides=settings)
     with cluster, contextlib.ExitStack() as clients:
         ClusterAdmin(cluster).create_topic(TOPIC, [[1]])
         broker = cluster.brokers[1]
         few = check((broker.advertised, broker.upstream))
+        with monkeypatch.context() as environment:
+            environment.setenv("LEADER_HINTS_TOPIC_IDS", "synthesize")
+            made_up = check((broker.advertised, broker.upstream))
         for number in range(60):
             source = (f"127.0.0.{2 + number % 2}", 0)
             client = socket.create_connection(broker.upstream, source_address=source)
@@ -516,6 +521,7 @@ def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(tmp_p
 
     always = {"no_topic_ids", "requests_limited", "advertised_loopback"}
     assert few.codes == always
+    assert made_up.codes == always - {"no_topic_ids"} | {"topic_ids_made_up"}
     assert many.codes == always | {"connections_limited"}
 
 
