@@ -12,7 +12,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-matrix lint types contracts check docs fuzz clean
-.PHONY: bench bench-legacy bench-cost bench-recoding
+.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -63,6 +63,9 @@ bench-cost: $(STAMP) ## Measure CPU and latency against HAProxy; writes docs/ben
 
 bench-recoding: $(STAMP) ## Measure CPU before 2.4 against 3.6; writes docs/benchmarks.md
 	$(BIN)/python -m bench recoding
+
+bench-watching: $(STAMP) ## Measure CPU with journal and metrics read; writes docs/benchmarks.md
+	$(BIN)/python -m bench watching
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -6,6 +6,12 @@ from bench import cost_report, stall_report
 
 click.Group(
     "bench",
-    commands=[stall_report.main, stall_report.legacy, cost_report.cost, cost_report.recoding],
+    commands=[
+        stall_report.main,
+        stall_report.legacy,
+        cost_report.cost,
+        cost_report.recoding,
+        cost_report.watching,
+    ],
     help="Measure before real brokers; write the figures to docs/benchmarks.md.",
 )()

@@ -1,9 +1,11 @@
 """What a proxy costs: CPU seconds of its process for work that is the same in every arm."""
 
+import os
 import random
 import shutil
 import socket
 import tempfile
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +19,7 @@ from bench.load import Work, do
 from tests.harness import processes
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
-from tests.harness.proxyproc import Hints, ProxyFleet
+from tests.harness.proxyproc import Hints, ProxyFleet, ProxyProcess
 from tests.harness.waiting import until
 
 Via = Literal["direct", "haproxy", "proxy"]
@@ -40,12 +42,17 @@ _TOPIC = {"file.delete.delay.ms": "1000"}
 
 @dataclass(frozen=True)
 class CostArm:
-    """What is measured: a broker of a version, and what stands before it."""
+    """What is measured: a broker of a version, and what stands before it.
+
+    ``watched``: the proxy writes a journal with one latency of a hundred, and its metrics and
+    status are read every second.
+    """
 
     label: str
     version: str
     via: Via
     hints: Hints = "on"
+    watched: bool = False
 
 
 @dataclass
@@ -140,10 +147,54 @@ def _relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | N
             processes.end(process)
     else:
         routes = [(broker.advertised, broker.upstream)]
-        with ProxyFleet.before(
-            routes, folder, hints=arm.hints, arguments=["--log-level", "info"]
-        ) as fleet:
-            yield fleet.processes[0].pid
+        with ExitStack() as stack:
+            if arm.watched:
+                stack.enter_context(_journal_to(folder))
+            fleet = stack.enter_context(
+                ProxyFleet.before(
+                    routes, folder, hints=arm.hints, arguments=["--log-level", "info"]
+                )
+            )
+            (proxy,) = fleet.processes
+            if arm.watched:
+                stack.enter_context(_watching(proxy))
+            yield proxy.pid
+
+
+@contextmanager
+def _journal_to(folder: Path) -> Iterator[None]:
+    """Have proxies that are started meanwhile write a journal."""
+    (folder / "journal").mkdir()
+    settings = {
+        "LEADER_HINTS_JOURNAL__KIND": "files",
+        "LEADER_HINTS_JOURNAL__PATH": str(folder / "journal"),
+        "LEADER_HINTS_JOURNAL__SAMPLE_LATENCIES": "100",
+    }
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name in settings:
+            del os.environ[name]
+
+
+@contextmanager
+def _watching(process: ProxyProcess) -> Iterator[None]:
+    """Read metrics and status every second."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(1.0):
+            process.get("/metrics")
+            process.get("/status")
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def _listens(address: tuple[str, int]) -> bool:

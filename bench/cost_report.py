@@ -1,4 +1,4 @@
-"""``python -m bench cost`` and ``recoding``: CPU seconds of the proxy, compared."""
+"""``python -m bench cost``, ``recoding`` and ``watching``: CPU seconds of the proxy, compared."""
 
 import sys
 from collections.abc import Sequence
@@ -30,6 +30,8 @@ OFF = CostArm("hints off", "3.6.2", "proxy", "off")
 ON = CostArm("hints on", "3.6.2", "proxy", "on")
 RECODED = CostArm("hints on, 2.4.1", "2.4.1", "proxy", "on")
 
+WATCHED = CostArm("hints on, watched", "3.6.2", "proxy", "on", watched=True)
+
 #: Most CPU seconds with hints on, over HAProxy's.
 MOST_OF_HAPROXY = {SMALL: 1.5, LARGE: 1.2, CONSUME: 1.3, SINGLE: 2.2, FIFTY: 1.6}
 #: Most CPU seconds where requests and responses are recoded, over where they are restamped.
@@ -41,6 +43,9 @@ MOST_OF_RESTAMPED = {
     SINGLE: 1.5,
     CONSUME_SINGLE: 1.5,
 }
+
+#: Most CPU seconds of a proxy that is watched, over one that is not.
+MOST_OF_UNWATCHED = {SINGLE: 1.05}
 
 _rounds = click.option("--rounds", default=5, show_default=True, help="Alternating rounds.")
 _write = click.option("--write/--no-write", default=True, help="Write the page.")
@@ -61,6 +66,14 @@ def cost(rounds: int, write: bool) -> None:
 def recoding(rounds: int, write: bool) -> None:
     """Compare CPU seconds before 2.4.1 with those before 3.6.2. Ends with 1 on a missed target."""
     _report("recoding", [ON, RECODED], rounds, write, MOST_OF_RESTAMPED, (RECODED, ON))
+
+
+@click.command()
+@_rounds
+@_write
+def watching(rounds: int, write: bool) -> None:
+    """Compare CPU seconds with journal and metrics to those without. Ends with 1 on a miss."""
+    _report("watching", [ON, WATCHED], rounds, write, MOST_OF_UNWATCHED, (WATCHED, ON))
 
 
 def _report(

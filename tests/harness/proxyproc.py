@@ -64,7 +64,7 @@ class ProxyProcess:
 
     def status(self) -> dict[str, Any]:
         """What its admin server says of it."""
-        status: dict[str, Any] = json.loads(self._get("/status"))
+        status: dict[str, Any] = json.loads(self.get("/status"))
         return status
 
     def switch_hints(self, route: str, hints: Hints) -> None:
@@ -126,7 +126,7 @@ class ProxyProcess:
         """A metric's present values, each with its labels."""
         return [
             (sample.labels, sample.value)
-            for family in text_string_to_metric_families(self._get("/metrics"))
+            for family in text_string_to_metric_families(self.get("/metrics"))
             for sample in family.samples
             if sample.name == name
         ]
@@ -138,11 +138,12 @@ class ProxyProcess:
     def _ready(self) -> bool:
         self.check()
         with contextlib.suppress(OSError):
-            self._get("/livez")
+            self.get("/livez")
             return len(self.events("listening")) >= len(self.routes)
         return False
 
-    def _get(self, path: str) -> str:
+    def get(self, path: str) -> str:
+        """What its admin server answers for a path."""
         with urllib.request.urlopen(f"{self.admin}{path}", timeout=10) as answer:
             body: bytes = answer.read()
             return body.decode()
