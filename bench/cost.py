@@ -36,8 +36,9 @@ listen relay
   bind {listen}
   server broker {upstream}
 """
-#: Data of a round must not stay in memory through all rounds.
-_TOPIC = {"file.delete.delay.ms": "1000"}
+#: Data of a round must not stay in memory through all rounds; and batches of 1 MiB are more than a
+#: broker of 2.4 takes by default.
+_TOPIC = {"file.delete.delay.ms": "1000", "max.message.bytes": "2000000"}
 
 
 @dataclass(frozen=True)
