@@ -7,6 +7,7 @@ Nouns:
 - Route: a listening address and the one broker behind it, and what is known about both.
 - Link: one client connection joined to its own connection to the broker. Its two Flows are
   byte machines: RequestFlow upwards, ResponseFlow downwards.
+- Handling: what a link does with all requests of one API and version.
 - Exchange: one request that awaits its response on a link.
 - made_up_id: a topic's id where brokers have none; Agreement: whether all brokers of a cluster
   give it.

@@ -3,6 +3,7 @@
 Nouns:
 
 - Pump: moves the bytes of all links, in one task that polls all their sockets.
+- Poller: which sockets are ready, told at the least cost that the system allows.
 - HoldKeeper: wakes held responses when the view has moved or their time is over.
 - BrokerStream: a TCP stream to a broker, opened in bounded time.
 - BrokerConnection: a connection of the proxy's own to a broker, one request at a time.
