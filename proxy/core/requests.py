@@ -12,7 +12,6 @@ from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
 from proxy.core.handling import Handling
 from proxy.core.link_state import LinkState
-from proxy.core.view import LeaderView
 from proxy.wire.errors import Truncated, WireError
 
 #: Size prefix, kind (key and version), correlation id.
@@ -207,8 +206,7 @@ class RequestFlow(Flow):
                 request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
-                    view = route.view or LeaderView("")
-                    request, exchange.named = route.named_sessions.down(request, view)
+                    request, exchange.named = route.named_sessions.down(request, route.known)
                     link.lacking |= exchange.named.unknown
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
@@ -228,7 +226,7 @@ class RequestFlow(Flow):
         if len(frame) < length:
             self._gather_anyway(frame, length)
             return False
-        version, view = handling.version, self._link.route.view or LeaderView("")
+        version, view = handling.version, self._link.route.known
         exchange.recoded = handling.sent
         try:
             request, exchange.by_id = metadata_older.request_down(

@@ -21,7 +21,6 @@ from proxy.core.plan import plan_for
 from proxy.core.reason import Reason
 from proxy.core.recovery import Recovery
 from proxy.core.sessions import UNKNOWN_EPOCH
-from proxy.core.view import LeaderView
 from proxy.core.witness import Witness
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
@@ -239,7 +238,7 @@ class ResponseFlow(Flow):
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
         route, named = self._link.route, exchange.named
-        names = None if named is None else named.names(route.view or LeaderView(""))
+        names = None if named is None else named.names(route.known)
         pieces, failed, error, session_id = fetch_older.response_up(frame, exchange.recoded, names)
         if named is not None and session_id and not error:
             named.opened(route.named_sessions, session_id)

@@ -77,6 +77,11 @@ class Route:
             return self.made_up_plan
         return self.plan
 
+    @property
+    def known(self) -> LeaderView:
+        """The view; an empty one where nothing is known yet."""
+        return self.view if self.view is not None else LeaderView("")
+
     def is_self(self, node: int) -> bool | None:
         """Whether ``node`` is the broker behind this route, ``None`` where that is not known."""
         if self.node is not None:

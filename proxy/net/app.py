@@ -87,7 +87,8 @@ class _App:
             (Route(r.name, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
         ]
         self._listens: dict[str, str] = {}
-        self._recovery = Recovery([route for route, _ in self._routes], trio.current_time)
+        routes = [route for route, _ in self._routes]
+        self._recovery = Recovery(routes, trio.current_time)
         self._unreachable: set[str] = set()
         self._started = time.time()
         self._counts = Counts(settings.metrics.topics)
@@ -112,7 +113,7 @@ class _App:
         )
         self._watched = Watched(
             version(_DISTRIBUTION),
-            [route for route, _ in self._routes],
+            routes,
             self._counts,
             self._subscription.clusters,
             self._subscription.upstream,
@@ -130,7 +131,6 @@ class _App:
             requests_in_flight=limits.requests_in_flight,
         )
         self._keeper.settle = self._pump.settle
-        routes = [route for route, _ in self._routes]
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
 
     def _emit(self, event: Event) -> None:

@@ -8,8 +8,7 @@ import pytest
 import trio
 
 from proxy.net.poller import READ, WRITE, EpollPoller, Poller, SelectorPoller, make_poller
-from tests.net.rig import Rig, opened, received, socket_pair
-from tests.net.rig import opaque_route as any_route
+from tests.net.rig import Rig, opaque_route, opened, received, socket_pair
 
 
 @pytest.fixture(params=[EpollPoller, SelectorPoller])
@@ -75,7 +74,7 @@ async def test_its_descriptor_is_readable_when_a_socket_is_ready(
 
 def test_a_pump_relays_with_either(poller: Poller) -> None:
     with opened(Rig(poller=poller)) as rig:
-        ends = rig.link(any_route(), buffers=4096)
+        ends = rig.link(opaque_route(), buffers=4096)
         rig.send(ends.client, b"up" * 5000)
         rig.send(ends.broker, b"down")
         assert received(ends.client) == b"down"
