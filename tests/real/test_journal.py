@@ -66,6 +66,14 @@ def test_it_tells_of_every_move_while_its_own_partition_moves_too(
     assert {line["node"] for line in errors} <= set(cluster.brokers)
     assert {line["topic"] for line in errors} == {topic}
     assert any(line["hinted"] for line in errors)
+    # All brokers are behind this one process, so it sees each client refused and served again.
+    recoveries = [line for line in run if line["event"] == "recovery"]
+    assert {line["topic"] for line in recoveries} == {topic}
+    assert {line["client_id"] for line in recoveries} <= names
+    timed = [line for line in recoveries if "recovery_ms" in line]
+    assert {line["api"] for line in timed} >= {"Produce"}
+    assert any(line["hinted"] for line in timed)
+    assert all(0 < line["recovery_ms"] < 30_000 for line in timed)
 
 
 def _config(cluster: RealCluster, topic: str, folder: Path) -> list[str]:
