@@ -232,6 +232,11 @@ class Load:
         for consumer in self.consumers:
             consumer.wait_count(len(consumer.consumed) + records)
 
+    def wait_in_sync(self) -> None:
+        """Wait until the brokers have all replicas again, as between the steps of an upgrade."""
+        for topic in self.topics:
+            self._admin.wait_in_sync(topic)
+
     def move(self) -> None:
         """Move all leaders."""
         moves = {TopicPartition(topic, n): None for topic in self.topics for n in PARTITIONS}
@@ -418,6 +423,7 @@ def test_an_upgrade_to_real_ids_under_load(
         for changes in ({}, {IBP: "2.8"}):
             for node in cluster.brokers:
                 cluster.upgrade(node, "2.8.2", changes)
+                load.wait_in_sync()
                 load.flow()
         until(lambda: has_real_id(cluster, load.topics[0]), "the brokers have topic ids")
         load.move()
