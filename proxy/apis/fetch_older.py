@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from proxy.apis.error_codes import HINTABLE, ErrorCode
-from proxy.wire.errors import Malformed
+from proxy.wire.errors import Malformed, Truncated
 from proxy.wire.reader import Reader
-from proxy.wire.scatter import Scatter
+from proxy.wire.scatter import Rest, Scatter
 from proxy.wire.varint import write_uvarint
 from proxy.wire.writer import compact_string
 
@@ -26,6 +26,9 @@ _FAILED = struct.Struct(">ih")
 _SMALLEST_OLD = _PARTITION.size + 12
 #: Producer id and first offset.
 _ABORTED = 16
+#: Behind the last records of v12: the tags of the partition, of the topic and of the body, all
+#: empty.
+_NO_TAGS = 3
 #: What a broker says of a partition that it refuses: no offsets, null aborted transactions, no
 #: preferred replica, empty records, no tags.
 _REFUSED = struct.pack(">qqqBiBB", -1, -1, -1, 0, -1, 1, 0)
@@ -50,31 +53,44 @@ class Names(NamedTuple):
 class Raised(NamedTuple):
     """A response in the client's version.
 
-    ``failed``: some partition has an error that a hint can answer.
+    ``failed``: some partition has an error that a hint can answer. ``rest``: how the response
+    goes on where not all of it was there.
     """
 
     pieces: list[memoryview | bytes]
     failed: bool
     error: int
     session_id: int
+    rest: Rest | None
 
 
-def response_up(frame: memoryview, version: int, names: Names | None) -> Raised:
-    """Return a whole response of ``version`` (11 or 12) as v12, or with ``names`` as v13 to v16.
+def response_up(frame: memoryview, length: int, version: int, names: Names | None) -> Raised:
+    """Return a response of ``version`` (11 or 12) as v12, or with ``names`` as v13 to v16.
 
-    Records are views of ``frame`` where they are large.
+    Records are views of ``frame`` where they are large. ``frame`` is as much as is there of
+    ``length`` bytes; it may end within the last records.
 
+    :raises Truncated: ``frame`` ends before that.
     :raises WireError: the response is not well formed.
     :raises KeyError: it has a topic that has no id in ``names``.
     """
-    return _Walk(frame, version, names).run()
+    return _Walk(frame, length, version, names).run()
+
+
+class _Passed(NamedTuple):
+    """Numbers of partitions, and how many bytes of the records of the last have not come."""
+
+    numbers: list[int]
+    missing: int
 
 
 class _Walk:
-    """One pass over a response."""
+    """One pass over a response, or over its beginning."""
 
-    def __init__(self, frame: memoryview, version: int, names: Names | None) -> None:
+    def __init__(self, frame: memoryview, length: int, version: int, names: Names | None) -> None:
         self._frame = frame
+        self._length = length
+        self._begun = False
         self._reader = Reader(frame, 4)
         self._old = version <= OLD
         self._names = names
@@ -93,22 +109,28 @@ class _Walk:
         unknown = names.unknown if names is not None else ()
         topics = reader.nullable_array(6) if self._old else reader.uvarint() - 1
         scatter.out += write_uvarint(max(topics, 0) + len(unknown) + 1)
-        for _ in range(topics):
-            self._topic()
+        for left in reversed(range(topics)):
+            self._topic(last=not left)
         for topic, partitions in unknown:
             self._scatter.out += topic + write_uvarint(len(partitions) + 1)
             for partition in partitions:
                 self._refuse(partition)
             self._scatter.out += b"\0"
+        _, error, session_id = _HEAD.unpack(head)
+        if self._begun:
+            scatter.out += b"\0"
+            pieces, rest = scatter.finish_begun(0 if self._old else _NO_TAGS)
+            return Raised(pieces, self._failed, error, session_id, rest)
         if self._old:
-            self._scatter.out += b"\0"
+            scatter.out += b"\0"
         else:
             self._tags()
+        if len(self._frame) < self._length:
+            raise Truncated("Fetch response")
         reader.done()
-        _, error, session_id = _HEAD.unpack(head)
-        return Raised(self._scatter.finish(), self._failed, error, session_id)
+        return Raised(scatter.finish(), self._failed, error, session_id, None)
 
-    def _topic(self) -> None:
+    def _topic(self, *, last: bool) -> None:
         reader = self._reader
         name = (reader.string() if self._old else reader.compact_string()) or ""
         names = self._names
@@ -116,22 +138,29 @@ class _Walk:
         if names is not None and name in names.stale:
             self._stale_partitions()
         elif self._old:
-            self._old_partitions()
+            self._old_partitions(last=last)
         else:
             at = reader.at
-            self._pass_partitions()
+            missing = self._pass_partitions(last=last).missing
+            if missing:
+                self._begin(at, missing)
+                self._scatter.out += b"\0\0"
+                return
             reader.skip_tags()
             self._scatter.passed(self._frame[at : reader.at])
 
-    def _old_partitions(self) -> None:
-        reader = self._reader
-        partitions = reader.nullable_array(_SMALLEST_OLD)
+    def _begin(self, at: int, missing: int) -> None:
+        self._scatter.begun(self._frame[at:], missing)
+        self._begun = True
+
+    def _old_partitions(self, *, last: bool) -> None:
+        partitions = self._reader.nullable_array(_SMALLEST_OLD)
         self._scatter.out += write_uvarint(partitions + 1)
-        for _ in range(partitions):
-            self._old_partition()
+        for left in reversed(range(partitions)):
+            self._old_partition(last=last and not left)
         self._scatter.out += b"\0"
 
-    def _old_partition(self) -> None:
+    def _old_partition(self, *, last: bool) -> None:
         reader, scatter = self._reader, self._scatter
         at = reader.at
         reader.skip(_PARTITION.size)
@@ -148,17 +177,41 @@ class _Walk:
         scatter.out += write_uvarint(size + 1)
         if size > 0:
             at = reader.at
-            reader.skip(size)
-            scatter.passed(self._frame[at : reader.at])
+            missing = self._skip_records(size, last=last, behind=0)
+            if missing:
+                self._begin(at, missing)
+            else:
+                scatter.passed(self._frame[at : reader.at])
         scatter.out += b"\0"
 
-    def _pass_partitions(self) -> list[int]:
-        """Pass over the partitions of a topic; return their numbers."""
-        if self._old:
-            return [self._pass_old() for _ in range(self._reader.nullable_array(_SMALLEST_OLD))]
-        return [self._pass_flexible() for _ in range(self._reader.uvarint() - 1)]
+    def _skip_records(self, size: int, *, last: bool, behind: int) -> int:
+        """Pass over records; return how many of their bytes have not come.
 
-    def _pass_flexible(self) -> int:
+        These may be the ``last`` of all alone, with ``behind`` bytes between them and the end.
+        """
+        reader = self._reader
+        missing = reader.at + size - len(self._frame)
+        if missing <= 0 or not last or reader.at + size + behind != self._length:
+            reader.skip(size)
+            return 0
+        return missing
+
+    def _pass_partitions(self, *, last: bool) -> _Passed:
+        """Pass over the partitions of a topic."""
+        numbers = []
+        missing = 0
+        partitions = (
+            self._reader.nullable_array(_SMALLEST_OLD) if self._old else self._reader.uvarint() - 1
+        )
+        for left in reversed(range(partitions)):
+            if self._old:
+                numbers.append(self._pass_old())
+            else:
+                number, missing = self._pass_flexible(last=last and not left)
+                numbers.append(number)
+        return _Passed(numbers, missing)
+
+    def _pass_flexible(self, *, last: bool) -> tuple[int, int]:
         reader = self._reader
         at = reader.at
         reader.skip(_PARTITION.size)
@@ -168,9 +221,11 @@ class _Walk:
             reader.skip(_ABORTED)
             reader.skip_tags()
         reader.skip(4)
-        reader.skip_compact()
-        reader.skip_tags()
-        return int(partition)
+        size = max(reader.uvarint() - 1, 0)
+        missing = self._skip_records(size, last=last, behind=_NO_TAGS)
+        if not missing:
+            reader.skip_tags()
+        return partition, missing
 
     def _pass_old(self) -> int:
         reader = self._reader
@@ -182,7 +237,7 @@ class _Walk:
 
     def _stale_partitions(self) -> None:
         failed = self._failed
-        numbers = self._pass_partitions()
+        numbers = self._pass_partitions(last=False).numbers
         # Their errors are another topic's.
         self._failed = failed
         if not self._old:

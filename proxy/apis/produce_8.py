@@ -17,7 +17,7 @@ from proxy.wire.recode import (
     string_to_compact,
     string_to_old,
 )
-from proxy.wire.scatter import Scatter
+from proxy.wire.scatter import Rest, Scatter
 
 VERSION = 8
 
@@ -26,11 +26,17 @@ _INT32 = struct.Struct(">i")
 _PARTITION = 30
 _ACKS_AND_TIMEOUT = 6
 _THROTTLE = 4
+#: Behind the last records: the tags of the partition, of the topic and of the body, all empty.
+_NO_TAGS = 3
 
 
-def request_down(frame: memoryview) -> list[memoryview | bytes]:
-    """Return a whole request of v9 or v10 as v8, in pieces; records are views of ``frame``.
+def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | bytes], Rest | None]:
+    """Return a request of v9 or v10 as v8, in pieces; records are views of ``frame``.
 
+    ``frame`` is as much as is there of ``length`` bytes. If it ends within the last records, the
+    pieces are the beginning of the new frame, and how that goes on is returned as well.
+
+    :raises Truncated: ``frame`` ends before that.
     :raises WireError: the request is not well formed.
     """
     header, at = header_as(frame, VERSION)
@@ -41,13 +47,20 @@ def request_down(frame: memoryview) -> list[memoryview | bytes]:
         at = string_to_old(out, frame, at)
         out += frame[at : at + _ACKS_AND_TIMEOUT]
         topics, at = count_to_old(out, frame, at + _ACKS_AND_TIMEOUT)
-        for _ in range(topics):
+        for topic in range(topics):
             at = string_to_old(out, frame, at)
             partitions, at = count_to_old(out, frame, at)
-            for _ in range(partitions):
+            for partition in range(partitions):
                 out += frame[at : at + _INT32.size]
                 size, at = count_to_old(out, frame, at + _INT32.size)
                 if size > 0:
+                    missing = at + size - len(frame)
+                    if missing > 0:
+                        last = topic == topics - 1 and partition == partitions - 1
+                        if not last or at + size + _NO_TAGS != length:
+                            raise Truncated("Produce request")
+                        scatter.begun(frame[at:], missing)
+                        return scatter.finish_begun(_NO_TAGS)
                     scatter.passed(frame[at : at + size])
                     out = scatter.out
                     at += size
@@ -56,8 +69,10 @@ def request_down(frame: memoryview) -> list[memoryview | bytes]:
         at = past_tags(frame, at)
     except (IndexError, struct.error):
         raise Truncated("Produce request") from None
+    if len(frame) < length:
+        raise Truncated("Produce request")
     _check_end(frame, at)
-    return scatter.finish()
+    return scatter.finish(), None
 
 
 def response_up(frame: memoryview) -> bytes:

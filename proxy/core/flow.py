@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 from proxy.core.budget import Budget
+from proxy.wire.scatter import Rest
 
 #: Pieces to be sent, in order. They may be views of the shared buffer: what cannot be sent at
 #: once must be copied before anything else is received there.
@@ -20,7 +21,8 @@ class Flow(ABC):
     for all links of a process, so that idle links cost none; while a frame is gathered it is
     that frame's own, so that no byte is copied twice.
 
-    A frame that does not go on as it came leaves what goes instead in ``_instead``.
+    A frame that does not go on as it came leaves what goes instead in ``_instead``. Where only its
+    beginning is there, ``_rest`` says how it goes on.
 
     ``opaque``: bytes are no longer looked at. ``fault``: the stream is beyond repair, in
     words; the driver sends what was returned and closes the link.
@@ -34,6 +36,7 @@ class Flow(ABC):
         "_instead",
         "_owed",
         "_reserved",
+        "_rest",
         "_shared",
         "_size",
         "_skip",
@@ -45,7 +48,9 @@ class Flow(ABC):
         self._shared = shared
         self._budget = budget
         self._carry = b""
+        #: Bytes of a frame's own that are still to come and of which nothing more is read.
         self._skip = 0
+        self._rest: Rest | None = None
         self._gather: memoryview | None = None
         self._instead: Pieces = []
         self._filled = 0
@@ -77,6 +82,8 @@ class Flow(ABC):
             size += len(self._carry)
             self._carry = b""
         data = self._shared[:size]
+        if self._rest is not None:
+            return self._go_on(data, self._rest)
         return [data] if self.opaque else self._walk(data)
 
     def ended(self) -> Pieces:
@@ -100,6 +107,25 @@ class Flow(ABC):
         """Give back what is reserved; the flow is of no further use."""
         self._gather = None
         self.flushed()
+
+    def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
+        """Take what comes of a frame that was rewritten before all of it was there."""
+        kept = max(self._skip - rest.dropped, 0)
+        if any(data[kept : self._skip]):
+            self.fault = "tag sections that go on behind the end of their frame"
+            return []
+        pieces: Pieces = [data[:kept]] if kept else []
+        if len(data) < self._skip:
+            self._skip -= len(data)
+            return pieces
+        behind = data[self._skip :]
+        self._skip = 0
+        self._rest = None
+        if rest.put:
+            pieces.append(rest.put)
+        if behind:
+            pieces += [behind] if self.opaque else self._walk(behind)
+        return pieces
 
     @abstractmethod
     def _walk(self, data: memoryview) -> Pieces:

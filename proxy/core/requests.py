@@ -136,21 +136,21 @@ class RequestFlow(Flow):
             return self._lost("Produce request whose acks cannot be found")
         except WireError as error:
             return self._lost(f"Produce request: {error}")
-        if handling.recoded and len(frame) < length:
-            self._gather_anyway(frame, length)
-            return False
-        if self._link.client_id is None:
-            self._link.meet(frame)
         recoded = 0
         if handling.recoded:
             recoded = handling.sent
             try:
-                self._instead = produce_8.request_down(frame)
+                self._instead, self._rest = produce_8.request_down(frame, length)
             except WireError as error:
+                if isinstance(error, Truncated) and len(frame) < length:
+                    self._gather_anyway(frame, length)
+                    return False
                 # The broker refuses the version, and with it what nobody understands.
                 return self._lost(f"Produce v{handling.version} request: {error}")
         elif handling.sent != handling.version:
             _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
+        if self._link.client_id is None:
+            self._link.meet(frame)
         if acks:
             self._forward(Exchange(correlation_id, handling, recoded=recoded))
         else:

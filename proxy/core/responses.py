@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Iterator, Sequence
 
-from proxy.apis import api_versions, fetch_older, metadata, metadata_older, produce, produce_8
+from proxy.apis import api_versions, metadata, metadata_older, produce, produce_8
 from proxy.apis.answer_scan import has_no_failure
 from proxy.apis.fetch import FetchScan, glance
+from proxy.apis.fetch_older import Names, Raised, response_up
 from proxy.apis.fetch_request import read_request
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import LeaderHint, Scanned
@@ -24,6 +25,7 @@ from proxy.core.sessions import UNKNOWN_EPOCH
 from proxy.core.witness import Witness
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
+from proxy.wire.scatter import Rest
 
 #: Size prefix, correlation id.
 _HEAD = struct.Struct(">ii")
@@ -175,6 +177,8 @@ class ResponseFlow(Flow):
         if exchange.recoded:
             if len(frame) == length:
                 return self._raise(exchange, frame)
+            if exchange.handling.key == ApiKey.FETCH and self._begin_raise(exchange, frame, length):
+                return True
             self._exchange = exchange
             self._gather_anyway(frame, length)
             return False
@@ -237,24 +241,62 @@ class ResponseFlow(Flow):
         return made_up_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
-        route, named = self._link.route, exchange.named
-        names = None if named is None else named.names(route.known)
-        pieces, failed, error, session_id = fetch_older.response_up(frame, exchange.recoded, names)
-        if named is not None and session_id and not error:
-            named.opened(route.named_sessions, session_id)
-        if exchange.handling.hintable and failed:
-            whole = memoryview(b"".join(pieces))
-            self._scan = FetchScan(exchange.handling.version)
-            if not self._look_at_fetch(exchange, whole, len(whole), len(whole)):
-                return False
-            pieces = [whole]
-        elif names is None or not names.stale:
-            # What is said of another topic is none of this client's.
-            self._pass(exchange, frame, len(frame), exchange.recoded)
-        if exchange.handling.hintable and not failed:
-            self._answered(exchange, session_id, error)
-        self._instead = pieces
+        names = self._names(exchange)
+        raised = response_up(frame, len(frame), exchange.recoded, names)
+        if not exchange.handling.hintable or not raised.failed:
+            self._go_raised(exchange, frame, len(frame), names, raised)
+            return True
+        self._opened(exchange, raised)
+        whole = memoryview(b"".join(raised.pieces))
+        self._scan = FetchScan(exchange.handling.version)
+        if not self._look_at_fetch(exchange, whole, len(whole), len(whole)):
+            return False
+        self._instead = [whole]
         return True
+
+    def _begin_raise(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        """Bring the beginning of a Fetch response up; false where all of it is needed."""
+        names = self._names(exchange)
+        try:
+            raised = response_up(frame, length, exchange.recoded, names)
+        except (WireError, KeyError):
+            # Whoever has all of it judges that.
+            return False
+        if exchange.handling.hintable and raised.failed:
+            return False
+        self._rest = raised.rest
+        self._go_raised(exchange, frame, length, names, raised)
+        return True
+
+    def _go_raised(
+        self,
+        exchange: Exchange,
+        frame: memoryview,
+        length: int,
+        names: Names | None,
+        raised: Raised,
+    ) -> None:
+        """Let a Fetch response go on that has nothing for a hint, or what has come of it."""
+        self._opened(exchange, raised)
+        if names is None or not names.stale:
+            # What is said of another topic is none of this client's.
+            self._pass(exchange, frame, length, exchange.recoded)
+        if exchange.handling.hintable:
+            self._answered(exchange, raised.session_id, raised.error)
+        self._instead = raised.pieces
+
+    def _names(self, exchange: Exchange) -> Names | None:
+        named = exchange.named
+        return None if named is None else named.names(self._link.route.known)
+
+    def _opened(self, exchange: Exchange, raised: Raised) -> None:
+        if exchange.named is not None and raised.session_id and not raised.error:
+            exchange.named.opened(self._link.route.named_sessions, raised.session_id)
+
+    def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
+        if self._witness is not None and self._witness.see(data[: self._skip]):
+            self._witness = None
+        return super()._go_on(data, rest)
 
     def _pass(self, exchange: Exchange, frame: memoryview, length: int, version: int) -> bool:
         """Let a response go on, and look at what it answers where that tells something."""

@@ -11,7 +11,7 @@ from proxy.apis.error_codes import HINTABLE
 from proxy.apis.fetch_older import Names, Raised, response_up
 from proxy.apis.fetch_request import read_request, write_request
 from proxy.apis.keys import ApiKey
-from proxy.wire.errors import WireError
+from proxy.wire.errors import Truncated, WireError
 from tests.apis.messages import (
     Entity,
     as_version,
@@ -104,7 +104,7 @@ def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.Dat
 
 
 def _up(frame: bytes, version: int, names: Names | None = None) -> tuple[bytes, Raised]:
-    raised = response_up(memoryview(frame), version, names)
+    raised = response_up(memoryview(frame), len(frame), version, names)
     return b"".join(raised.pieces), raised
 
 
@@ -204,6 +204,51 @@ def test_a_topic_that_was_not_asked_for_is_an_error() -> None:
 @given(st.sampled_from([11, 12]), st.binary(max_size=150))
 def test_any_bytes_give_a_response_or_an_error(version: int, raw: bytes) -> None:
     with contextlib.suppress(WireError, KeyError):
-        response_up(memoryview(bytes(8) + raw), version, Names({"": _id(0)}))
+        response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, Names({"": _id(0)}))
     with contextlib.suppress(WireError):
-        response_up(memoryview(bytes(8) + raw), version, None)
+        response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, None)
+
+
+@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("records", [b"r" * 100, b"r" * 5000, b"", None])
+def test_a_response_that_ends_in_its_last_records_begins_before_these_are_there(
+    version: int, named: bool, records: bytes | None
+) -> None:
+    if not named and version > 11:
+        return
+    kind = _answer(version)
+    topic = element(kind, "responses")
+    partition = element(topic, "partitions")
+    first, second = (plain(partition, partition_index=n, records=b"x" * 30) for n in range(2))
+    last = plain(partition, partition_index=2, records=records)
+    topics = (
+        plain(topic, topic="one", partitions=(first,)),
+        plain(topic, topic="two", partitions=(second, last)),
+    )
+    frame = response_frame(plain(kind, responses=topics, session_id=7))
+    names = Names({"one": _id(1), "two": _id(2)}, (), [(_id(3), [5])]) if named else None
+    whole, _ = _up(frame, version, names)
+    begun = 0
+    for cut in range(4, len(frame)):
+        try:
+            raised = response_up(memoryview(frame)[:cut], len(frame), version, names)
+        except Truncated:
+            continue
+        begun += 1
+        assert (raised.session_id, raised.failed) == (7, False)
+        assert raised.rest is not None
+        dropped, put = raised.rest
+        rest = frame[cut : len(frame) - dropped]
+        assert b"".join(raised.pieces) + rest + put == whole
+    assert begun == (len(records) if records else 0)
+
+
+def test_a_response_with_a_topic_that_is_stale_does_not_begin_before_it_is_there() -> None:
+    kind = _answer(12)
+    topic = element(kind, "responses")
+    partition = plain(element(topic, "partitions"), records=b"r" * 5000)
+    answer = plain(kind, responses=(plain(topic, topic="t", partitions=(partition,)),))
+    frame = memoryview(response_frame(answer))
+    with pytest.raises(Truncated):
+        response_up(frame[:1000], len(frame), 12, Names({"t": _id(1)}, {"t"}))

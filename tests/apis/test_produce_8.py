@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from proxy.apis import produce_8
 from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Malformed, WireError
+from proxy.wire.errors import Malformed, Truncated, WireError
 from tests.apis.messages import (
     Entity,
     as_version,
@@ -30,7 +30,9 @@ _OLD_REQUEST = request_type(ApiKey.PRODUCE, 8)
 
 
 def _down(frame: bytes) -> bytes:
-    return b"".join(produce_8.request_down(memoryview(frame)))
+    pieces, rest = produce_8.request_down(memoryview(frame), len(frame))
+    assert rest is None
+    return b"".join(pieces)
 
 
 @given(_REQUESTS, st.none() | st.text(max_size=200), st.none() | st.integers(0, 99))
@@ -48,11 +50,33 @@ def test_a_request_says_the_same_as_kio_reads_it(
 def test_records_are_views_where_they_are_many(size: int) -> None:
     records = bytes(size)
     frame = memoryview(_request(records, records))
-    pieces = produce_8.request_down(frame)
+    pieces, _ = produce_8.request_down(frame, len(frame))
     views = [p for p in pieces if isinstance(p, memoryview) and p.obj is frame.obj]
     assert [len(view) for view in views] == ([size, size] if size >= 2048 else [])
     _, down = read_request_frame(_OLD_REQUEST, b"".join(pieces))
     assert [p.records for p in down.topic_data[0].partition_data] == [records, records]
+
+
+@pytest.mark.parametrize("records", [b"r", b"r" * 100, b"r" * 5000, b""])
+def test_a_request_begins_before_all_of_its_last_records_are_there(records: bytes) -> None:
+    frame = _request(b"first", records)
+    whole = _down(frame)
+    begun = 0
+    for cut in range(4, len(frame)):
+        try:
+            pieces, rest = produce_8.request_down(memoryview(frame)[:cut], len(frame))
+        except Truncated:
+            continue
+        begun += 1
+        assert rest is not None
+        assert b"".join(pieces) + frame[cut : len(frame) - rest.dropped] + rest.put == whole
+    assert begun == len(records)
+
+
+def test_a_request_with_something_behind_its_records_does_not_begin_before_it_is_there() -> None:
+    frame = memoryview(_request(b"r" * 100)[:-1] + b"\1\7\0")
+    with pytest.raises(Truncated):
+        produce_8.request_down(frame[:60], len(frame))
 
 
 def _request(*records: bytes) -> bytes:
@@ -78,14 +102,14 @@ def test_a_name_that_the_old_encoding_cannot_hold_is_refused() -> None:
     body = head + b"\xc1\xb8\x02" + name + b"\x01\0\0"
     frame = memoryview(struct.pack(">i", len(body)) + body)
     with pytest.raises(Malformed, match="40000 bytes"):
-        produce_8.request_down(frame)
+        produce_8.request_down(frame, len(frame))
 
 
 @given(st.sampled_from([9, 10]), st.binary(max_size=150))
 def test_any_bytes_give_a_message_or_a_wire_error(version: int, raw: bytes) -> None:
     frame = memoryview(bytes(4) + bytes([0, 0, 0, version]) + bytes(4) + b"\xff\xff\0" + raw)
     with contextlib.suppress(WireError):
-        produce_8.request_down(frame)
+        produce_8.request_down(frame, len(frame))
     with contextlib.suppress(WireError):
         produce_8.response_up(memoryview(bytes(8) + raw))
 

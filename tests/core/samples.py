@@ -58,10 +58,12 @@ def produce_request(
     records: bytes = b"records",
     client_id: str | None = "c",
     transactional_id: str | None = None,
+    partitions: int = 1,
 ) -> bytes:
-    """Return a Produce request with one partition."""
+    """Return a Produce request with the same records for each partition."""
     topic = element(request_type(ApiKey.PRODUCE, version), "topic_data")
-    partition = plain(element(topic, "partition_data"), records=records)
+    kind = element(topic, "partition_data")
+    data = tuple(plain(kind, index=n, records=records) for n in range(partitions))
     return request(
         ApiKey.PRODUCE,
         version,
@@ -69,7 +71,7 @@ def produce_request(
         client_id,
         acks=acks,
         transactional_id=transactional_id,
-        topic_data=(plain(topic, name="t", partition_data=(partition,)),),
+        topic_data=(plain(topic, name="t", partition_data=data),),
     )
 
 

@@ -70,7 +70,7 @@ def _produce(sent: int) -> list[Exchanged]:
 def _fetch_by_id(sent: int) -> list[Exchanged]:
     """Exchanges of Fetch 16 on a broker that takes 12 (names) or 13 (ids)."""
     first, second = (NAMES[ONE], NAMES[TWO]) if sent <= 12 else (ONE, TWO)
-    records = bytes(900)
+    records, many = bytes(900), bytes(7000)
     return [
         Exchanged(
             fetch_request(16, 20, {(ONE, 0): 5, (TWO, 1): 6}, session=(0, 0)),
@@ -99,13 +99,19 @@ def _fetch_by_id(sent: int) -> list[Exchanged]:
             fetch_answer(sent, 22, [], session_id=4),
             fetch_answer(16, 22, [], session_id=4),
         ),
+        Exchanged(
+            fetch_request(16, 23, {}, session=(4, 3)),
+            fetch_request(sent, 23, {}, session=(4, 3)),
+            fetch_answer(sent, 23, [(first, 0, 0, records), (second, 1, 0, many)], session_id=4),
+            fetch_answer(16, 23, [(ONE, 0, 0, records), (TWO, 1, 0, many)], session_id=4),
+        ),
     ]
 
 
 def _fetch_by_name() -> list[Exchanged]:
     """Exchanges of Fetch 12 on a broker that takes 11."""
     asked: dict[tuple[str | bytes, int], int] = {("one", 0): 5, ("t", 1): 6}
-    records = bytes(900)
+    records, many = bytes(900), bytes(7000)
     return [
         Exchanged(
             fetch_request(12, 20, asked, session=(0, 0)),
@@ -123,6 +129,12 @@ def _fetch_by_name() -> list[Exchanged]:
         same(fetch_request(12, 22, {}), fetch_answer(12, 22, []))._replace(
             sent=fetch_request(11, 22, {}), answered=fetch_answer(11, 22, [])
         ),
+        Exchanged(
+            fetch_request(12, 23, {}, session=(4, 2)),
+            fetch_request(11, 23, {}, session=(4, 2)),
+            fetch_answer(11, 23, [("one", 0, 0, records), ("t", 1, 0, many)], session_id=4),
+            fetch_answer(12, 23, [("one", 0, 0, records), ("t", 1, 0, many)], session_id=4),
+        ),
     ]
 
 
@@ -132,7 +144,7 @@ _TALKS = {
     "3.4": [_hello("3.4", {P: 10, F: 16}), *_produce(9), *_fetch_by_id(13)],
 }
 #: How many of each talk are Fetch.
-_FETCHES = 3
+_FETCHES = 4
 _EACH = pytest.mark.parametrize("release", _TALKS)
 
 
@@ -255,12 +267,13 @@ def test_a_broker_is_asked_for_no_more_than_the_link_keeps(asked: int, sent: int
 
 def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
     driven = Driven(route_before("2.8"), decide=decide, budget=Budget(100, 100))
-    driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
-    frame = fetch_answer(12, 5, [("one", 0, 0, bytes(3000))])
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5, (TWO, 1): 5}))
+    # Until the records of the last partition begin, how long the frame becomes is not known.
+    frame = fetch_answer(12, 5, [("one", 0, 0, bytes(3000)), ("two", 1, 0, b"")])
     driven.down(frame[:2000])
     assert driven.budget.used == len(frame)
     driven.down(frame[2000:])
-    assert driven.to_client == fetch_answer(16, 5, [(ONE, 0, 0, bytes(3000))])
+    assert driven.to_client == fetch_answer(16, 5, [(ONE, 0, 0, bytes(3000)), (TWO, 1, 0, b"")])
     assert driven.budget.used == 0
 
 
@@ -321,10 +334,40 @@ def test_a_frame_that_claims_to_be_large_takes_what_came_of_it(claimed: int) -> 
 def test_a_large_frame_is_gathered_as_it_comes() -> None:
     records = bytes(range(256)) * 2000
     driven = Driven(route_before("2.4"))
-    driven.up(produce_request(10, 5, records=records), range(1, 500_000, 999))
-    assert driven.to_broker == produce_request(8, 5, records=records)
+    asked, sent = (produce_request(v, 5, records=records, partitions=2) for v in (10, 8))
+    driven.up(asked, range(1, 1_500_000, 999))
+    assert driven.to_broker == sent
     driven.link.close()
     assert driven.budget.used == 0
+
+
+def test_the_last_records_go_on_as_they_come_and_are_not_kept() -> None:
+    records = bytes(range(256)) * 2000
+    driven = Driven(route_before("2.4"))
+    asked, sent = (produce_request(version, 5, records=records, acks=0) for version in (10, 8))
+    half = len(asked) // 2
+    driven.up(asked[:half])
+    assert driven.budget.used == 0
+    assert driven.to_broker == sent[: half + len(sent) - len(asked) + 3]
+    driven.up(asked[half:])
+    assert driven.to_broker == sent
+    answered, got = (
+        fetch_answer(version, 6, [("one", 0, 0, records)], session_id=4) for version in (11, 12)
+    )
+    driven.up(fetch_request(12, 6, {("one", 0): 5}, session=(0, 0)))
+    driven.down(answered[:half])
+    assert driven.budget.used == 0
+    assert driven.to_client == got[: half + len(got) - len(answered) - 3]
+    driven.down(answered[half:])
+    assert driven.to_client == got
+
+
+def test_tags_where_none_can_be_end_the_link_before_the_request_is_whole() -> None:
+    driven = Driven(route_before("2.4"))
+    asked = produce_request(10, 5, records=bytes(9000))[:-1] + b"\1"
+    driven.up(asked)
+    assert driven.link.requests.fault is not None
+    assert len(driven.to_broker) < len(produce_request(8, 5, records=bytes(9000)))
 
 
 def test_a_fetch_by_a_name_longer_than_older_versions_say_goes_on_as_it_is() -> None:
