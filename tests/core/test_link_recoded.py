@@ -269,7 +269,7 @@ def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
     driven = Driven(route_before("2.8"), decide=decide, budget=Budget(100, 100))
     driven.up(fetch_request(16, 5, {(ONE, 0): 5, (TWO, 1): 5}))
     # Until the records of the last partition begin, how long the frame becomes is not known.
-    frame = fetch_answer(12, 5, [("one", 0, 0, bytes(3000)), ("two", 1, 0, b"")])
+    frame = fetch_answer(12, 5, [("one", 0, 0, bytes(3000)), (NAMES[TWO], 1, 0, b"")])
     driven.down(frame[:2000])
     assert driven.budget.used == len(frame)
     driven.down(frame[2000:])

@@ -56,6 +56,9 @@ _CURRENT_LEADER = {P: 0, F: 1}
 #: Fields of Fetch requests that stay, and those that stay unless a topic's name is not known.
 _ALWAYS = ("min_bytes", "isolation_level", "rack_id")
 _BUT_WHERE_LACKING = ("session_id", "session_epoch", "max_wait")
+#: Tags behind the last records, which an older version does not have.
+_TAGS_BEHIND = 3
+_MOST_MISSING = 1 << 22
 #: What a flow may keep besides: the memory with which it begins, of two flows.
 _FIRST = 2 * 65_536
 
@@ -126,9 +129,10 @@ def _walk(
         if ended and come == len(out):
             return
         if frame is None:
-            # Nothing but the version number of a request may have gone on already.
+            # The version number of a request, or the beginning of a frame that is written anew.
+            restamped = way == "upwards" and _restamped(given[at:], out[come:])
             _rule(
-                way == "upwards" and _restamped(given[at:], out[come:]),
+                restamped or _begins(given[at:], out[come:], may),
                 f"{way}: bytes changed behind {at}",
             )
             return
@@ -145,6 +149,24 @@ def _walk(
                 _rule(False, f"{way}: frame at {at} cannot be read and changed")
             come += len(other)
         at += len(frame)
+
+
+def _begins(given: bytes, out: bytes, may: Callable[[bytes, bytes], bool]) -> bool:
+    """Whether unfinished frames say the same: were records of zeros to follow, and no tags."""
+    if min(len(given), len(out)) < 8:
+        return False
+    missing, lacking = (
+        4 + struct.unpack_from(">i", stream)[0] - len(stream) for stream in (given, out)
+    )
+    if not 0 < missing < _MOST_MISSING or lacking < 0:
+        return False
+    if lacking - missing > _TAGS_BEHIND:
+        # What is answered for topics that the broker was not asked for is still to come.
+        return True
+    try:
+        return may(given + bytes(missing), out + bytes(lacking))
+    except Unreadable:
+        return False
 
 
 def _restamped(frame: bytes, out: bytes) -> bool:
