@@ -10,6 +10,9 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 		&& echo $$python && break; done)
 
+# Tests that run at once. Those on real brokers wait most of their time.
+WORKERS ?= 2
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-matrix lint types contracts check docs fuzz clean
 .PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
@@ -29,7 +32,7 @@ demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluste
 	$(BIN)/python -m demo
 
 test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests
 
 test-matrix: $(STAMP) ## Run every client before every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)

@@ -1,5 +1,6 @@
 """Free loopback ports that stay free until their process binds them."""
 
+import os
 import random
 import socket
 from pathlib import Path
@@ -16,20 +17,27 @@ def _first_ephemeral_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ``count`` loopback TCP ports, never the same one twice in a process.
+    """Return ``count`` loopback TCP ports, never the same one twice in a run of the tests.
 
     They lie below the range from which the kernel picks ports for outgoing connections. A port
     out of that range could be taken by some client while its broker is down, and a client that
     calls a port where nothing listens could even be joined to itself.
     """
-    last = _first_ephemeral_port() - 1
+    ports = _own_share(range(_LOWEST, _first_ephemeral_port()))
     found: list[int] = []
     while len(found) < count:
-        port = random.randint(_LOWEST, last)
+        port = random.choice(ports)
         if port not in _given and _can_bind(port):
             _given.add(port)
             found.append(port)
     return found
+
+
+def _own_share(ports: range) -> range:
+    """Return what is this process's alone where pytest-xdist runs the tests in several."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return ports[number::workers]
 
 
 def _can_bind(port: int) -> bool:

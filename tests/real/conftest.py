@@ -50,7 +50,7 @@ _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
 _TEST_TIMEOUT_S = 300  # The first test may have to fetch jars and start a cluster.
 _STATE = "INFO logger - ["
 _LINE_LENGTH = 300
-_judgements = pytest.StashKey[list[str]]()
+_JUDGEMENT = "hints"
 _topic_numbers = itertools.count(1)
 
 
@@ -70,18 +70,25 @@ def _cluster_name(item: pytest.Item) -> str:
     return str(parameters.params.get("cluster", "")) if parameters else ""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make room for what the tests say of hints."""
-    config.stash[_judgements] = []
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Have pytest-xdist run the tests of one cluster in one process, which starts it once."""
+    name = _cluster_name(item)
+    if name:
+        item.add_marker(pytest.mark.xdist_group(name))
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write how many errors got their hints, test by test."""
-    if config.stash[_judgements]:
+    lines = [
+        f"{report.nodeid.rpartition('::')[2]}: {value}"
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == _JUDGEMENT and report.when == "call"
+    ]
+    if lines:
         terminalreporter.section("hints before real brokers")
-        for line in config.stash[_judgements]:
+        for line in lines:
             terminalreporter.write_line(line)
 
 
@@ -199,10 +206,6 @@ def new_topic(new_topics: Callable[..., list[str]]) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def note_hints(request: pytest.FixtureRequest) -> Callable[[Judgement], None]:
+def note_hints(record_property: Callable[[str, object], None]) -> Callable[[Judgement], None]:
     """Takes a judgement for the summary at the end of the session."""
-
-    def note(judgement: Judgement) -> None:
-        request.config.stash[_judgements].append(f"{request.node.name}: {judgement}")
-
-    return note
+    return lambda judgement: record_property(_JUDGEMENT, str(judgement))
