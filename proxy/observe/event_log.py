@@ -22,7 +22,7 @@ class _Line(NamedTuple):
 
 #: Of each event. Errors that clients recover from by themselves are for those who look for them;
 #: what an operator should mend is a warning.
-_LINES: dict[type[Event], _Line] = {
+LINES: Final[Mapping[type[Event], _Line]] = {
     events.Listening: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
@@ -73,14 +73,14 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Write ``event``."""
-        line = _LINES[type(event)]
+        line = LINES[type(event)]
         if not self._written(line):
             return
         if isinstance(event, events.LeaderMoved):
             self.tick()
             if self._storm.takes(event, self._clock()):
                 return
-        self._write(line, name(event), _values(event))
+        self._write(line, name(type(event)), _values(event))
 
     def tick(self) -> None:
         """Write what is summed up of a second that is over; call it about every second."""
@@ -100,9 +100,9 @@ class EventLog:
         getattr(self._log, line.level)(event, **values)
 
 
-def name(event: Event) -> str:
-    """Return the event's name, such as leader_moved."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
+def name(event: type[Event]) -> str:
+    """Return the name of such events, such as leader_moved."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event.__name__).lower()
 
 
 def _values(event: Any) -> dict[str, Any]:
