@@ -80,7 +80,7 @@ class EventLog:
             self.tick()
             if self._storm.takes(event, self._clock()):
                 return
-        self._write(line, name(type(event)), _values(event))
+        self._write(line, name(event), _values(event))
 
     def tick(self) -> None:
         """Write what is summed up of a second that is over; call it about every second."""
@@ -100,9 +100,14 @@ class EventLog:
         getattr(self._log, line.level)(event, **values)
 
 
-def name(event: type[Event]) -> str:
-    """Return the name of such events, such as leader_moved."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event.__name__).lower()
+def name(event: Event) -> str:
+    """Return the event's name, such as leader_moved."""
+    return name_of(type(event))
+
+
+def name_of(kind: type[Event]) -> str:
+    """Return the name of a kind of events."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _values(event: Any) -> dict[str, Any]:

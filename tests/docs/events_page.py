@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from proxy.core.events import ErrorAnswered, Event
-from proxy.observe.event_log import LINES, name
+from proxy.observe.event_log import LINES, name_of
 
 HEAD: Final = """\
 # Log lines
@@ -49,7 +49,7 @@ def page() -> str:
 
 def _section(event: type[Event]) -> str:
     line = LINES[event]
-    parts = [f"## {name(event)}", f"*`{line.level}`, subsystem `{line.subsystem}`*"]
+    parts = [f"## {name_of(event)}", f"*`{line.level}`, subsystem `{line.subsystem}`*"]
     parts.append(_markdown(inspect.getdoc(event) or ""))
     names = list(_fields(event))
     if any(field.name == "answered" for field in fields(event)):

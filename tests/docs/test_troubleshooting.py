@@ -3,7 +3,7 @@
 import re
 
 from proxy.core.reason import Reason
-from proxy.observe.event_log import LINES, name
+from proxy.observe.event_log import LINES, name_of
 from tests.docs.pages import DOCS
 
 
@@ -14,7 +14,7 @@ def _first_column(heading: str) -> list[str]:
 
 
 def test_it_says_what_to_do_about_each_warning_and_error() -> None:
-    bad = {name(event) for event, line in LINES.items() if line.level in ("warning", "error")}
+    bad = {name_of(event) for event, line in LINES.items() if line.level in ("warning", "error")}
 
     rows = _first_column("Log lines")
 
