@@ -22,7 +22,8 @@ client and 50 of all others; the rest is `other`.
 
 `reason` of hints that were missed is explained in
 [Troubleshooting](troubleshooting.md#why-an-error-got-no-hint). The `kind` of a fault is the name of
-its [log line](events.md).
+its [log line](events.md). A dashboard and alert rules are in `deploy/`: see
+[Operating](operating.md#dashboard-and-alerts).
 
 | metric | type | labels | meaning |
 |---|---|---|---|
