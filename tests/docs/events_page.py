@@ -70,4 +70,4 @@ def _fields(event: Any) -> Iterator[str]:
 
 def _markdown(text: str) -> str:
     """A docstring's text without what leads to other code; double backticks become single ones."""
-    return re.sub(r"; see [^.]*\.$", ".", text).replace("``", "`")
+    return re.sub(r"; see .*$", ".", text, flags=re.MULTILINE).replace("``", "`")
