@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proxy.observe.metrics import FAMILIES
 from proxy.observe.status import schema
-from tests.docs import events_page, settings_page
+from tests.docs import events_page, journal_page, settings_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -44,6 +44,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "metrics.md", _HEAD + "".join(rows) + _TAIL
     yield DOCS / "configuration.md", settings_page.page()
     yield DOCS / "events.md", events_page.page()
+    yield DOCS / "journal-events.md", journal_page.page()
     yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
 
 

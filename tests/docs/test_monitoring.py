@@ -14,6 +14,7 @@ from proxy.observe.metrics import FAMILIES
 from tests.docs.monitoring import (
     RULES,
     RULES_TEST,
+    dashboard,
     panel_queries,
     prometheus,
     promtool,
@@ -24,6 +25,7 @@ from tests.docs.pages import DOCS
 from tests.harness.waiting import until
 from tests.mock.moving import TOPIC, Scene, open_scene
 
+_CHOSEN = {"type": "prometheus", "uid": "${datasource}"}
 _DEADLINE_S = 60.0
 _SETTINGS = """\
 hold: {{deadline_ms: 0}}
@@ -55,6 +57,24 @@ def test_queries_and_rules_name_metrics_that_there_are() -> None:
         assert _metrics_in(query), title
     for rule in rules():
         assert _metrics_in(rule["expr"]) <= _known(), rule["alert"]
+
+
+def test_the_dashboard_can_be_imported_as_it_is() -> None:
+    panels = dashboard()["panels"]
+    cells = [
+        (place["x"] + column, place["y"] + row)
+        for place in (panel["gridPos"] for panel in panels)
+        for column in range(place["w"])
+        for row in range(place["h"])
+    ]
+
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert len(set(cells)) == len(cells), "panels overlap"
+    assert all(x < 24 for x, _ in cells)
+    for panel in panels:
+        assert panel["title"]
+        for part in (panel, *panel.get("targets", ())):
+            assert part.get("datasource", _CHOSEN) == _CHOSEN, "only the source that is chosen"
 
 
 def test_promtool_takes_the_rules() -> None:
