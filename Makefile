@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-matrix lint types contracts check docs fuzz clean
+.PHONY: help venv demo test test-matrix lint types contracts check docs site fuzz clean
 .PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
 
 help: ## List the targets
@@ -53,7 +53,10 @@ fuzz: $(STAMP) ## One million mutated messages through links of all kinds
 	$(BIN)/python -m tests.fuzz --messages 1000000
 
 docs: $(STAMP) ## Write the pages of docs/ that are made of the code
-	$(BIN)/python -m tests.observe.pages
+	$(BIN)/python -m tests.docs.pages
+
+site: $(STAMP) ## Build the documentation site into build/site; any warning fails
+	$(BIN)/mkdocs build --strict
 
 bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
 	$(BIN)/python -m bench stall

@@ -24,7 +24,7 @@ _MOST_TOPICS = 1000
 
 _Fault = BadClientBytes | BadBrokerBytes | NotUnderstood | UpstreamUnreachable | LinkFailed
 #: What an operator should look at, by the name under which it is counted.
-_FAULTS: dict[type[_Fault], str] = {
+FAULTS: dict[type[_Fault], str] = {
     BadClientBytes: "bad_client_bytes",
     BadBrokerBytes: "bad_broker_bytes",
     NotUnderstood: "not_understood",
@@ -77,7 +77,7 @@ class Counts:
             event,
             BadClientBytes | BadBrokerBytes | NotUnderstood | UpstreamUnreachable | LinkFailed,
         ):
-            self.faults[event.route, _FAULTS[type(event)]] += 1
+            self.faults[event.route, FAULTS[type(event)]] += 1
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1

@@ -22,7 +22,7 @@ class _Line(NamedTuple):
 
 #: Of each event. Errors that clients recover from by themselves are for those who look for them;
 #: what an operator should mend is a warning.
-_LINES: dict[type[Event], _Line] = {
+LINES: Final[Mapping[type[Event], _Line]] = {
     events.Listening: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
@@ -73,7 +73,7 @@ class EventLog:
 
     def take(self, event: Event) -> None:
         """Write ``event``."""
-        line = _LINES[type(event)]
+        line = LINES[type(event)]
         if not self._written(line):
             return
         if isinstance(event, events.LeaderMoved):
@@ -102,7 +102,12 @@ class EventLog:
 
 def name(event: Event) -> str:
     """Return the event's name, such as leader_moved."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
+    return name_of(type(event))
+
+
+def name_of(kind: type[Event]) -> str:
+    """Return the name of a kind of events."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
 def _values(event: Any) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Counts and events as Prometheus metrics.
 
 What is counted is read when metrics are asked for, and costs the data path no more than the
-counting. Label sets are bounded: no client or link is ever a label, a topic only where a setting
-asks for it.
+counting. What happens rarely is there from the start, as 0. Label sets are bounded: no client or
+link is ever a label, a topic only where a setting asks for it.
 """
 
 import platform
 from collections import Counter as Tallies
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import (
@@ -20,9 +20,12 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from proxy.apis.keys import api_name
+from proxy.apis.error_codes import HINTABLE
+from proxy.apis.keys import ApiKey, api_name
 from proxy.core.events import Event, HintGiven, HintMissed, Recovered
 from proxy.core.mode import Mode
+from proxy.core.reason import Reason
+from proxy.observe.counts import FAULTS
 from proxy.observe.journal import JournalTally
 from proxy.observe.watched import Watched
 
@@ -33,6 +36,12 @@ _HOLD_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _RECOVERY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 #: Seconds. An answer is awaited for two, by default.
 _REFRESH_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+#: What a hint can answer, as labels.
+_HINTED = (api_name(ApiKey.PRODUCE), api_name(ApiKey.FETCH))
+_ERRORS = tuple(str(int(code)) for code in sorted(HINTABLE))
+
+_K = TypeVar("_K")
 
 _OPENMETRICS = "application/openmetrics-text"
 
@@ -215,13 +224,20 @@ class _Read(Collector):
         build.add_metric((), {"version": watched.release, "python": platform.python_version()})
         yield build
         yield from self._of_routes()
-        yield _family("errors_seen", counts.errors.items())
-        yield _family("hints_given", counts.given.items())
-        yield _family("hints_missed", counts.missed.items())
-        yield _family("leader_moves", (((k,), n) for k, n in counts.moves.items()))
-        yield _family("clients_seen", counts.clients.items())
-        yield _family("faults", counts.faults.items())
         clusters = [*watched.clusters()]
+        looking = [(r.name, r.mode) for r in watched.routes if r.mode is not Mode.OFF]
+        errors = [(name, api, code) for name, _ in looking for api in _HINTED for code in _ERRORS]
+        yield _family("errors_seen", _from_zero(errors, counts.errors).items())
+        hints = [(name, api, mode) for name, mode in looking for api in _HINTED]
+        yield _family("hints_given", _from_zero(hints, counts.given).items())
+        missed = [(*cell, reason) for cell in hints for reason in Reason]
+        yield _family("hints_missed", _from_zero(missed, counts.missed).items())
+        known = [view.cluster_id for view, _ in clusters]
+        moves = _from_zero(known, counts.moves).items()
+        yield _family("leader_moves", (((cluster,), n) for cluster, n in moves))
+        yield _family("clients_seen", counts.clients.items())
+        faults = [(route.name, kind) for route in watched.routes for kind in FAULTS.values()]
+        yield _family("faults", _from_zero(faults, counts.faults).items())
         yield _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))
         yield _family("topics", (((view.cluster_id,), len(view.names)) for view, _ in clusters))
         yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
@@ -281,6 +297,12 @@ def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Metric
     for labels, value in samples:
         metric.add_metric([*labels], value)
     return metric
+
+
+def _from_zero(cells: Iterable[_K], counted: Mapping[_K, int]) -> dict[_K, int]:
+    """What was counted, and 0 in ``cells`` where nothing was: Prometheus sees a counter rise only
+    where it was there before, and all of these are rare."""
+    return {**dict.fromkeys(cells, 0), **counted}
 
 
 _Cells = Tallies[tuple[int, int, int]] | Tallies[tuple[int, int]]

@@ -15,7 +15,7 @@ def _maxima(produce: int, fetch: int, metadata: int = 12) -> dict[int, int]:
 
 
 #: Release, what it takes, whether there are topic ids; for each kind Produce and Fetch as offered,
-#: marked where hints come with them. README.md and docs/compatibility.md say the same.
+#: marked where hints come with them. docs/how-it-works.md and docs/compatibility.md say the same.
 _RELEASES = [
     ("3.6", _maxima(9, 15), True, ["10! 16!", "10! 16!", "10! 16!", "9 15!", "9 15"]),
     ("3.4", _maxima(9, 13), True, ["10! 16!", "10! 16!", "10! 16!", "9 13!", "9 13"]),

@@ -32,9 +32,9 @@ def chromium() -> str:
     return found
 
 
-def dom_of(url: str, folder: Path) -> str:
+def dom_of(url: str, folder: Path, *flags: str) -> str:
     """The document at `url` after its scripts have run, as markup."""
-    return _run(url, folder, "--dump-dom").stdout
+    return _run(url, folder, "--dump-dom", *flags).stdout
 
 
 def screenshot(url: str, folder: Path, to: Path, size: tuple[int, int] = (1240, 1500)) -> None:

@@ -31,7 +31,7 @@ _REFUSED = (5, 78)
 _ASSIGNMENT = ((1, 2, 3),)
 _ADMIN_CALLS = ["create", "describe", "grow", "settings", "delete"]
 _ERROR_LENGTH = 300
-#: What the README advises before KRaft, whose brokers learn late that they lead.
+#: What docs/limits.md advises before KRaft, whose brokers learn late that they lead.
 _KRAFT_ADVICE = "hold: {deadline_ms: 500, link_ms_per_second: 500}\n"
 _numbers = itertools.count(1)
 

@@ -79,7 +79,7 @@ def _introduction() -> str:
         f"Made by `{COMMAND}`, from what was run: do not edit. A cell is one client before one "
         "broker version, through a proxy before each of three brokers (min.insync.replicas=2, a "
         "rack for each, RackAwareReplicaSelector), with all features at once while all leaders "
-        "moved. Before KRaft hints were held for as long as the README advises there."
+        "moved. Before KRaft hints were held for as long as docs/limits.md advises."
     )
 
 

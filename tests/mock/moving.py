@@ -1,6 +1,6 @@
 """A producer before a cluster whose leaders a test moves, with the proxy between them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,15 +60,17 @@ class Scene:
 
 
 @contextmanager
-def open_scene(folder: Path, hints: Hints = "on") -> Iterator[Scene]:
-    """A scene in which the first records have gone all the way."""
+def open_scene(folder: Path, hints: Hints = "on", arguments: Sequence[str] = ()) -> Iterator[Scene]:
+    """A scene in which the first records have gone all the way; ``arguments`` are the proxy's."""
     outer = [("127.0.0.1", port) for port in free_ports(3)]
     with ExitStack() as stack:
         cluster = stack.enter_context(
             MockCluster(3, {TOPIC: 2}, {"Produce": 9, "Fetch": 15}, dict(enumerate(outer, start=1)))
         )
         routes = list(zip(outer, cluster.brokers.values(), strict=True))
-        proxy = stack.enter_context(ProxyProcess(routes, folder / "proxy.log", hints=hints))
+        proxy = stack.enter_context(
+            ProxyProcess(routes, folder / "proxy.log", hints=hints, arguments=arguments)
+        )
         bootstrap = ",".join(f"{host}:{port}" for host, port in outer)
         producer = stack.enter_context(_producer(bootstrap))
         made = Scene(cluster, proxy, producer, bootstrap)

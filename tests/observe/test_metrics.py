@@ -139,6 +139,23 @@ def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> No
     assert counted == {("leader_hints_leader_moves_total", (("cluster", "k"),)): 1}
 
 
+def test_what_happens_rarely_is_there_before_it_happens() -> None:
+    routes = [Route("a", Mode.ON), Route("b", Mode.OFF), Route("c", Mode.OBSERVE)]
+    metrics = _Taking(routes, cluster("k", 3, 1.5))
+    metrics.take(BadClientBytes(route="b", client="127.0.0.1:5", reason="TLS"))
+    samples = _samples(metrics)
+
+    assert _value(samples, "leader_moves_total", cluster="k") == 0
+    assert _value(samples, "errors_seen_total", route="a", api="Fetch", error="74") == 0
+    assert _value(samples, "hints_given_total", route="c", api="Produce", mode="observe") == 0
+    missed = {"api": "Fetch", "mode": "on", "reason": "hold_expired"}
+    assert _value(samples, "hints_missed_total", route="a", **missed) == 0
+    assert _value(samples, "faults_total", route="a", kind="link_failed") == 0
+    assert _value(samples, "faults_total", route="b", kind="bad_client_bytes") == 1
+    # A plain relay sees no errors.
+    assert not any(("route", "b") in labels for name, labels in samples if "hints_given" in name)
+
+
 def test_no_client_topic_or_link_is_a_label() -> None:
     metrics = _Taking()
     metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))

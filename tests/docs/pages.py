@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made of the code: `python -m tests.observe.pages` writes them."""
+"""The pages of docs/ that are made of the code: `python -m tests.docs.pages` writes them."""
 
 import json
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from proxy.observe.metrics import FAMILIES
 from proxy.observe.status import schema
+from tests.docs import events_page, journal_page, settings_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -18,6 +19,11 @@ Accept header asks for. The process itself is there too, as `process_*`.
 No client id, link or secret is ever a label, and no client can make labels without bound: software
 names and versions are those that brokers take (KIP-511), as many as 20 versions of each known
 client and 50 of all others; the rest is `other`.
+
+`reason` of hints that were missed is explained in
+[Troubleshooting](troubleshooting.md#why-an-error-got-no-hint). The `kind` of a fault is the name of
+its [log line](events.md). A dashboard and alert rules are in `deploy/`: see
+[Operating](operating.md#dashboard-and-alerts).
 
 | metric | type | labels | meaning |
 |---|---|---|---|
@@ -36,6 +42,9 @@ def pages() -> Iterator[tuple[Path, str]]:
         for family in FAMILIES.values()
     )
     yield DOCS / "metrics.md", _HEAD + "".join(rows) + _TAIL
+    yield DOCS / "configuration.md", settings_page.page()
+    yield DOCS / "events.md", events_page.page()
+    yield DOCS / "journal-events.md", journal_page.page()
     yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
 
 

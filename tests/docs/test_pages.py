@@ -1,4 +1,4 @@
-from tests.observe.pages import pages
+from tests.docs.pages import pages
 
 
 def test_the_pages_are_as_the_code_makes_them() -> None:

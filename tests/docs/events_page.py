@@ -1,0 +1,73 @@
+"""docs/events.md: every line that the log can have, from the events and their docstrings."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from proxy.core.events import ErrorAnswered, Event
+from proxy.observe.event_log import LINES, name_of
+
+HEAD: Final = """\
+# Log lines
+
+Logs go to standard error: a JSON object on each line where that is no terminal, text for people
+where it is. Each line has `timestamp` (UTC), `level`, `event`, which is its name, and the fields
+below. `log.levels` sets the least level of each subsystem: with `hints: debug` each hint is
+written.
+
+[Troubleshooting](troubleshooting.md#log-lines) says what to do about warnings and errors.
+
+"""
+TAIL: Final = """\
+## more_leaders_moved
+
+*`info`, subsystem `leaders`*
+
+The leader moves of one second that got no line of their own, as `log.moves_per_second` bounds them.
+
+Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and to which node ids.
+
+## summary
+
+*`info`, subsystem `summary`*
+
+What a minute added, where it added something.
+
+Fields: `links_open`, `links`, `requests`, `errors`, `hints_given`, `hints_missed` by reason,
+`leader_moves`.
+
+`make docs` makes this page of the events in the code.
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    return HEAD + "".join(_section(event) for event in LINES) + TAIL
+
+
+def _section(event: type[Event]) -> str:
+    line = LINES[event]
+    parts = [f"## {name_of(event)}", f"*`{line.level}`, subsystem `{line.subsystem}`*"]
+    parts.append(_markdown(inspect.getdoc(event) or ""))
+    names = list(_fields(event))
+    if any(field.name == "answered" for field in fields(event)):
+        _, _, rest = (inspect.getdoc(ErrorAnswered) or "").partition("\n\n")
+        parts.append(_markdown(rest))
+    if names:
+        parts.append("Fields: " + ", ".join(f"`{field}`" for field in names) + ".")
+    return "\n\n".join(parts) + "\n\n"
+
+
+def _fields(event: Any) -> Iterator[str]:
+    for field in fields(event):
+        if field.name == "answered":
+            yield from _fields(ErrorAnswered)
+        else:
+            yield field.name
+
+
+def _markdown(text: str) -> str:
+    """A docstring's text without what leads to other code; double backticks become single ones."""
+    return re.sub(r"; see .*$", ".", text, flags=re.MULTILINE).replace("``", "`")
