@@ -117,6 +117,32 @@ class BadClientBytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRefused:
+    """A client did not pass what goes before its first request, such as a TLS handshake."""
+
+    route: str
+    client: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificatesReloaded:
+    """A route's TLS files were read again; ``group``: of settings. Links keep what they have."""
+
+    route: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificatesRefused:
+    """A route's TLS files have changed and cannot be used: what was read before holds."""
+
+    route: str
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BadBrokerBytes:
     """A broker sent what cannot be brought up to the client's version; the link was closed."""
 
@@ -258,6 +284,9 @@ Event = (
     | HintsSwitched
     | RoutePlan
     | BadClientBytes
+    | ClientRefused
+    | CertificatesReloaded
+    | CertificatesRefused
     | BadBrokerBytes
     | NotUnderstood
     | UpstreamUnreachable

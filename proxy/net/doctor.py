@@ -232,7 +232,8 @@ async def _mechanisms(upstream: Address) -> tuple[str, ...]:
             # A mechanism of no name is none that is enabled: the answer lists those that are.
             body = sasl_handshake.write_request_body("")
             key, version = ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION
-            return sasl_handshake.read_mechanisms(await connection.ask(key, version, body))
+            reader = await connection.ask(key, version, body)
+            return sasl_handshake.read_response(reader).mechanisms
     return ()
 
 

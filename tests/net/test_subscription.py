@@ -29,6 +29,7 @@ from proxy.core.mode import Mode
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.core.view import Leader
+from proxy.net.door import Door, Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, PeerSettings
 from proxy.net.subscription import Subscription
@@ -86,7 +87,7 @@ class _Scene:
             _SETTINGS,
             self.events.append,
             lambda cause, seconds: self.refreshed.append((cause, seconds)),
-            open_stream=net.open,
+            doors=lambda route: Doors(Door(open_tcp=net.open), Door(open_tcp=net.open)),
         )
         self.begin = trio.current_time()
 

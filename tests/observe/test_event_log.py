@@ -155,6 +155,24 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "client": "127.0.0.1:5", "reason": "TLS"},
     ),
     (
+        events.ClientRefused(route="r", client="127.0.0.1:5", reason="speaks no TLS"),
+        "warning",
+        "client_refused",
+        {"route": "r", "client": "127.0.0.1:5", "reason": "speaks no TLS"},
+    ),
+    (
+        events.CertificatesReloaded(route="r", group="client_tls"),
+        "info",
+        "certificates_reloaded",
+        {"route": "r", "group": "client_tls"},
+    ),
+    (
+        events.CertificatesRefused(route="r", group="client_tls", reason="no PEM"),
+        "warning",
+        "certificates_refused",
+        {"route": "r", "group": "client_tls", "reason": "no PEM"},
+    ),
+    (
         events.BadBrokerBytes(route="r", link=7, reason="short"),
         "warning",
         "bad_broker_bytes",
