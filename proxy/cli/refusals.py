@@ -162,6 +162,8 @@ def _allowed(schema: dict[str, Any], path: Path) -> str:
         return ", ".join(node["enum"])
     if node.get("type") == "integer":
         return f"a whole number from {node['minimum']} to {node['maximum']}"
+    if node.get("type") == "boolean":
+        return "true or false"
     if "properties" in node:
         return f"the keys {', '.join(node['properties'])}"
     if node.get("type") == "array":
