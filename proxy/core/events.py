@@ -59,13 +59,17 @@ class HintMissed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSeen:
-    """A client said what it is (KIP-511), once for each link."""
+    """A client said what it is (KIP-511), once for each link.
+
+    ``address``: where it comes from; "" where that is not known.
+    """
 
     route: str
     link: int
     client_id: str
     software: str
     version: str
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +191,18 @@ class SubscriptionReady:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsHidden:
+    """Brokers hide topics from the proxy's own principal: on those there are no hints.
+
+    ``visible``: how many it may see.
+    """
+
+    cluster: str
+    broker: str
+    visible: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdsOffered:
     """Every broker of a cluster gives made-up topic ids: clients are offered them from now on."""
 
@@ -292,6 +308,7 @@ Event = (
     | UpstreamUnreachable
     | SubscriptionLost
     | SubscriptionReady
+    | TopicsHidden
     | TopicIdsOffered
     | TopicIdsWithheld
     | Listening

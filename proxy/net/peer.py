@@ -254,6 +254,7 @@ class Peer:
         self._polls += 1
         if due or view is None or not view.names:
             present = await self._ask(connection, None, Cause.POLL)
+            await self._ask(connection, (metadata.ANY_TOPIC,), Cause.POLL)
             known = self._listener.view(self)
             if known is not None:
                 known.forget_absent(present)

@@ -140,6 +140,7 @@ class Pump:
             self._recovery,
             largest_request=self._largest_request,
             requests_in_flight=self._requests_in_flight,
+            address=client_name,
         )
         joint = _Joint(link, client, broker, client_name)
         self._joints[self._numbers] = joint

@@ -18,7 +18,14 @@ from proxy.apis.keys import api_name
 from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
 from proxy.core.agreement import Agreement
-from proxy.core.events import Event, LeaderMoved, RoutePlan, SubscriptionLost, SubscriptionReady
+from proxy.core.events import (
+    Event,
+    LeaderMoved,
+    RoutePlan,
+    SubscriptionLost,
+    SubscriptionReady,
+    TopicsHidden,
+)
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
@@ -202,6 +209,7 @@ class Subscription:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
         judged = False
+        hid = view.hides
         for topic in answer.topics:
             names.add(topic.name)
             self._learn_topic(view, topic, peer.node, poll=poll)
@@ -211,6 +219,12 @@ class Subscription:
                 self._judge(peer, answer.cluster_id, topic)
             if len(names) % _TOPICS_IN_A_STEP == 0:
                 await trio.lowlevel.checkpoint()
+        if view.hides and not hid:
+            # Once, until nothing is hidden any more: each topic of each client would tell it again.
+            visible = len(view.names)
+            self._emit(
+                TopicsHidden(cluster=view.cluster_id, broker=str(peer.address), visible=visible)
+            )
         if peer.route is not None:
             keys: set[Topic] = {view.key(name) for name in names}
             self._keeper.desk.asked(peer.route, names | keys, asked_at)

@@ -41,6 +41,7 @@ _LINES: dict[type[Event], _Line] = {
     events.LeaderMoved: _Line("leaders", "info"),
     events.SubscriptionReady: _Line("subscription", "info"),
     events.SubscriptionLost: _Line("subscription", "warning"),
+    events.TopicsHidden: _Line("subscription", "warning"),
     events.TopicIdsOffered: _Line("subscription", "info"),
     events.TopicIdsWithheld: _Line("subscription", "warning"),
     events.LatencySampled: _Line("journal", "debug"),

@@ -91,7 +91,9 @@ async def broker_at(context: ssl.SSLContext | None) -> AsyncIterator[tuple[FakeB
 
 def _settings(upstream: Address, **route: Any) -> Settings:
     routes = [{"listen": str(ANY), "upstream": str(upstream), "name": "r", **route}]
-    return Settings.model_validate({"routes": routes, "admin": "127.0.0.1:0"})
+    return Settings.model_validate(
+        {"routes": routes, "admin": "127.0.0.1:0", "log": {"level": "debug"}}
+    )
 
 
 async def _connect(address: Address, context: ssl.SSLContext, name: str) -> trio.SSLStream[Any]:
@@ -360,3 +362,60 @@ def test_files_that_cannot_be_used_are_a_configuration_error(papers: Papers) -> 
         settings = _settings(Address("127.0.0.1", 9), client_tls={"mode": "terminate", **tls})
         with pytest.raises(ConfigurationError, match=f"^route r: client_tls: .*{said}"):
             app.run(settings)
+
+
+_HEADER_1 = b"PROXY TCP4 192.0.2.1 198.51.100.7 56324 9092\r\n"
+_HEADER_2 = (
+    b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x07\xdc\x04\x23\x84"
+)
+
+
+@pytest.mark.parametrize("header", [_HEADER_1, _HEADER_2], ids=["version-1", "version-2"])
+@pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
+async def test_a_load_balancer_says_where_a_client_comes_from(
+    log: Log, papers: Papers, header: bytes, secured: bool
+) -> None:
+    route: dict[str, Any] = {"proxy_protocol": True}
+    if secured:
+        certificate = papers.issue("p", "localhost")
+        route["client_tls"] = {"mode": "terminate", "certificate": certificate}
+    async with (
+        broker_at(None) as (broker, upstream),
+        serving(_settings(upstream, **route), log) as (address,),
+    ):
+        await until_true(lambda: log.events("route_plan"))
+        client: trio.abc.Stream = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(header)
+        if secured:
+            context = papers.client()
+            client = trio.SSLStream(client, context, server_hostname="localhost")
+        answer = _raised(broker)
+        assert await exchange(client, ASKED, len(answer)) == answer
+        (seen,) = await until_true(lambda: log.events("client_seen"))
+        assert seen["address"] == "192.0.2.1:56324"
+        await trio.aclose_forcefully(client)
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "reason"),
+    [
+        (ASKED, "sends no PROXY header that can be read: no PROXY header"),
+        (b"PROXY " + b"x" * 200, "sends no PROXY header that can be read: PROXY header without"),
+        (_HEADER_1[:20], "has not finished its handshake within 0.05 s"),
+    ],
+    ids=["kafka", "endless", "cut"],
+)
+async def test_without_its_header_nobody_comes_through(
+    log: Log, first_bytes: bytes, reason: str
+) -> None:
+    async with broker_at(None) as (broker, upstream):
+        settings = _settings(upstream, proxy_protocol=True)
+        settings = settings.model_copy(update={"greeting_timeout_ms": 50, "hints": "off"})
+        async with serving(settings, log) as (address,):
+            client = await trio.open_tcp_stream(address.host, address.port)
+            await client.send_all(first_bytes)
+            with trio.fail_after(_SECONDS), contextlib.suppress(trio.BrokenResourceError):
+                assert await client.receive_some() == b""
+            (line,) = await until_true(lambda: log.events("client_refused"))
+            assert line["reason"].startswith(reason)
+            assert broker.asked == []

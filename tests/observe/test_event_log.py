@@ -115,10 +115,19 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         },
     ),
     (
-        events.ClientSeen(route="r", link=7, client_id="c", software="lib", version="1.2"),
+        events.ClientSeen(
+            route="r", link=7, client_id="c", software="lib", version="1.2", address="192.0.2.1:5"
+        ),
         "debug",
         "client_seen",
-        {"route": "r", "link": 7, "client_id": "c", "software": "lib", "version": "1.2"},
+        {
+            "route": "r",
+            "link": 7,
+            "client_id": "c",
+            "software": "lib",
+            "version": "1.2",
+            "address": "192.0.2.1:5",
+        },
     ),
     (
         events.Recovered(
@@ -171,6 +180,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         "warning",
         "certificates_refused",
         {"route": "r", "group": "client_tls", "reason": "no PEM"},
+    ),
+    (
+        events.TopicsHidden(cluster="c", broker="b:1", visible=3),
+        "warning",
+        "topics_hidden",
+        {"cluster": "c", "broker": "b:1", "visible": 3},
     ),
     (
         events.BadBrokerBytes(route="r", link=7, reason="short"),
@@ -321,6 +336,7 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         "subscription_ready",
         "topic_ids_offered",
         "topic_ids_withheld",
+        "topics_hidden",
     }
     assert written == {"link_failed", "admin_failed"} | of_hints | of_subscription
 
