@@ -13,6 +13,7 @@ class ApiKey(IntEnum):
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     DESCRIBE_CONFIGS = 32
+    SASL_AUTHENTICATE = 36
 
 
 #: Names as the Kafka protocol guide spells them, for metrics. A key that is not here (newer

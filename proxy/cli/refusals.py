@@ -16,6 +16,7 @@ from proxy.settings import Settings
 Path = tuple[str | int, ...]  # of a setting, such as ("hold", "deadline_ms") or ("routes", 0)
 
 _MOST_SHOWN: Final = 80
+_HIDDEN: Final = "***"
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
 
@@ -83,14 +84,27 @@ def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -
     if kind == "missing":
         return f"{place}{key_text(path)} is missing: {_node(schema, path)['description']}"
     if kind == "extra_forbidden":
-        value = shown(detail["input"])
+        secrets = any(_is_secret(node) for node in _values(schema, path[:-1]))
+        value = _HIDDEN if secrets else shown(detail["input"])
         return f"{place}unknown key {key_text(path)} (value {value}){_advice(path, schema)}"
     if kind == "value_error" and _takes_keys(schema, path):
         return f"{place}{_group(path)}{detail['ctx']['error']}"
+    if _is_secret(_node(schema, path)):
+        return f"{place}{key_text(path)} is {_HIDDEN}; allowed: file:PATH or env:NAME"
     line = f"{place}{key_text(path)} is {shown(detail['input'])}; "
     if kind == "value_error":
         return f"{line}{detail['ctx']['error']}"
     return f"{line}allowed: {_allowed(schema, path)}"
+
+
+def _is_secret(node: dict[str, Any]) -> bool:
+    """Whether people may write a secret there, though only where one is found is allowed."""
+    return bool(node.get("writeOnly"))
+
+
+def _values(schema: dict[str, Any], above: Path) -> list[dict[str, Any]]:
+    """What the schema says of each key of a group."""
+    return [*_node(schema, above).get("properties", {}).values()]
 
 
 def _group(path: Path) -> str:
@@ -148,6 +162,8 @@ def _allowed(schema: dict[str, Any], path: Path) -> str:
         return ", ".join(node["enum"])
     if node.get("type") == "integer":
         return f"a whole number from {node['minimum']} to {node['maximum']}"
+    if node.get("type") == "boolean":
+        return "true or false"
     if "properties" in node:
         return f"the keys {', '.join(node['properties'])}"
     if node.get("type") == "array":

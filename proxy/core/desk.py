@@ -304,6 +304,8 @@ class Desk:
         route = held.link.route
         if not route.reachable:
             return now, Reason.NO_FRESHER_VIEW
+        if all(_is_hidden(route, wanted) for wanted in waiting.wanted):
+            return now, Reason.NOT_AUTHORIZED
         # Only of what must wait: an error that is answered at once begins no hold, and the next
         # one under the same epoch may be the first of another move.
         begun = (self._episode(route, w, now) for w in waiting.wanted if not w.settled)
@@ -444,7 +446,7 @@ class Desk:
     def _seek(self, waiting: _Waiting, now: float) -> None:
         route = waiting.held.link.route
         for wanted in waiting.wanted:
-            if not wanted.settled:
+            if not wanted.settled and not _is_hidden(route, wanted):
                 key = (route.name, *wanted.failure[:2])
                 sought = _Sought(route, wanted, waiting.since, now + self.rules.calm)
                 self._sought.setdefault(key, sought)
@@ -461,4 +463,10 @@ class Desk:
             if hint is not None:
                 yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
             else:
+                if wanted.reason is None and _is_hidden(held.link.route, wanted):
+                    wanted.reason = Reason.NOT_AUTHORIZED
                 yield HintMissed(answered=answered, reason=wanted.reason or reason)
+
+
+def _is_hidden(route: Route, wanted: _Wanted) -> bool:
+    return route.view is not None and route.view.is_hidden(wanted.failure.topic)

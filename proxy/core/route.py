@@ -28,7 +28,7 @@ class Route:
     ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
     behind a proxy that does the same; see :mod:`proxy.core.agreement`. ``made_up_plan``: the
     ``plan`` for that. ``raised``: versions were offered here that the broker lacks, so clients may
-    keep to them.
+    keep to them. ``relays_tls``: a link that begins in TLS is relayed unread, and not refused.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Route:
     named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
     latencies: LatencySampler | None = None
+    relays_tls: bool = False
     raised: bool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import (
     AdminExposed,
     AdminListening,
+    ClientRefused,
     Event,
     HintsSwitched,
     Listening,
@@ -29,13 +30,17 @@ from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
-from proxy.net.broker_stream import open_broker_stream
+from proxy.net.gate import Admitted, RefusedError
+from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.journal_opening import open_journal
 from proxy.net.peer import PeerSettings
+from proxy.net.poller import KeepingPoller, make_poller
 from proxy.net.pump import Pump
 from proxy.net.readiness import Readiness
+from proxy.net.security import LOOK_SECONDS, Security
 from proxy.net.subscription import Subscription
+from proxy.net.tls_socket import TlsSocket, Transport
 from proxy.observe.counts import Counts
 from proxy.observe.event_log import EventLog
 from proxy.observe.history import History
@@ -57,6 +62,7 @@ def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code.
 
     :raises ListenError: an address cannot be listened on.
+    :raises ConfigurationError: a certificate, a key or roots cannot be used.
     """
     try:
         trio.run(partial(serve, settings), strict_exception_groups=True)
@@ -69,9 +75,13 @@ async def serve(settings: Settings) -> None:
     """Serve until a signal or cancellation."""
     app = _App(settings)
     async with trio.open_nursery() as nursery:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        with trio.open_signal_receiver(*wanted) as signals:
             await app.start(nursery)
-            async for _ in signals:
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    await app.reload_certificates(all_of_them=True)
+                    continue
                 await app.finish()
                 nursery.cancel_scope.cancel()
                 break
@@ -84,8 +94,10 @@ class _App:
         self._settings = settings
         synthesize = settings.topic_ids == "synthesize" and Mode(settings.hints) is Mode.ON
         self._routes = [
-            (Route(r.name, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
+            (_route(r, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
         ]
+        self._security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
+        self._poller = KeepingPoller(make_poller()) if self._security.decrypts else None
         self._listens: dict[str, str] = {}
         routes = [route for route, _ in self._routes]
         self._recovery = Recovery(routes, trio.current_time)
@@ -110,6 +122,7 @@ class _App:
             _peer_settings(settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
+            lambda route: self._security.doors[route.name],
         )
         self._watched = Watched(
             version(_DISTRIBUTION),
@@ -129,6 +142,7 @@ class _App:
             self._recovery,
             largest_request=limits.request_bytes,
             requests_in_flight=limits.requests_in_flight,
+            poller=self._poller,
         )
         self._keeper.settle = self._pump.settle
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
@@ -150,6 +164,7 @@ class _App:
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
         nursery.start_soon(self._sum_up)
+        nursery.start_soon(self._watch_certificates)
         if self._settings.admin is not None:
             await self._start_admin(nursery, self._settings.admin)
         if any(route.synthesize for route, _ in self._routes):
@@ -172,7 +187,7 @@ class _App:
 
     async def _start_admin(self, nursery: trio.Nursery, address: Address) -> None:
         readiness = Readiness(
-            [(route, settings.upstream) for route, settings in self._routes],
+            [(r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes],
             self._subscription.upstream,
             OWN_NAME,
         )
@@ -188,9 +203,13 @@ class _App:
             lambda: {route.name: route.mode for route in self._watched.routes},
             self._switch,
         )
-        bound = await self._listen(
-            nursery, address, Admin(pages.answer, address, self._emit).handle
-        )
+        admin = Admin(pages.answer, address, self._emit)
+
+        async def handle(stream: trio.SocketStream) -> None:
+            with self._pump.urgent():
+                await admin.handle(stream)
+
+        bound = await self._listen(nursery, address, handle)
         self._emit(AdminListening(listen=bound))
         if not address.is_loopback:
             self._emit(AdminExposed(listen=bound))
@@ -239,13 +258,9 @@ class _App:
             reason = error.strerror or str(error)
             raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
 
-        async def handle(stream: trio.SocketStream) -> None:
-            with self._pump.urgent():
-                await handler(stream)
-
         for listener in listeners:
             self._pump.heed(listener.socket.fileno())
-        nursery.start_soon(partial(trio.serve_listeners, handle, listeners))
+        nursery.start_soon(partial(trio.serve_listeners, handler, listeners))
         host, port = listeners[0].socket.getsockname()[:2]
         return str(Address(host, port))
 
@@ -253,16 +268,59 @@ class _App:
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
-        upstream = settings.upstream
         try:
-            broker = await open_broker_stream(upstream, self._settings.connect_timeout_ms / 1000)
+            name, session = await self._admit(route, client)
+        except RefusedError as error:
+            await trio.aclose_forcefully(client)
+            if not error.silent:
+                refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
+                self._emit(refused)
+            return
+        upstream, patience = settings.upstream, self._settings.connect_timeout_ms / 1000
+        door = self._security.doors[route.name].upstream
+        try:
+            with self._pump.urgent():
+                broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
-            await client.aclose()
+            await trio.aclose_forcefully(client)
             self._tell_unreachable(route, upstream, str(error))
             return
         self._unreachable.discard(route.name)
-        name = _peer_name(client)
-        self._pump.adopt(route, _detached(client), _detached(broker), name)
+        self._pump.adopt(
+            route, self._transport(client, session), self._transport(broker, broker_session), name
+        )
+
+    async def _admit(self, route: Route, client: trio.SocketStream) -> Admitted:
+        """Have a client do what goes before its first request.
+
+        Turns are not short meanwhile, as one who says nothing would have them for long; but they
+        end when something comes.
+
+        :raises RefusedError: the client is not let in.
+        """
+        gate = self._security.gates[route.name]
+        if gate.open:
+            return await gate.admit(client)
+        with self._pump.heeding(client.socket.fileno()):
+            return await gate.admit(client)
+
+    def _transport(self, stream: trio.SocketStream, session: Session | None) -> Transport:
+        sock = _detached(stream)
+        if session is None:
+            return sock
+        assert self._poller is not None
+        return TlsSocket(sock, *session, self._poller.keep)
+
+    async def _watch_certificates(self) -> None:
+        """Read TLS files again when they change, until cancelled."""
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            await self.reload_certificates()
+
+    async def reload_certificates(self, *, all_of_them: bool = False) -> None:
+        """Read TLS files again: those that have changed, or all."""
+        for event in await self._security.reload(all_of_them=all_of_them):
+            self._emit(event)
 
     def _tell_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Tell it once until a connection is made again: clients try many times a second."""
@@ -281,12 +339,11 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     return sock
 
 
-def _peer_name(stream: trio.SocketStream) -> str:
-    try:
-        host, port = stream.socket.getpeername()[:2]
-    except OSError:
-        return "a client that has gone"
-    return str(Address(host, port))
+def _route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:
+    # What passes by in TLS cannot be read, and its broker cannot be asked without TLS.
+    if settings.client_tls.mode == "pass":
+        return Route(settings.name, Mode.OFF, relays_tls=True)
+    return Route(settings.name, mode, synthesize=synthesize)
 
 
 def _hold_rules(settings: HoldSettings) -> HoldRules:

@@ -46,8 +46,6 @@ _AT_ONCE = 50
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 _REQUEST_BYTES = "socket.request.max.bytes"
 _LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
-#: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
-_ANY_TOPIC = "leader-hints-check"
 
 
 @dataclass(slots=True)
@@ -178,7 +176,7 @@ async def _learn(patient: _Patient, version: int, patience: float) -> None:
             view.learn(topic, None, poll=False)
         patient.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        hidden = [topic.error == refused for topic in (await ask((_ANY_TOPIC,))).topics]
+        hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
     patient.route.view, patient.hidden = view, any(hidden)
     patient.route.endpoints = answer.endpoints
     # With no partition led nothing is proved, unless there is but one broker.
@@ -232,7 +230,8 @@ async def _mechanisms(upstream: Address) -> tuple[str, ...]:
             # A mechanism of no name is none that is enabled: the answer lists those that are.
             body = sasl_handshake.write_request_body("")
             key, version = ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION
-            return sasl_handshake.read_mechanisms(await connection.ask(key, version, body))
+            reader = await connection.ask(key, version, body)
+            return sasl_handshake.read_response(reader).mechanisms
     return ()
 
 
