@@ -1,10 +1,12 @@
 """The manifests as kustomize and Helm render them: valid, whole, true to the proxy's settings."""
 
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from proxy.cli.sources import load_settings
 from tests.deploy.rendered import (
@@ -15,6 +17,7 @@ from tests.deploy.rendered import (
     validate,
 )
 from tests.deploy.tools import need
+from tests.harness.maven import ROOT
 
 FIELDS = {"status.hostIP": "10.0.0.7", "metadata.name": "kafka-0"}
 _POLICY = ("networkPolicy.enabled=true",)
@@ -22,6 +25,7 @@ _RENDERINGS: Mapping[str, Callable[[Path], Rendered]] = {
     "kustomize-sidecar": lambda folder: kustomized("example"),
     "kustomize-daemonset": lambda folder: kustomized("daemonset"),
     "helm-daemonset": lambda folder: daemonset_chart(),
+    "helm-scraped-daemonset": lambda folder: daemonset_chart("admin=${NODE_IP}:9100"),
     "helm-sidecar": lambda folder: brokers_chart(folder, *_POLICY),
     "helm-plain-sidecar": lambda folder: brokers_chart(folder, "sidecar.native=false", *_POLICY),
 }
@@ -43,8 +47,10 @@ def test_it_is_valid_to_the_last_field(rendered: Rendered, tmp_path: Path) -> No
     validate(rendered, tmp_path)
 
 
-def test_validation_sees_a_field_that_is_none(rendered: Rendered, tmp_path: Path) -> None:
-    wrong = Rendered(rendered.text.replace("readOnlyRootFilesystem", "readonlyRootFilesystem"))
+def test_validation_sees_a_field_that_is_none(tmp_path: Path) -> None:
+    need("kustomize", "kubernetes-validate")
+    text = kustomized("daemonset").text
+    wrong = Rendered(text.replace("readOnlyRootFilesystem", "readonlyRootFilesystem"))
     with pytest.raises(AssertionError, match="readonlyRootFilesystem"):
         validate(wrong, tmp_path)
 
@@ -89,7 +95,7 @@ def test_probes_ask_where_the_admin_server_is(rendered: Rendered) -> None:
         asked = rendered.proxy[name]["httpGet"]
         assert (asked["path"], asked["port"]) == (path, "hints-admin")
         # The kubelet asks at the pod's address, unless it is told another.
-        assert asked.get("host") == (None if admin == "0.0.0.0" else admin)
+        assert asked.get("host") == (admin if admin == "127.0.0.1" else None)
 
 
 def test_it_may_do_nothing_that_it_need_not(rendered: Rendered) -> None:
@@ -125,6 +131,16 @@ def test_helm_and_kustomize_run_the_same_container(tmp_path: Path) -> None:
         assert bare(ours) == bare(theirs)
         for name in ("hostNetwork", "dnsPolicy", "tolerations", "nodeSelector"):
             assert ours.pod["spec"].get(name) == theirs.pod["spec"].get(name)
+
+
+def test_the_chart_and_the_images_have_the_packages_version() -> None:
+    need("kustomize", "helm")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for rendered in (kustomized("daemonset"), kustomized("example"), daemonset_chart()):
+        assert rendered.proxy["image"] == f"leader-hints:{version}"
+    for chart in ("leader-hints", "example"):
+        read = yaml.safe_load((ROOT / "deploy" / "helm" / chart / "Chart.yaml").read_text())
+        assert read["version"] == version
 
 
 def bare(rendered: Rendered) -> dict[str, Any]:
