@@ -42,7 +42,8 @@ _HOST_NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63}
 _LOOKS_LIKE_IPV4: Final = re.compile(r"[0-9.]+", re.ASCII)
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka takes no others
 _WILDCARDS: Final = ("0.0.0.0", "::")
-_ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):[0-9]{1,5}$"
+# As it stands in a file, where an environment variable may be named; parse() sees its value.
+_ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):([0-9]{1,5}|\$\{[A-Za-z_][A-Za-z0-9_]*\})$"
 _ADDRESS_FORM: Final = "HOST:PORT, such as 127.0.0.1:9092, broker-1:9092 or [::1]:9092"
 
 
@@ -237,16 +238,20 @@ class RouteSettings(_Group):
 
     listen: Address = Field(
         description="HOST:PORT that clients connect to and that the broker advertises. 0.0.0.0 or "
-        "[::] listens on every address, port 0 on a free port."
+        "[::] listens on every address, port 0 on a free port. ${NAME} stands for an environment "
+        "variable."
     )
     upstream: Address = Field(
-        description="HOST:PORT of the broker's listener whose advertised address is this route's."
+        description="HOST:PORT of the broker's listener whose advertised address is this route's. "
+        "${NAME} stands for an environment variable."
     )
 
     name: str = Field(
         default_factory=lambda route: str(route.get("listen", "")),
         pattern=r"^[A-Za-z0-9._:\[\]%-]{1,100}$",
-        description="Names the route in logs and metrics. Default: the text of `listen`.",
+        json_schema_extra={"pattern": r"^[A-Za-z0-9._:\[\]%${}-]{1,100}$"},
+        description="Names the route in logs and metrics; ${NAME} stands for an environment "
+        "variable. Default: the text of `listen`.",
     )
     client_tls: ClientTlsSettings = ClientTlsSettings()
     upstream_tls: BrokerTlsSettings = BrokerTlsSettings()
@@ -590,8 +595,8 @@ class Settings(BaseSettings):
     admin: Address | None = Field(
         default=None,
         description="HOST:PORT of the HTTP server for metrics, health, the status page and the "
-        "kill switch; port 0 is a free port. null: none. It has no access control: keep it on the "
-        "loopback address or a private network.",
+        "kill switch; port 0 is a free port, ${NAME} stands for an environment variable. null: "
+        "none. It has no access control: keep it on the loopback address or a private network.",
     )
     connect_timeout_ms: int = _whole(
         10000,

@@ -30,7 +30,7 @@ def refusals(error: ValidationError, origins: Mapping[Path, str]) -> tuple[str, 
     schema = Settings.model_json_schema()
     details = error.errors(include_url=False)
     return tuple(
-        _refusal(detail, schema, _origin(detail["loc"], origins))
+        _refusal(detail, schema, origin_of(detail["loc"], origins))
         for detail in details
         if detail["type"] != _FOLLOWS_FROM_ANOTHER and not _is_above_another(detail, details)
     )
@@ -51,17 +51,7 @@ def key_text(path: Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _plain(part: str) -> str:
-    return part if part.isidentifier() and part.isascii() else shown(part)
-
-
-def _is_above_another(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
-    """A list counts as too short when its only member was refused; the member's line is enough."""
-    path = detail["loc"]
-    return any(len(d["loc"]) > len(path) and d["loc"][: len(path)] == path for d in details)
-
-
-def _origin(path: Path, origins: Mapping[Path, str]) -> str | None:
+def origin_of(path: Path, origins: Mapping[Path, str]) -> str | None:
     """The place that set the path or the nearest thing above it, else the places of what is below.
 
     None for the settings as a whole: no single place made them.
@@ -71,6 +61,16 @@ def _origin(path: Path, origins: Mapping[Path, str]) -> str | None:
             return origins[path[:length]]
     below = [place for at, place in origins.items() if path and at[: len(path)] == path]
     return " and ".join(below) or None
+
+
+def _plain(part: str) -> str:
+    return part if part.isidentifier() and part.isascii() else shown(part)
+
+
+def _is_above_another(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
+    """A list counts as too short when its only member was refused; the member's line is enough."""
+    path = detail["loc"]
+    return any(len(d["loc"]) > len(path) and d["loc"][: len(path)] == path for d in details)
 
 
 def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -> str:

@@ -1,6 +1,7 @@
 """The commands that run nothing, and what a mistake ends with: an exit code and clear lines."""
 
 import json
+import socket
 import subprocess
 import sys
 import tomllib
@@ -145,3 +146,15 @@ def test_help_names_every_flag_and_its_values() -> None:
         "--log-format [auto|json|console]",
     ):
         assert text in done.stdout
+
+
+def test_wait_gone_ends_with_1_while_the_broker_is_there_and_with_0_when_it_has_gone() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        host, port = broker.getsockname()
+        route = f"--route=127.0.0.1:0={host}:{port}"
+        there = leader_hints("wait-gone", route, "--at-most", "0.2")
+    gone = leader_hints("wait-gone", route)
+
+    assert there.returncode == 1
+    assert there.stderr == f"leader-hints: still there after 0.2 s: {host}:{port}\n"
+    assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "")
