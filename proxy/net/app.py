@@ -271,10 +271,10 @@ class _App:
         try:
             name, session = await self._admit(route, client)
         except RefusedError as error:
-            await trio.aclose_forcefully(client)
             if not error.silent:
                 refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
                 self._emit(refused)
+            await trio.aclose_forcefully(client)
             return
         upstream, patience = settings.upstream, self._settings.connect_timeout_ms / 1000
         door = self._security.doors[route.name].upstream
@@ -282,8 +282,8 @@ class _App:
             with self._pump.urgent():
                 broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
-            await trio.aclose_forcefully(client)
             self._tell_unreachable(route, upstream, str(error))
+            await trio.aclose_forcefully(client)
             return
         self._unreachable.discard(route.name)
         self._pump.adopt(
