@@ -51,6 +51,10 @@ _AT_MOST_AT_EPOCH = frozenset(
 )
 
 
+#: Why there is no hint, where nothing that is waited for would change it.
+_FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
+
+
 @dataclass(frozen=True, slots=True)
 class HoldRules:
     """Bounds in seconds; see the rules above.
@@ -118,7 +122,7 @@ class _Wanted:
     @property
     def settled(self) -> bool:
         """Whether nothing is left to wait for."""
-        return self.hint is not None or self.reason is Reason.NO_LEADER
+        return self.hint is not None or self.reason in _FINAL
 
     @property
     def newest(self) -> int:
@@ -304,8 +308,6 @@ class Desk:
         route = held.link.route
         if not route.reachable:
             return now, Reason.NO_FRESHER_VIEW
-        if all(_is_hidden(route, wanted) for wanted in waiting.wanted):
-            return now, Reason.NOT_AUTHORIZED
         # Only of what must wait: an error that is answered at once begins no hold, and the next
         # one under the same epoch may be the first of another move.
         begun = (self._episode(route, w, now) for w in waiting.wanted if not w.settled)
@@ -392,6 +394,9 @@ class Desk:
         wanted.reason = None
         leader = route.view.leader(*wanted.failure[:2]) if route.view else None
         if leader is None or not self._fresher(route, wanted, leader):
+            if route.view is not None and route.view.is_hidden(wanted.failure.topic):
+                # To ask would tell nothing. What is known was told to clients.
+                wanted.reason = Reason.NOT_AUTHORIZED
             return None
         if leader.node < 0:
             wanted.reason = Reason.NO_LEADER
@@ -446,7 +451,7 @@ class Desk:
     def _seek(self, waiting: _Waiting, now: float) -> None:
         route = waiting.held.link.route
         for wanted in waiting.wanted:
-            if not wanted.settled and not _is_hidden(route, wanted):
+            if not wanted.settled:
                 key = (route.name, *wanted.failure[:2])
                 sought = _Sought(route, wanted, waiting.since, now + self.rules.calm)
                 self._sought.setdefault(key, sought)
@@ -463,10 +468,4 @@ class Desk:
             if hint is not None:
                 yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
             else:
-                if wanted.reason is None and _is_hidden(held.link.route, wanted):
-                    wanted.reason = Reason.NOT_AUTHORIZED
                 yield HintMissed(answered=answered, reason=wanted.reason or reason)
-
-
-def _is_hidden(route: Route, wanted: _Wanted) -> bool:
-    return route.view is not None and route.view.is_hidden(wanted.failure.topic)

@@ -117,8 +117,18 @@ class LeaderView:
         """Whether brokers keep some topic from the proxy's own principal."""
         return bool(self._hidden)
 
+    def permitted(self, answer: TopicMetadata) -> None:
+        """Note whether an answer to the proxy's own question hides its topic.
+
+        Answers to clients tell of what those may see.
+        """
+        if answer.error != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._hidden.discard(answer.name)
+        elif len(self._hidden) < _MOST_HIDDEN:
+            self._hidden.add(answer.name)
+
     def is_hidden(self, topic: Topic) -> bool:
-        """Whether nothing is known of a topic, given by name or id, since brokers hide it.
+        """Whether brokers hide a topic, given by name or id, from the proxy's own principal.
 
         Of an id that is not known that is likely where brokers hide anything at all.
         """
@@ -190,11 +200,6 @@ class LeaderView:
         ``source``: the node that answered, where it is known. ``poll``: the answer belongs to
         a poll of everything, of which one broker makes one at a time.
         """
-        if answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            if len(self._hidden) < _MOST_HIDDEN:
-                self._hidden.add(answer.name)
-        else:
-            self._hidden.discard(answer.name)
         topic = self._topic(answer, poll)
         if topic is None:
             return []

@@ -38,7 +38,7 @@ from proxy.net.peer import PeerSettings
 from proxy.net.poller import KeepingPoller, make_poller
 from proxy.net.pump import Pump
 from proxy.net.readiness import Readiness
-from proxy.net.security import LOOK_SECONDS, Security
+from proxy.net.security import LOOK_SECONDS, Security, make_route
 from proxy.net.subscription import Subscription
 from proxy.net.tls_socket import TlsSocket, Transport
 from proxy.observe.counts import Counts
@@ -94,7 +94,7 @@ class _App:
         self._settings = settings
         synthesize = settings.topic_ids == "synthesize" and Mode(settings.hints) is Mode.ON
         self._routes = [
-            (_route(r, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
+            (make_route(r, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
         ]
         self._security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
         self._poller = KeepingPoller(make_poller()) if self._security.decrypts else None
@@ -271,10 +271,10 @@ class _App:
         try:
             name, session = await self._admit(route, client)
         except RefusedError as error:
-            await trio.aclose_forcefully(client)
             if not error.silent:
                 refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
                 self._emit(refused)
+            await trio.aclose_forcefully(client)
             return
         upstream, patience = settings.upstream, self._settings.connect_timeout_ms / 1000
         door = self._security.doors[route.name].upstream
@@ -282,8 +282,8 @@ class _App:
             with self._pump.urgent():
                 broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
-            await trio.aclose_forcefully(client)
             self._tell_unreachable(route, upstream, str(error))
+            await trio.aclose_forcefully(client)
             return
         self._unreachable.discard(route.name)
         self._pump.adopt(
@@ -337,13 +337,6 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     # A client whose machine vanished must not keep its link for ever.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return sock
-
-
-def _route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:
-    # What passes by in TLS cannot be read, and its broker cannot be asked without TLS.
-    if settings.client_tls.mode == "pass":
-        return Route(settings.name, Mode.OFF, relays_tls=True)
-    return Route(settings.name, mode, synthesize=synthesize)
 
 
 def _hold_rules(settings: HoldSettings) -> HoldRules:

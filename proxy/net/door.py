@@ -22,6 +22,7 @@ class Door:
 
     ``tls``: where TLS is spoken. ``server_name``: what must stand in a broker's certificate then,
     "" for the host connected to. ``credentials``: where the proxy's own connections authenticate.
+    ``speaks_tls``: whether it does.
     """
 
     def __init__(
@@ -35,6 +36,12 @@ class Door:
         self._server_name = server_name
         self._credentials = credentials
         self._open_tcp = open_tcp
+        self.speaks_tls = tls is not None
+
+    def to(self, address: Address) -> "Door":
+        """Return a door to the IP addresses of a host, whose certificate has the host's name."""
+        name = self._server_name or address.host
+        return Door(self._tls, name, self._credentials, self._open_tcp)
 
     async def connect(
         self, address: Address, patience: float, client_id: str, answer: float

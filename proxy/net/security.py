@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 import trio
 
 from proxy.core.events import CertificatesRefused, CertificatesReloaded, Event
+from proxy.core.mode import Mode
+from proxy.core.route import Route
 from proxy.errors import ConfigurationError
 from proxy.net.credentials import Credentials
 from proxy.net.door import Door, Doors
@@ -76,3 +78,11 @@ class Security:
                 yield CertificatesRefused(route=route, group=group, reason=str(error))
             else:
                 yield CertificatesReloaded(route=route, group=group)
+
+
+def make_route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:
+    """Return the route of which nothing is known yet."""
+    # What passes by in TLS cannot be read, and its broker cannot be asked without TLS.
+    if settings.client_tls.mode == "pass":
+        return Route(settings.name, Mode.OFF, relays_tls=True)
+    return Route(settings.name, mode, synthesize=synthesize)

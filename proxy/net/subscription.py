@@ -212,6 +212,7 @@ class Subscription:
         hid = view.hides
         for topic in answer.topics:
             names.add(topic.name)
+            view.permitted(topic)
             self._learn_topic(view, topic, peer.node, poll=poll)
             if not judged and not topic.error:
                 # As with one topic, so with all of them.
