@@ -188,6 +188,11 @@ class RealCluster:
         self.brokers = {node: self._make_broker(node) for node in range(1, brokers + 1)}
 
     @property
+    def folder(self) -> Path:
+        """Where its settings and logs are."""
+        return self._folder
+
+    @property
     def servers(self) -> list[ServerProcess]:
         """All processes of the cluster."""
         first: list[ServerProcess] = [self._zookeeper] if self._zookeeper else []
@@ -278,6 +283,23 @@ class RealCluster:
         # Of a setting that stands twice the last one counts.
         with (self._folder / f"broker-{node_id}.properties").open("a") as file:
             file.writelines(f"{key}={value}\n" for key, value in settings.items())
+
+    def add_scram_users(self, passwords: Mapping[str, str]) -> None:
+        """Let users authenticate by SCRAM, with either hash."""
+        commands = [
+            processes.start(
+                self._java(
+                    "kafka.admin.ConfigCommand",
+                    *("--zookeeper", f"{HOST}:{self._quorum_ports[0]}", "--alter"),
+                    *("--entity-type", "users", "--entity-name", user),
+                    *("--add-config", f"SCRAM-SHA-256=[{secret}],SCRAM-SHA-512=[{secret}]"),
+                ),
+                output=self._folder / "scram.log",
+            )
+            for user, password in passwords.items()
+            for secret in (f"iterations=4096,password={password}",)
+        ]
+        assert [command.wait(120) for command in commands] == [0] * len(commands)
 
     def _broker_argv(self, node_id: int, library: Library) -> list[str]:
         file = self._folder / f"broker-{node_id}.properties"

@@ -12,6 +12,7 @@ REASONS = frozenset(
         "version_without_field",
         "not_usable_by_client",
         "no_fresher_view",
+        "not_authorized",
         "hold_expired",
         "leader_not_ready",
         "no_leader",

@@ -39,8 +39,12 @@ class ProxyProcess:
         *,
         hints: Hints = "on",
         arguments: Sequence[str] = (),
+        security: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """``routes`` are pairs of listening and upstream addresses; ``log`` must be a new file."""
+        """``routes`` are pairs of listening and upstream addresses; ``log`` must be a new file.
+
+        ``security``: for each route the settings that it has beyond these.
+        """
         self.routes = list(routes)
         self.log = log
         self._admin = free_ports(1)[0]
@@ -48,9 +52,13 @@ class ProxyProcess:
             *(sys.executable, "-m", "proxy.cli.main", "run", "--hints", hints),
             *("--admin", f"127.0.0.1:{self._admin}"),
             *("--log-level", "debug", "--log-format", "json"),
-            *(part for route in routes for part in ("--route", _route_text(route))),
             *arguments,
         ]
+        if security:
+            self.environment = {"LEADER_HINTS_ROUTES": _as_json(routes, security)}
+        else:
+            texts = ",".join(_route_text(route) for route in routes)
+            self.environment = {"LEADER_HINTS_ROUTES": texts}
 
     @property
     def pid(self) -> int:
@@ -78,7 +86,7 @@ class ProxyProcess:
         assert not self.log.exists(), f"{self.log} has another proxy's lines"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._process = processes.start(
-            self._argv, output=self.log, environment={"PYTHONPATH": str(ROOT)}
+            self._argv, output=self.log, environment=self.environment | {"PYTHONPATH": str(ROOT)}
         )
         try:
             until(self._ready, "the proxy is ready")
@@ -219,6 +227,16 @@ class ProxyFleet:
 def _route_text(route: Route) -> str:
     (host, port), (upstream_host, upstream_port) = route
     return f"{host}:{port}={upstream_host}:{upstream_port}"
+
+
+def _as_json(routes: Sequence[Route], security: Sequence[Mapping[str, Any]]) -> str:
+    texts = (_route_text(route).split("=") for route in routes)
+    return json.dumps(
+        [
+            {"listen": listen, "upstream": upstream, **settings}
+            for (listen, upstream), settings in zip(texts, security, strict=True)
+        ]
+    )
 
 
 def _parse(line: str) -> LogLine:

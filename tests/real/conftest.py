@@ -15,6 +15,7 @@ from tests.harness.history import LeaderHistory
 from tests.harness.java import NEWEST, java_clients
 from tests.harness.judge import Judgement
 from tests.harness.python_client import python_clients
+from tests.harness.secured import Authority, sasl_brokers
 from tests.matrix.brokers import BROKERS, CLOSEST_REPLICA
 from tests.real.names import (
     CONFLUENT,
@@ -22,6 +23,9 @@ from tests.real.names import (
     KAFKA_PYTHON,
     KRAFT_36,
     OLD_JAVA,
+    SASL_24,
+    SASL_36,
+    TLS_36,
     ZK_24,
     ZK_28,
     ZK_34,
@@ -40,7 +44,14 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
+    SASL_24: lambda folder: _with_sasl("2.4.1", folder),
+    SASL_36: lambda folder: _with_sasl("3.6.2", folder),
+    TLS_36: lambda folder: RealCluster(
+        "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()
+    ),
 }
+#: How long a client's session lasts before brokers that ask for SASL.
+SESSION_MS = 3000
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     JAVA: lambda folder: java_clients(folder, NEWEST),
     OLD_JAVA: lambda folder: java_clients(folder, "3.5.2"),
@@ -63,6 +74,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
     items.sort(key=_cluster_name)
+
+
+def _with_sasl(version: str, folder: Path) -> RealCluster:
+    settings = sasl_brokers(session_ms=SESSION_MS)
+    return RealCluster(version, "zk", folder=folder, overrides=settings)
 
 
 def _cluster_name(item: pytest.Item) -> str:

@@ -8,6 +8,9 @@ ZK_35 = "3.5-zk"  # its brokers stand in no rack
 ZK_34 = "3.4-zk"  # takes Fetch 13
 ZK_28 = "2.8-zk"  # takes Fetch 12, and is the first with topic ids
 ZK_24 = "2.4-zk"  # the oldest that is supported: takes Produce 8 and Fetch 11
+SASL_24 = "2.4-zk-sasl"  # asks clients for SASL, and has ACLs
+SASL_36 = "3.6-zk-sasl"
+TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
 
 JAVA = "java"
@@ -19,6 +22,9 @@ __all__ = [
     "KAFKA_PYTHON",
     "KRAFT_36",
     "OLD_JAVA",
+    "SASL_24",
+    "SASL_36",
+    "TLS_36",
     "ZK_24",
     "ZK_28",
     "ZK_34",

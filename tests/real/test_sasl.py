@@ -1,0 +1,179 @@
+"""Brokers with SASL and ACLs: clients authenticate through the proxy, and it authenticates itself.
+
+Their sessions end every few seconds, so that all of them authenticate again (KIP-368).
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.checker import check_consumed, check_produced
+from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec
+from tests.harness.cluster import RealCluster
+from tests.harness.proxyproc import ProxyProcess
+from tests.harness.secured import (
+    CLIENT,
+    CLIENT_PASSWORD,
+    PROXY,
+    PROXY_PASSWORD,
+    USERS,
+    java_sasl,
+    librdkafka_sasl,
+    proxy_sasl,
+)
+from tests.harness.waiting import until
+from tests.real.names import CONFLUENT, JAVA, SASL_24, SASL_36
+
+pytestmark = pytest.mark.parametrize("cluster", [SASL_24, SASL_36], indirect=True)
+
+MECHANISMS = {
+    # The Java client has no JSON library of its own, which OAUTHBEARER needs.
+    JAVA: ("PLAIN", "SCRAM-SHA-256"),
+    CONFLUENT: ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"),
+}
+
+
+def allow(
+    cluster: RealCluster,
+    user: str,
+    operation: AclOperation,
+    kind: ResourceType,
+    name: str = "*",
+) -> None:
+    """Let a user do something with all that there is of a kind."""
+    binding = AclBinding(
+        kind,
+        name,
+        ResourcePatternType.LITERAL,
+        f"User:{user}",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+    admin = AdminClient({"bootstrap.servers": cluster.direct_bootstrap})
+    admin.create_acls([binding])[binding].result(30)
+
+
+def proxy_before(
+    cluster: RealCluster, folder: Path, mechanisms: Sequence[str], *arguments: str
+) -> ProxyProcess:
+    """A proxy before all brokers; its route to each authenticates in another way."""
+    routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+    security = [{"sasl": proxy_sasl(mechanism, folder)} for mechanism in mechanisms]
+    return ProxyProcess(routes, folder / "proxy.log", arguments=arguments, security=security)
+
+
+def all_that_is_told(proxy: ProxyProcess, journal: Path) -> str:
+    """Log, metrics, status and journal of a proxy as one text."""
+    told = [proxy.log.read_text(), proxy.get("/metrics"), proxy.get("/status"), proxy.get("/")]
+    return "\n".join(told + [file.read_text() for file in journal.glob("*.jsonl*")])
+
+
+def move(admin: ClusterAdmin, producers: Sequence[ProducerRun]) -> None:
+    """Move the leader of each producer's topic, while it writes."""
+    for producer in producers:
+        admin.move_leader(producer.spec.topic)
+    for producer in producers:
+        producer.wait_acked(10)
+
+
+def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topics: Callable[..., list[str]],
+    tmp_path: Path,
+) -> None:
+    cluster.add_scram_users(USERS)
+    for kind in (ResourceType.TOPIC, ResourceType.GROUP):
+        allow(cluster, CLIENT, AclOperation.ALL, kind)
+    # Idempotent producers need it before 2.8 (KIP-679).
+    write = AclOperation.IDEMPOTENT_WRITE
+    allow(cluster, CLIENT, write, ResourceType.BROKER, "kafka-cluster")
+    settings: dict[str, Callable[[str], dict[str, str]]] = {
+        JAVA: java_sasl,
+        CONFLUENT: librdkafka_sasl,
+    }
+    journal = tmp_path / "journal"
+    journal.mkdir()
+    file = tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump({"journal": {"kind": "files", "path": str(journal)}}))
+
+    # The proxy may see nothing: clients are served, and why there are no hints is told.
+    with proxy_before(cluster, tmp_path / "blind", ["SCRAM-SHA-512"] * 3) as blind:
+        (topic,) = new_topics("blind")
+        until(lambda: blind.events("topics_hidden"), "the proxy tells that it may see nothing")
+        producer = clients(JAVA).produce(
+            ProducerSpec(cluster.bootstrap, topic, rate=50, settings=java_sasl("PLAIN"))
+        )
+        producer.wait_acked(10)
+        for _ in range(2):
+            move(admin, [producer])
+        check_produced(admin, producer.stop())
+        assert blind.metric("leader_hints_hints_given_total") == 0
+        missed = {line["reason"] for line in blind.events("hint_missed")}
+        # The first may end its hold before the broker has said that it hides the topic.
+        assert {"not_authorized"} <= missed <= {"not_authorized", "hold_expired"}
+        assert len(blind.events("topics_hidden")) == 1
+
+    allow(cluster, PROXY, AclOperation.DESCRIBE, ResourceType.TOPIC)
+    with proxy_before(
+        cluster,
+        tmp_path / "seeing",
+        ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"],
+        *("--config", str(file)),
+    ) as proxy:
+        until(lambda: len(proxy.events("route_plan")) == 3, "all brokers answer the proxy")
+        runs = []
+        for library, made in settings.items():
+            # Of what it sent twice librdkafka is not told the offset.
+            idempotent = library == JAVA
+            labels = [f"{library}-{mechanism.lower()}" for mechanism in MECHANISMS[library]]
+            for mechanism, topic in zip(MECHANISMS[library], new_topics(*labels), strict=True):
+                own = made(mechanism)
+                consumer = clients(library).begin_to_consume(
+                    ConsumerSpec(cluster.bootstrap, topic, settings=own)
+                )
+                producer = clients(library).begin_to_produce(
+                    ProducerSpec(
+                        cluster.bootstrap, topic, rate=20, settings=own, idempotent=idempotent
+                    )
+                )
+                runs.append((producer, consumer))
+        for producer, consumer in runs:
+            producer.wait_started()
+            consumer.wait_started()
+            producer.wait_acked(5)
+        producers = [producer for producer, _ in runs]
+        for _ in range(2):
+            move(admin, producers)
+        # Sessions have ended by now, and were renewed on connections that stayed.
+        until(
+            lambda: (
+                proxy.metric("leader_hints_requests_total", api="SaslHandshake")
+                > proxy.metric("leader_hints_links_total")
+            ),
+            "clients authenticate again",
+        )
+        for producer, consumer in runs:
+            producer.wait_acked(5)
+            check_produced(admin, producer.stop())
+            check_consumed(admin, consumer)
+            consumer.stop()
+        assert proxy.metric("leader_hints_hints_given_total", api="Produce") > 0
+        assert not proxy.events("topics_hidden")
+        assert not proxy.events("subscription_lost")
+        told = all_that_is_told(proxy, journal)
+    secrets = [CLIENT_PASSWORD, PROXY_PASSWORD, (tmp_path / "seeing" / "token").read_text().strip()]
+    assert [secret for secret in secrets if secret in told] == []
