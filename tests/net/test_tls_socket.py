@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import select
 import socket
 import ssl
 import threading
@@ -12,7 +13,7 @@ import pytest
 import trustme
 
 from proxy.core.route import Route
-from proxy.net.poller import KeepingPoller, make_poller
+from proxy.net.poller import READ, WRITE, KeepingPoller, make_poller
 from proxy.net.tls_socket import TlsSocket
 from tests.net import messages
 from tests.net.rig import LEGACY, Rig, hinting_route, opaque_route, socket_pair
@@ -64,12 +65,15 @@ class TlsRig(Rig):
 
     def tls_link(self, route: Route, buffers: int | None = None) -> tuple[FarEnd, FarEnd]:
         """Make a link; return the client and the broker at its far ends."""
-        client, ours = self._pair(buffers, client_is_far=True)
-        broker, theirs = self._pair(buffers, client_is_far=False)
+        client, ours = self.tls_pair(buffers, client_is_far=True)
+        broker, theirs = self.tls_pair(buffers, client_is_far=False)
         self.pump.adopt(route, ours, theirs, "a client")
         return client, broker
 
-    def _pair(self, buffers: int | None, *, client_is_far: bool) -> tuple[FarEnd, TlsSocket]:
+    def tls_pair(
+        self, buffers: int | None = None, *, client_is_far: bool = True
+    ) -> tuple[FarEnd, TlsSocket]:
+        """Two ends of a connection after its handshake: a far one, and one for the pump."""
         far, near = socket_pair(buffers=buffers)
         wrapped: list[ssl.SSLSocket] = []
 
@@ -237,3 +241,58 @@ def test_bytes_that_are_no_tls_end_the_link_alone(rig: TlsRig) -> None:
     assert broker.receive()[1]
     assert rig.carry(healthy, b"still here", its_broker, 10) == b"still here"
     _close(rig, client, broker, healthy, its_broker)
+
+
+def test_bytes_that_its_reader_had_no_room_for_are_told(rig: TlsRig) -> None:
+    """The system's poller knows nothing of them: the socket itself is empty."""
+    far, near = rig.tls_pair()
+    poller, here = rig.keeping, near.fileno()
+    poller.watch(here, 0, READ)
+    with pytest.raises(BlockingIOError):
+        near.recv_into(memoryview(bytearray(10)))
+    assert poller.poll(0) == []
+    far.send(bytes(range(25)))
+    got = b""
+    for size in (10, 10, 5):
+        assert poller.poll(_SECONDS) == [(here, READ)]
+        assert select.select([poller.fileno()], [], [], 0)[0]
+        room = memoryview(bytearray(10))
+        assert near.recv_into(room) == size
+        got += bytes(room[:size])
+    assert got == bytes(range(25))
+    assert poller.poll(0) == []
+    # Who does not read is not told.
+    far.send(bytes(25))
+    assert poller.poll(_SECONDS) == [(here, READ)]
+    near.recv_into(memoryview(bytearray(10)))
+    poller.watch(here, READ, 0)
+    assert poller.poll(0) == []
+    assert not select.select([poller.fileno()], [], [], 0)[0]
+    poller.watch(here, 0, READ | WRITE)
+    assert poller.poll(0) == [(here, READ | WRITE)]
+    poller.watch(here, READ | WRITE, 0)
+    near.close()
+    assert not select.select([poller.fileno()], [], [], 0)[0]
+    far.socket.close()
+
+
+def test_what_is_not_taken_counts_only_when_it_has_gone(rig: TlsRig) -> None:
+    far, near = rig.tls_pair(_SMALL)
+    data = random.Random(3).randbytes(1_000_000)
+    rest, got, refused = memoryview(data), bytearray(), 0
+    while rest:
+        try:
+            rest = rest[near.sendmsg([rest[:3], rest[3:100_000], rest[100_000:400_000]]) :]
+        except BlockingIOError:
+            refused += 1
+            got += far.receive()[0]
+
+    def all_came() -> bool:
+        got.extend(far.receive()[0])
+        return len(got) == len(data)
+
+    _until(all_came)
+    assert got == data
+    assert refused > 3
+    near.close()
+    far.socket.close()
