@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from tests.harness.admin import ClusterAdmin
+from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec
 from tests.harness.cluster import RealCluster
@@ -81,9 +81,8 @@ def all_that_is_told(proxy: ProxyProcess, journal: Path) -> str:
 
 
 def move(admin: ClusterAdmin, producers: Sequence[ProducerRun]) -> None:
-    """Move the leader of each producer's topic, while it writes."""
-    for producer in producers:
-        admin.move_leader(producer.spec.topic)
+    """Move the leaders of the producers' topics, while they write."""
+    admin.move_leaders({TopicPartition(run.spec.topic, 0): None for run in producers})
     for producer in producers:
         producer.wait_acked(10)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.admin import ClusterAdmin
+from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
@@ -87,7 +87,7 @@ def test_hints_are_given_where_tls_ends_at_the_proxy(
         for _ in range(3):
             for producer, _ in runs:
                 producer.wait_acked(10)
-                admin.move_leader(producer.spec.topic)
+            admin.move_leaders({TopicPartition(run.spec.topic, 0): None for run, _ in runs})
         for producer, consumer in runs:
             producer.wait_acked(10)
             check_produced(admin, producer.stop())
