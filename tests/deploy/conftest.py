@@ -8,7 +8,7 @@ import pytest
 from tests.deploy.containers import Containers, package_index
 from tests.deploy.tools import need
 
-_TEST_TIMEOUT_S = 300  # The first test of the image makes its base.
+_TEST_TIMEOUT_S = 900  # The first test of the image makes its base and the image.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
