@@ -103,6 +103,11 @@ class Flow(ABC):
             self._budget.give_back(self._owed)
             self._owed = 0
 
+    @property
+    def begun(self) -> bool:
+        """Whether a frame has begun of which the rest is still to come."""
+        return self._gather is not None or bool(self._carry) or self._skip > 0
+
     def close(self) -> None:
         """Give back what is reserved; the flow is of no further use."""
         self._gather = None

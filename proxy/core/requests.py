@@ -171,11 +171,11 @@ class RequestFlow(Flow):
         request = None
         if handling.hintable:
             if len(frame) == length:
-                request = bytes(frame)
+                request = self._copy(frame)
             elif self._begin_gather(frame, length):
                 return False
         elif handling.unhinted is not None:
-            request = bytes(frame)
+            request = self._copy(frame)
         if self._link.client_id is None and len(frame) == length:
             self._link.meet(frame)
         if handling.sent != handling.version:
@@ -214,7 +214,7 @@ class RequestFlow(Flow):
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
         if handling.hintable or handling.unhinted is not None:
-            exchange.request = bytes(frame)
+            exchange.request = self._copy(frame)
         self._forward(exchange)
         return True
 
@@ -265,6 +265,15 @@ class RequestFlow(Flow):
             self._link.tally.raw["client software"] += 1
         self._forward(Exchange(correlation_id, handling))
         return True
+
+    def _copy(self, frame: memoryview) -> bytes | None:
+        """Copy a request that its response will be judged by; ``None`` where that cannot be kept.
+
+        The copy is the exchange's, and so is what it reserves.
+        """
+        if self._link.exchanges.maxlen == 0 or not self._budget.take(len(frame)):
+            return None
+        return bytes(frame)
 
     def _lost(self, reason: str) -> bool:
         """Give up reading: whether a response will come is not known from here on."""
