@@ -25,6 +25,10 @@ _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
 _PREFIX = 131_072
 
+#: Received at once where requests begin. A client can send thousands of tiny ones, each of which
+#: costs some microseconds; the rest of a large one, which costs nothing, comes with the next read.
+_MOST_AT_ONCE = 32_768
+
 #: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
 _TLS_HELLO = range(0x16030000, 0x16030500)
 _TLS_ALERT = range(0x15030000, 0x15030500)
@@ -41,7 +45,7 @@ class RequestFlow(Flow):
     def __init__(
         self, shared: memoryview, budget: Budget, link: LinkState, largest: int, opaque: bool
     ) -> None:
-        super().__init__(shared, budget, opaque)
+        super().__init__(shared, budget, opaque, most=_MOST_AT_ONCE)
         self._link = link
         self._largest = largest
         self._begins = True

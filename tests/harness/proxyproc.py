@@ -5,7 +5,7 @@ import json
 import sys
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -39,14 +39,18 @@ class ProxyProcess:
         *,
         hints: Hints = "on",
         arguments: Sequence[str] = (),
+        program: str = "proxy.cli.main",
     ) -> None:
-        """``routes`` are pairs of listening and upstream addresses; ``log`` must be a new file."""
+        """``routes`` are pairs of listening and upstream addresses; ``log`` must be a new file.
+
+        ``program``: the module that is run; it has the command line of the proxy's own.
+        """
         self.routes = list(routes)
         self.log = log
         self._errs = False
         self._admin = free_ports(1)[0]
         self._argv = [
-            *(sys.executable, "-m", "proxy.cli.main", "run", "--hints", hints),
+            *(sys.executable, "-m", program, "run", "--hints", hints),
             *("--admin", f"127.0.0.1:{self._admin}"),
             *("--log-level", "debug", "--log-format", "json"),
             *(part for route in routes for part in ("--route", _route_text(route))),
@@ -65,6 +69,16 @@ class ProxyProcess:
     def exit_code(self) -> int | None:
         """What it has ended with, ``None`` while it runs. One that was told to end may have."""
         return self._process.poll()
+
+    def kill(self) -> None:
+        """End it at once, if it runs."""
+        processes.end(self._process)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have it stand still meanwhile: it runs on afterwards as if nothing had been."""
+        with processes.frozen(self._process):
+            yield
 
     def expect_errors(self) -> None:
         """Have errors in its log be none of the test's."""
