@@ -3,6 +3,7 @@
 import math
 import signal
 import socket
+import struct
 import time
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -351,6 +352,7 @@ class _App:
         limit = self._admission.refusal(route)
         if limit is not None:
             self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
+            _reset_when_closed(client)
             return
         route.tally.connecting += 1
         try:
@@ -374,7 +376,7 @@ class _App:
                 broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
             self._tell_unreachable(route, upstream, str(error))
-            await trio.aclose_forcefully(client)
+            _reset_when_closed(client)
             return
         self._unreachable.discard(route.name)
         self._pump.adopt(
@@ -428,6 +430,15 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     # A client whose machine vanished must not keep its link for ever.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return sock
+
+
+def _reset_when_closed(client: trio.SocketStream) -> None:
+    """Have a client that cannot be served try again.
+
+    franz-go takes an end before the first answer for TLS that was not expected, and gives up; it
+    tries again after a reset, as it does where nobody listens.
+    """
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def _is_the_journals(link: LinkState) -> bool:
