@@ -15,6 +15,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
+.PHONY: test-chaos soak fuzz-sockets
 .PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
 
 help: ## List the targets
@@ -42,6 +43,12 @@ test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and D
 test-matrix: $(STAMP) ## Run every client before every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)
 
+test-chaos: $(STAMP) ## Do faults to real brokers for 20 minutes, with proxies and without
+	$(BIN)/python -m tests.chaos $(CHAOS)
+
+soak: $(STAMP) ## 2000 connections that come and go for 20 minutes, then 9000 links at once
+	$(BIN)/python -m tests.soak $(SOAK)
+
 lint: $(STAMP) ## Check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -62,6 +69,9 @@ check: lint types contracts scan ## All checks that run no code
 
 fuzz: $(STAMP) ## One million mutated messages through links of all kinds
 	$(BIN)/python -m tests.fuzz --messages 1000000
+
+fuzz-sockets: $(STAMP) ## Attack a proxy's listening sockets for five minutes
+	$(BIN)/python -m tests.fuzz.sockets $(FUZZ)
 
 docs: $(STAMP) ## Write the pages of docs/ that are made of the code
 	$(BIN)/python -m tests.docs.pages

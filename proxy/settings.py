@@ -322,6 +322,53 @@ class LimitSettings(_Group):
         "request until a response has come.",
     )
 
+    connections: int = _whole(
+        30000,
+        1,
+        1000000,
+        "Client connections at once, of all routes. Each takes two file descriptors; where the "
+        "system allows fewer, as many as it allows.",
+    )
+    connections_per_route: int = _whole(
+        15000,
+        1,
+        1000000,
+        "Client connections at once of one route. A client often has two or three to a broker.",
+    )
+    first_bytes_ms: int = _whole(
+        30000,
+        0,
+        3600000,
+        "How long a new connection may say nothing at all before it is closed. 0: for ever.",
+    )
+    idle_ms: int = _whole(
+        0,
+        0,
+        86400000,
+        "How long a connection may have no byte in either direction before it is closed. 0: for "
+        "ever; brokers close idle connections themselves (connections.max.idle.ms).",
+    )
+    linger_ms: int = _whole(
+        30000,
+        1000,
+        3600000,
+        "Once the client or the broker has closed: how long no byte may move before the other "
+        "side is closed too, such as a client that does not read its last answers.",
+    )
+    held_responses: int = _whole(
+        10000,
+        1,
+        1000000,
+        "Error responses held at once, of all links. Those beyond go on without a hint.",
+    )
+    queued_bytes: int = _whole(
+        268435456,
+        1048576,
+        68719476736,
+        "What may wait in memory for clients and brokers that read slowly, of all links, before "
+        "links receive only 4 KiB at a time. Until then each receives up to 256 KiB.",
+    )
+
     @model_validator(mode="after")
     def _check_buffers(self) -> Self:
         if self.process_buffer_bytes < self.link_buffer_bytes:
@@ -610,6 +657,19 @@ class Settings(BaseSettings):
         600000,
         "How long a client may take for its TLS handshake and its PROXY header before its "
         "connection is closed.",
+    )
+    drain_ms: int = _whole(
+        15000,
+        0,
+        3600000,
+        "At SIGTERM or SIGINT: how long connections may go on until each has no request under "
+        "way. 0: they are closed at once. A second signal ends the process at once.",
+    )
+    stuck_ms: int = _whole(
+        10000,
+        0,
+        3600000,
+        "How long the event loop may stand still before a thread logs where. 0: nobody looks.",
     )
     limits: LimitSettings = LimitSettings()
     hold: HoldSettings = HoldSettings()

@@ -234,7 +234,7 @@ def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[in
 
 def _read_tags(reader: Reader) -> dict[int, bytes]:
     tags = {}
-    for _ in range(reader.uvarint()):
+    for _ in range(reader.tag_count()):
         tag, size = reader.uvarint(), reader.uvarint()
         tags[tag] = reader.take(size)
     return tags

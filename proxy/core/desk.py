@@ -11,6 +11,7 @@ The rules, in order; "now" means that the response goes on at once:
    it; more briefly where other partitions in the response brought something.
 6. After the first hint the others of the response have a short grace.
 7. Client gone or hints switched off: now. What was asked while they were not on gets none.
+8. As many responses are held as may be: now, with the hints that are known.
 
 A hint is good when leader and epoch come from one answer and its epoch is above the one that
 the client used (an epoch also rises while the leader stays: a rule that waits for another
@@ -63,7 +64,7 @@ class HoldRules:
     still looked for. ``link_second``:
     most hold of a link in each second, ``shared``: most hold where other partitions brought
     something (rule 5). ``grace``: rule 6. ``confirm``: how long a hint waits for a leader that
-    says nothing.
+    says nothing. ``most``: responses held at once (rule 8).
     """
 
     deadline: float = 0.1
@@ -72,6 +73,7 @@ class HoldRules:
     shared: float = 0.02
     grace: float = 0.02
     confirm: float = 0.025
+    most: int = 10_000
 
 
 @dataclass(slots=True)
@@ -194,6 +196,8 @@ class Desk:
         waiting.deadline = min(waiting.deadline, deadline)
         if now >= waiting.deadline:
             return self._finish(waiting, now, reason)
+        if len(self._waiting) >= self.rules.most:
+            return self._finish(waiting, now, Reason.BUDGET)
         self._waiting.append(waiting)
         return [None] * len(wanted) if waiting.detached else None
 
@@ -263,6 +267,11 @@ class Desk:
         """Drop what is held for a link that is gone."""
         self._waiting = [w for w in self._waiting if w.held.link.number != link]
         self._holds.pop(link, None)
+
+    @property
+    def held(self) -> int:
+        """How many responses wait now, those whose hints are only counted among them."""
+        return len(self._waiting)
 
     def next_deadline(self) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt."""

@@ -175,6 +175,59 @@ class UpstreamUnreachable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """A limit of the settings was met. ``limit``: its name; ``route``: "" where it is of them all.
+
+    ``client``: whose connection was closed or not taken for it; "" where none was.
+    """
+
+    route: str
+    limit: str
+    client: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptorsShort:
+    """The system allows fewer file descriptors than ``limits.connections`` need.
+
+    ``connections``: how many are taken instead.
+    """
+
+    allowed: int
+    needed: int
+    connections: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptFailed:
+    """The system is short of what a connection needs; those that come wait."""
+
+    listen: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStood:
+    """Nothing was served for so long: something kept the event loop from turning."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """The process was told to end: no connection is taken, ``links`` may finish their requests."""
+
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The process ends; ``links`` were still open, with requests under way."""
+
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionLost:
     """The proxy's own connection to a broker ended; it is made anew."""
 
@@ -306,6 +359,12 @@ Event = (
     | BadBrokerBytes
     | NotUnderstood
     | UpstreamUnreachable
+    | LimitReached
+    | DescriptorsShort
+    | AcceptFailed
+    | LoopStood
+    | Stopping
+    | Stopped
     | SubscriptionLost
     | SubscriptionReady
     | TopicsHidden

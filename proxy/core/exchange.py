@@ -8,12 +8,12 @@ from proxy.core.named_fetch import NamedFetch
 class Exchange:
     """What the response needs to know of its request.
 
-    ``handling``: what is done with all of its kind. ``request``: a copy of a
-    Fetch request's frame, whose epochs are read only where a partition failed; ``None`` for other
-    APIs and where it was too large to be kept; only as much as had arrived, where nothing but
-    who asks is of interest. ``recoded``: the version sent, where its response must be
-    brought up to the client's, else 0; ``named`` (Fetch) and ``by_id`` (Metadata): what that
-    needs where topics go by id.
+    ``handling``: what is done with all of its kind. ``request``: a copy of a Fetch request's frame,
+    whose epochs are read only where a partition failed; ``None`` for other APIs and where it was
+    too large to be kept; only as much as had arrived, where nothing but who asks is of interest.
+    Its bytes are reserved of the budget until the response begins. ``recoded``: the version sent,
+    where its response must be brought up to the client's, else 0; ``named`` (Fetch) and ``by_id``
+    (Metadata): what that needs where topics go by id.
     """
 
     __slots__ = ("by_id", "correlation_id", "handling", "named", "recoded", "request")

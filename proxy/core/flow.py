@@ -29,11 +29,13 @@ class Flow(ABC):
     """
 
     __slots__ = (
+        "_begun",
         "_budget",
         "_carry",
         "_filled",
         "_gather",
         "_instead",
+        "_most",
         "_owed",
         "_reserved",
         "_rest",
@@ -44,8 +46,11 @@ class Flow(ABC):
         "opaque",
     )
 
-    def __init__(self, shared: memoryview, budget: Budget, opaque: bool) -> None:
+    def __init__(self, shared: memoryview, budget: Budget, opaque: bool, *, most: int = 0) -> None:
         self._shared = shared
+        #: As much as is received where frames begin: each costs the same, however small it is.
+        self._most = most or len(shared)
+        self._begun = shared[: self._most]
         self._budget = budget
         self._carry = b""
         #: Bytes of a frame's own that are still to come and of which nothing more is read.
@@ -70,8 +75,10 @@ class Flow(ABC):
         if self._carry:
             size = len(self._carry)
             self._shared[:size] = self._carry
-            return self._shared[size:]
-        return self._shared
+            return self._shared[size : size + self._most]
+        if self._skip or self.opaque:
+            return self._shared
+        return self._begun
 
     def received(self, size: int) -> Pieces:
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
@@ -102,6 +109,11 @@ class Flow(ABC):
         if self._owed and self._gather is None:
             self._budget.give_back(self._owed)
             self._owed = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether a frame has begun of which the rest is still to come."""
+        return self._gather is not None or bool(self._carry) or self._skip > 0
 
     def close(self) -> None:
         """Give back what is reserved; the flow is of no further use."""

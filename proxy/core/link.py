@@ -40,6 +40,21 @@ class Link:
         """Whether as many requests await a response as may."""
         return len(self.state.exchanges) >= self._most
 
+    @property
+    def matched(self) -> bool:
+        """Whether requests are matched with their responses."""
+        return not (self.requests.opaque or self.responses.opaque)
+
+    @property
+    def resting(self) -> bool:
+        """Whether no request is under way, nor a part of one or of a response."""
+        return not (
+            self.state.exchanges
+            or self.requests.begun
+            or self.responses.begun
+            or self.responses.held is not None
+        )
+
     def close(self) -> None:
         """Give back what the flows have reserved."""
         self.requests.close()

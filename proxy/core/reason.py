@@ -9,7 +9,8 @@ class Reason(StrEnum):
     ``VERSION_WITHOUT_FIELD``: the version asked has no place for a hint.
     ``NOT_USABLE_BY_CLIENT``: it has one, but this client breaks at it or looks past it.
     ``NOT_AUTHORIZED``: brokers hide the topic from the proxy's own principal.
-    ``REPLICA``: a follower asked. ``BUDGET``: the response is too large to be kept back.
+    ``REPLICA``: a follower asked. ``BUDGET``: the response is too large to be kept
+    back, or as much is kept back as may be.
     """
 
     NO_FRESHER_VIEW = "no_fresher_view"

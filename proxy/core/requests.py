@@ -25,6 +25,10 @@ _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
 _PREFIX = 131_072
 
+#: Received at once where requests begin. A client can send thousands of tiny ones, each of which
+#: costs some microseconds; the rest of a large one, which costs nothing, comes with the next read.
+_MOST_AT_ONCE = 32_768
+
 #: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
 _TLS_HELLO = range(0x16030000, 0x16030500)
 _TLS_ALERT = range(0x15030000, 0x15030500)
@@ -41,7 +45,7 @@ class RequestFlow(Flow):
     def __init__(
         self, shared: memoryview, budget: Budget, link: LinkState, largest: int, opaque: bool
     ) -> None:
-        super().__init__(shared, budget, opaque)
+        super().__init__(shared, budget, opaque, most=_MOST_AT_ONCE)
         self._link = link
         self._largest = largest
         self._begins = True
@@ -171,11 +175,11 @@ class RequestFlow(Flow):
         request = None
         if handling.hintable:
             if len(frame) == length:
-                request = bytes(frame)
+                request = self._copy(frame)
             elif self._begin_gather(frame, length):
                 return False
         elif handling.unhinted is not None:
-            request = bytes(frame)
+            request = self._copy(frame)
         if self._link.client_id is None and len(frame) == length:
             self._link.meet(frame)
         if handling.sent != handling.version:
@@ -214,7 +218,7 @@ class RequestFlow(Flow):
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
         if handling.hintable or handling.unhinted is not None:
-            exchange.request = bytes(frame)
+            exchange.request = self._copy(frame)
         self._forward(exchange)
         return True
 
@@ -265,6 +269,15 @@ class RequestFlow(Flow):
             self._link.tally.raw["client software"] += 1
         self._forward(Exchange(correlation_id, handling))
         return True
+
+    def _copy(self, frame: memoryview) -> bytes | None:
+        """Copy a request that its response will be judged by; ``None`` where that cannot be kept.
+
+        The copy is the exchange's, and so is what it reserves.
+        """
+        if self._link.exchanges.maxlen == 0 or not self._budget.take(len(frame)):
+            return None
+        return bytes(frame)
 
     def _lost(self, reason: str) -> bool:
         """Give up reading: whether a response will come is not known from here on."""

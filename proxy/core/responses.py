@@ -34,6 +34,7 @@ _SIZE_PREFIX = 4
 #: Largest Metadata response that is read besides being passed on: some 1500 partitions,
 #: so that reading never stops the event loop for long. The subscription reads larger ones.
 _SNOOPED = 65_536
+_NOTHING = memoryview(b"")
 
 
 class ResponseFlow(Flow):
@@ -80,6 +81,8 @@ class ResponseFlow(Flow):
         held, self.held = self.held, None
         # Its tag sections were read before: this cannot fail.
         pieces = held.answer(hints)
+        # Where hints are only counted the desk keeps it on, and needs no more of it.
+        held.frame = _NOTHING
         backlog, self._backlog = memoryview(self._backlog), bytearray()
         if backlog:
             pieces += [backlog] if self.opaque else self._walk(backlog)
@@ -105,7 +108,7 @@ class ResponseFlow(Flow):
             end = at + _SIZE_PREFIX + length
             if not self._look(exchange, data[at:end], end - at):
                 if self.held is not None:
-                    self._backlog += data[end:]
+                    self._put_behind(data[end:])
                 if at > begun:
                     pieces.append(data[begun:at])
                 return pieces
@@ -127,12 +130,36 @@ class ResponseFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
+    def flushed(self) -> None:
+        """See :meth:`proxy.core.flow.Flow.flushed`: what is held has not been sent."""
+        if self.held is None:
+            super().flushed()
+
+    def close(self) -> None:
+        """See :meth:`proxy.core.flow.Flow.close`."""
+        self.held = None
+        self._give_back_requests()
+        super().close()
+
+    def _put_behind(self, data: memoryview) -> None:
+        """Keep what came behind a response that is held: at most one receive buffer."""
+        self._budget.take_anyway(len(data))
+        self._owed += len(data)
+        self._backlog += data
+
+    def _give_back_requests(self) -> None:
+        for exchange in self._link.exchanges:
+            if exchange.request is not None:
+                self._budget.give_back(len(exchange.request))
+
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
         link = self._link
         exchanges = link.exchanges
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = exchanges.popleft()
+            if exchange.request is not None:
+                self._budget.give_back(len(exchange.request))
             exchange.handling.cell.responses += 1
             if link.timed is exchange and link.latencies is not None:
                 link.latencies.answered(link)
@@ -144,6 +171,7 @@ class ResponseFlow(Flow):
         self.opaque = True
         if not self._link.unread:
             self._link.misunderstood("broker", "response that answers no request")
+        self._give_back_requests()
         self._link.stop_matching()
 
     def _gathered(self, frame: memoryview) -> Pieces:
@@ -394,7 +422,13 @@ class ResponseFlow(Flow):
                 return False
             sessions = link.route.sessions
             epochs = [sessions.epoch(request, f.topic, f.partition) for f in scanned.failures]
-        if frame.obj is self._shared.obj:
+        if frame.obj is self._shared.obj or exchange.recoded:
+            # What was gathered has its bytes reserved; this has not.
+            if not self._budget.take(len(frame)):
+                for told in self._told(exchange, scanned):
+                    link.events.append(HintMissed(answered=told, reason=Reason.BUDGET))
+                return False
+            self._owed += len(frame)
             frame = memoryview(bytes(frame))
         for told in self._told(exchange, scanned):
             self._recovery.failed(told)

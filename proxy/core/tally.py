@@ -22,9 +22,11 @@ class Cell:
 class Tally:
     """``cells``: by (API key, version asked, version sent), -1 for what is beyond number. ``raw``:
     responses that passed without being looked at although they should have been, by reason.
-    ``up`` and ``down``: bytes received from clients and from the broker."""
+    ``up`` and ``down``: bytes received from clients and from the broker. ``connecting``: clients
+    whose connection to the broker is being made."""
 
     links: int = 0
+    connecting: int = 0
     links_open: int = 0
     up: int = 0
     down: int = 0

@@ -1,9 +1,11 @@
 """Everything together: listeners, pump, subscription, admin server, signals."""
 
+import math
 import signal
 import socket
+import struct
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -11,6 +13,7 @@ import structlog
 import trio
 
 from proxy.apis.api_versions import ClientSoftware
+from proxy.core.admission import Admission
 from proxy.core.budget import Budget
 from proxy.core.client_uses import OWN_NAME
 from proxy.core.desk import Desk, HoldRules
@@ -18,11 +21,17 @@ from proxy.core.events import (
     AdminExposed,
     AdminListening,
     ClientRefused,
+    DescriptorsShort,
     Event,
     HintsSwitched,
+    LimitReached,
     Listening,
+    LoopStood,
+    Stopped,
+    Stopping,
     UpstreamUnreachable,
 )
+from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
 from proxy.core.recovery import Recovery
 from proxy.core.refresh_rate import RefreshRate
@@ -30,36 +39,43 @@ from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
-from proxy.net.gate import Admitted, RefusedError
+from proxy.net.descriptors import OF_A_LINK, OTHER, enough_for, raise_descriptors
+from proxy.net.gate import Admitted, RefusedError, peer_name
 from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.journal_opening import open_journal
+from proxy.net.listening import Handler, accept, open_listeners
 from proxy.net.peer import PeerSettings
 from proxy.net.poller import KeepingPoller, make_poller
-from proxy.net.pump import Pump
+from proxy.net.pump import Pump, PumpLimits
 from proxy.net.readiness import Readiness
 from proxy.net.security import LOOK_SECONDS, Security, make_route
 from proxy.net.subscription import Subscription
 from proxy.net.tls_socket import TlsSocket, Transport
+from proxy.net.watchdog import Watchdog
 from proxy.observe.counts import Counts
 from proxy.observe.event_log import EventLog
 from proxy.observe.history import History
+from proxy.observe.journal import CLIENT_ID_PREFIX
 from proxy.observe.metrics import Metrics
 from proxy.observe.status import status
 from proxy.observe.summary import Summary
-from proxy.observe.watched import Watched
-from proxy.settings import Address, HoldSettings, RouteSettings, Settings
+from proxy.observe.watched import Load, Watched
+from proxy.settings import Address, HoldSettings, LimitSettings, RouteSettings, Settings
 
 _DISTRIBUTION = "kafka-leader-hints"
 #: How long no client is let in until all brokers were asked whether they give made-up ids.
 _ASKING_SECONDS = 2.0
-#: Seconds between two looks whether the log has something to sum up, and between two summaries.
+#: Seconds between two looks whether a link's time is over or the log has something to sum up, and
+#: between two summaries.
 _TICK = 1.0
 _SUMMARY = 60.0
+#: Seconds between two looks whether all links have finished at the end.
+_LOOK = 0.02
 
 
 def run(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code.
+    """Serve until SIGTERM or SIGINT, and then until links rest; return the exit code.
 
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
@@ -72,19 +88,31 @@ def run(settings: Settings) -> int:
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until a signal or cancellation."""
+    """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
     app = _App(settings)
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         with trio.open_signal_receiver(*wanted) as signals:
             await app.start(nursery)
-            async for number in signals:
-                if number == signal.SIGHUP:
-                    await app.reload_certificates(all_of_them=True)
-                    continue
+            await _ending(app, signals)
+            async with trio.open_nursery() as ending:
+
+                async def give_up() -> None:
+                    await _ending(app, signals)
+                    ending.cancel_scope.cancel()
+
+                ending.start_soon(give_up)
                 await app.finish()
-                nursery.cancel_scope.cancel()
-                break
+                ending.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
+
+
+async def _ending(app: "_App", signals: AsyncIterator[int]) -> None:
+    """Return at the next signal to end; at others do what they ask for."""
+    async for number in signals:
+        if number != signal.SIGHUP:
+            return
+        await app.reload_certificates(all_of_them=True)
 
 
 class _App:
@@ -112,7 +140,12 @@ class _App:
             time.monotonic,
         )
         limits, asking = settings.limits, settings.subscription
-        desk = Desk(_hold_rules(settings.hold))
+        desk = Desk(_hold_rules(settings.hold, limits.held_responses))
+        self._admission = Admission(routes, limits.connections_per_route, limits.connections)
+        #: Of the routes' listeners; when all are cancelled no connection is taken any more.
+        self._doors: list[trio.CancelScope] = []
+        self._stopping = False
+        budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
         self._keeper = HoldKeeper(desk, self._emit)
         self._subscription = Subscription(
             [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
@@ -130,22 +163,32 @@ class _App:
             self._counts,
             self._subscription.clusters,
             self._subscription.upstream,
+            lambda: Load(
+                tasks=trio.lowlevel.current_statistics().tasks_living,
+                held=desk.held,
+                kept_bytes=budget.used,
+                **self._pump.load()._asdict(),
+            ),
         )
         self._metrics = Metrics(self._watched)
         self._pump = Pump(
-            Budget(limits.link_buffer_bytes, limits.process_buffer_bytes),
+            budget,
             self._keeper,
             self._emit,
             self._subscription.snooped,
             self._subscription.lacking,
             self._subscription.doubt,
             self._recovery,
-            largest_request=limits.request_bytes,
-            requests_in_flight=limits.requests_in_flight,
+            _pump_limits(limits),
             poller=self._poller,
         )
         self._keeper.settle = self._pump.settle
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
+        self._watchdog = Watchdog(
+            settings.stuck_ms / 1000,
+            self._log.stuck,
+            lambda seconds: self._emit(LoopStood(seconds=seconds)),
+        )
 
     def _emit(self, event: Event) -> None:
         self._recovery.take(event)
@@ -158,11 +201,15 @@ class _App:
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
+        self._fit_to_descriptors()
+        if self._settings.stuck_ms:
+            nursery.start_soon(self._watchdog.run)
         nursery.start_soon(self._pump.run)
         nursery.start_soon(self._keeper.run)
         nursery.start_soon(self._subscription.run)
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
+        nursery.start_soon(self._tick)
         nursery.start_soon(self._sum_up)
         nursery.start_soon(self._watch_certificates)
         if self._settings.admin is not None:
@@ -174,13 +221,25 @@ class _App:
                 await self._subscription.all_asked.wait()
         for route, settings in self._routes:
             bound = await self._listen(
-                nursery, settings.listen, partial(self._accept, route, settings)
+                nursery, settings.listen, partial(self._accept, route, settings), self._doors
             )
             self._listens[route.name] = bound
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
 
     async def finish(self) -> None:
-        """Have the journal written to its end, for a bounded time; it may lead through a route."""
+        """Take no connection any more, let links finish their requests, and write the journal.
+
+        All for bounded times. The journal may lead through a route: its own links stay until then.
+        """
+        self._stopping = True
+        self._emit(Stopping(links=self._links_open()))
+        for door in self._doors:
+            door.cancel()
+        self._pump.drain(_is_the_journals)
+        with trio.move_on_after(self._settings.drain_ms / 1000):
+            while self._links_open() > self._pump.spared():  # noqa: ASYNC110 - to count is dear
+                await trio.sleep(_LOOK)
+        self._emit(Stopped(links=self._links_open()))
         if self._journal is not None:
             self._journal.finish()
             await self._journal.finished.wait()
@@ -193,6 +252,8 @@ class _App:
         )
 
         async def ready() -> Mapping[str, str]:
+            if self._stopping:
+                return {r.name: "stopping" for r in self._watched.routes}
             deaf = {r.name: "not listening yet" for r in self._watched.routes}
             return await readiness.check() if len(self._listens) == len(deaf) else deaf
 
@@ -209,7 +270,7 @@ class _App:
             with self._pump.urgent():
                 await admin.handle(stream)
 
-        bound = await self._listen(nursery, address, handle)
+        bound = await self._listen(nursery, address, handle, [])
         self._emit(AdminListening(listen=bound))
         if not address.is_loopback:
             self._emit(AdminExposed(listen=bound))
@@ -233,14 +294,31 @@ class _App:
         if mode is not Mode.OFF:
             self._subscription.follow(route, settings.upstream)
 
+    def _fit_to_descriptors(self) -> None:
+        """Have as many descriptors as may be, and take no more connections than these allow."""
+        allowed, total = raise_descriptors(), self._admission.total
+        if enough_for(allowed) < total:
+            self._admission.total = enough_for(allowed)
+            needed = total * OF_A_LINK + OTHER
+            self._emit(
+                DescriptorsShort(allowed=allowed, needed=needed, connections=self._admission.total)
+            )
+
+    def _links_open(self) -> int:
+        return sum(route.tally.links_open for route in self._watched.routes)
+
+    async def _tick(self) -> None:
+        """End links whose time is over, and have the log write what it sums up, until cancelled."""
+        while True:
+            self._pump.sweep(trio.current_time())
+            self._log.tick()
+            await trio.sleep(_TICK)
+
     async def _sum_up(self) -> None:
-        """Have the log write what it sums up, until cancelled."""
+        """Have the log write a line for each minute, until cancelled."""
         summary = Summary(self._watched)
         while True:
-            with trio.move_on_after(_SUMMARY):
-                while True:
-                    await trio.sleep(_TICK)
-                    self._log.tick()
+            await trio.sleep(_SUMMARY)
             values = summary.take()
             if values is not None:
                 self._log.summary(values)
@@ -249,25 +327,40 @@ class _App:
         self,
         nursery: trio.Nursery,
         address: Address,
-        handler: Callable[[trio.SocketStream], Awaitable[object]],
+        handler: Handler,
+        doors: list[trio.CancelScope],
     ) -> str:
-        """Serve connections to ``address`` in ``nursery``; return the address that was bound."""
-        try:
-            listeners = await trio.open_tcp_listeners(address.port, host=address.host)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
+        """Serve connections to ``address`` in ``nursery``; return the address that was bound.
+
+        ``doors`` gets what closes it when it is cancelled.
+        """
+        listeners, bound = await open_listeners(address)
+
+        async def keep_open(listener: trio.SocketListener) -> None:
+            with trio.CancelScope() as door:
+                doors.append(door)
+                await accept(listener, handler, nursery, self._pump, self._emit)
 
         for listener in listeners:
-            self._pump.heed(listener.socket.fileno())
-        nursery.start_soon(partial(trio.serve_listeners, handler, listeners))
-        host, port = listeners[0].socket.getsockname()[:2]
-        return str(Address(host, port))
+            nursery.start_soon(keep_open, listener)
+        return bound
 
     async def _accept(
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
+        limit = self._admission.refusal(route)
+        if limit is not None:
+            self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
+            _reset_when_closed(client)
+            return
+        route.tally.connecting += 1
+        try:
+            await self._join(route, settings, client)
+        finally:
+            route.tally.connecting -= 1
+
+    async def _join(self, route: Route, settings: RouteSettings, client: trio.SocketStream) -> None:
         try:
             name, session = await self._admit(route, client)
         except RefusedError as error:
@@ -283,7 +376,7 @@ class _App:
                 broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
             self._tell_unreachable(route, upstream, str(error))
-            await trio.aclose_forcefully(client)
+            _reset_when_closed(client)
             return
         self._unreachable.discard(route.name)
         self._pump.adopt(
@@ -339,13 +432,41 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     return sock
 
 
-def _hold_rules(settings: HoldSettings) -> HoldRules:
+def _reset_when_closed(client: trio.SocketStream) -> None:
+    """Have a client that cannot be served try again.
+
+    franz-go takes an end before the first answer for TLS that was not expected, and gives up; it
+    tries again after a reset, as it does where nobody listens.
+    """
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def _is_the_journals(link: LinkState) -> bool:
+    return (link.client_id or "").startswith(CLIENT_ID_PREFIX)
+
+
+def _pump_limits(limits: LimitSettings) -> PumpLimits:
+    def seconds(milliseconds: int) -> float:
+        return milliseconds / 1000 if milliseconds else math.inf
+
+    return PumpLimits(
+        request_bytes=limits.request_bytes,
+        requests_in_flight=limits.requests_in_flight,
+        queued_bytes=limits.queued_bytes,
+        first_bytes=seconds(limits.first_bytes_ms),
+        idle=seconds(limits.idle_ms),
+        linger=seconds(limits.linger_ms),
+    )
+
+
+def _hold_rules(settings: HoldSettings, most: int) -> HoldRules:
     return HoldRules(
         deadline=settings.deadline_ms / 1000,
         link_second=settings.link_ms_per_second / 1000,
         shared=settings.shared_response_ms / 1000,
         grace=settings.grace_ms / 1000,
         confirm=settings.confirm_ms / 1000,
+        most=most,
     )
 
 

@@ -45,7 +45,7 @@ class Gate:
 
         :raises RefusedError: the client is not let in.
         """
-        name = _peer_name(client)
+        name = peer_name(client)
         session = None
         try:
             with trio.fail_after(self._seconds):
@@ -63,7 +63,8 @@ class Gate:
         return Admitted(name, session)
 
 
-def _peer_name(stream: trio.SocketStream) -> str:
+def peer_name(stream: trio.SocketStream) -> str:
+    """Return a client's address as HOST:PORT."""
     try:
         host, port = stream.socket.getpeername()[:2]
     except OSError:

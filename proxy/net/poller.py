@@ -5,8 +5,9 @@ import selectors
 import socket
 from typing import Protocol
 
-#: The system's own bits for both, so that epoll's answers need not be translated.
-READ, WRITE = 1, 4
+#: The system's own bits, so that epoll's answers need not be translated. GONE: the other end has no
+#: more to say (EPOLLRDHUP), for sockets that are not read now; only epoll tells it.
+READ, WRITE, GONE = 1, 4, 0x2000
 
 
 class Poller(Protocol):
@@ -16,7 +17,7 @@ class Poller(Protocol):
         """Return a descriptor that can be read when some socket is ready."""
 
     def watch(self, descriptor: int, before: int, events: int) -> None:
-        """Have ``events`` told, of READ and WRITE, in place of those ``before``; 0 for none."""
+        """Have ``events`` told, of READ, WRITE and GONE, in place of those ``before``; 0: none."""
 
     def poll(self, seconds: float) -> list[tuple[int, int]]:
         """Return descriptors that are ready within so many seconds, and for what.
@@ -62,9 +63,12 @@ class SelectorPoller:
 
     def watch(self, descriptor: int, before: int, events: int) -> None:
         """See :class:`Poller`."""
+        before, events = before & ~GONE, events & ~GONE
         wanted = (selectors.EVENT_READ if events & READ else 0) | (
             selectors.EVENT_WRITE if events & WRITE else 0
         )
+        if before == events:
+            return
         if not before:
             self._selector.register(descriptor, wanted)
         elif events:
@@ -130,7 +134,8 @@ class KeepingPoller:
         if not self._due:
             return ready
         events = dict(ready)
-        del events[self._woken.fileno()]
+        # Among very many that are ready it may be missing.
+        events.pop(self._woken.fileno(), None)
         for descriptor in self._due:
             events[descriptor] = events.get(descriptor, 0) | READ
         return [*events.items()]

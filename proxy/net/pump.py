@@ -5,28 +5,46 @@ task switches, not work on bytes, are what small messages cost. One buffer serve
 since each step sends or copies what it has received before it ends.
 
 Back-pressure: a socket is read only while the other side takes everything. What a full socket
-did not take is kept, at most one buffer or one gathered frame for each direction of a link.
+did not take is kept, at most one buffer or one gathered frame for each direction of a link. Where
+that is too much for all links together, each receives but little at a time.
+
+Time: a link whose client never said anything ends, and one of whose sides has ended while the
+other moves no byte. There is never a deadline on a frame: large ones may take as long as they make
+headway.
 """
 
+import fcntl
+import math
 import socket
+import struct
+import termios
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from time import monotonic
+from typing import NamedTuple
 
 import trio
 
 from proxy.apis.leader_hint import LeaderHint
 from proxy.core.budget import Budget
-from proxy.core.events import BadBrokerBytes, BadClientBytes, Event, LinkFailed
+from proxy.core.events import (
+    BadBrokerBytes,
+    BadClientBytes,
+    Event,
+    LimitReached,
+    LinkFailed,
+)
 from proxy.core.flow import Flow, Pieces
 from proxy.core.held import Held
 from proxy.core.link import Link
+from proxy.core.link_state import LinkState
 from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.poller import READ, WRITE, Poller, make_poller
+from proxy.net.poller import GONE, READ, WRITE, Poller, make_poller
 from proxy.net.tls_socket import Transport
 
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
@@ -42,19 +60,44 @@ _SHORT_TURN = 0.002
 _MOMENT = 0.01
 #: Pieces given to the system at once; IOV_MAX is 1024.
 _MOST_PIECES = 512
+#: Received at once where too much waits to be sent.
+_LITTLE = 4096
+_INT = struct.Struct("@i")
 
 Snoop = Callable[[Route, int, bytes], None]
 Lack = Callable[[Route], None]
 
 
+@dataclass(frozen=True, slots=True)
+class PumpLimits:
+    """What links may take up; see the settings of these names. Times in seconds, inf: no limit."""
+
+    request_bytes: int
+    requests_in_flight: int
+    queued_bytes: int = 1 << 28
+    first_bytes: float = math.inf
+    idle: float = math.inf
+    linger: float = math.inf
+
+
+class Load(NamedTuple):
+    """What all links have now: requests that await a response, bytes that wait to be sent."""
+
+    exchanges: int
+    queued_bytes: int
+
+
 class _Side:
     """One socket of a link: ``flow`` takes what is received here and yields what ``peer`` sends.
 
-    ``ended``: the other end has no more to say. ``shut``: we told it the same, or will when
-    the queue is empty. ``deaf``: it takes nothing more, so what is meant for it is dropped.
+    ``ended``: the other end has no more to say. ``gone``: that is known, but what it said before
+    is not read yet. ``shut``: we told it the same, or will when the queue is empty. ``deaf``: it
+    takes nothing more, so what is meant for it is dropped.
     """
 
-    __slots__ = ("deaf", "ended", "events", "flow", "joint", "peer", "queue", "shut", "socket")
+    __slots__ = (
+        *("deaf", "ended", "events", "flow", "gone", "joint", "peer", "queue", "shut", "socket"),
+    )
 
     def __init__(self, sock: Transport, flow: Flow, joint: "_Joint") -> None:
         self.socket = sock
@@ -64,14 +107,22 @@ class _Side:
         self.queue: deque[memoryview | bytes] = deque()
         self.events = 0
         self.ended = False
+        self.gone = False
         self.shut = False
         self.deaf = False
 
 
 class _Joint:
-    """A link and its two sockets."""
+    """A link and its two sockets.
 
-    __slots__ = ("broker", "client", "client_name", "link", "open")
+    ``moves``: how often bytes moved; ``seen``: that number when it was last looked at, and it is
+    the same ``since`` then. ``ending``: a side has ended; ``unsent``: see :func:`_unsent`.
+    """
+
+    __slots__ = (
+        *("broker", "client", "client_name", "ending", "link", "moves", "open", "seen", "since"),
+        "unsent",
+    )
 
     def __init__(self, link: Link, client: Transport, broker: Transport, client_name: str) -> None:
         self.link = link
@@ -80,6 +131,22 @@ class _Joint:
         self.broker = _Side(broker, link.responses, self)
         self.client.peer, self.broker.peer = self.broker, self.client
         self.open = True
+        self.ending = False
+        self.moves = 0
+        self.seen = 0
+        self.since = 0.0
+        self.unsent = 0
+
+
+def _unsent(joint: _Joint) -> int:
+    """Return how many bytes the system has that the far ends did not take yet: one that reads
+    slowly takes them long before there is room for more."""
+    unsent = 0
+    for side in (joint.client, joint.broker):
+        with suppress(OSError):
+            (size,) = _INT.unpack(fcntl.ioctl(side.socket, termios.TIOCOUTQ, bytes(_INT.size)))
+            unsent += size
+    return unsent
 
 
 class Pump:
@@ -99,9 +166,8 @@ class Pump:
         lack: Lack,
         doubt: Lack,
         recovery: Recovery,
+        limits: PumpLimits,
         *,
-        largest_request: int,
-        requests_in_flight: int,
         poller: Poller | None = None,
     ) -> None:
         self._budget = budget
@@ -111,8 +177,7 @@ class Pump:
         self._lack = lack
         self._recovery = recovery
         self._doubt = doubt
-        self._largest_request = largest_request
-        self._requests_in_flight = requests_in_flight
+        self._limits = limits
         self._shared = memoryview(bytearray(BUFFER_BYTES))
         self._poller = poller or make_poller()
         self._sides: dict[int, _Side] = {}
@@ -121,6 +186,13 @@ class Pump:
         self._joints: dict[int, _Joint] = {}
         self._numbers = 0
         self._over = False
+        self._queued = 0
+        self._short_of_room = False
+        self._now = 0.0
+        #: Links that may not have said anything yet, the oldest first.
+        self._young: deque[tuple[float, int]] = deque()
+        self._ending: dict[int, _Joint] = {}
+        self._spared: Callable[[LinkState], bool] | None = None
 
     def adopt(self, route: Route, client: Transport, broker: Transport, client_name: str) -> None:
         """Join two connected sockets, which do not block, to a link of ``route``.
@@ -138,30 +210,74 @@ class Pump:
             self._shared,
             self._budget,
             self._recovery,
-            largest_request=self._largest_request,
-            requests_in_flight=self._requests_in_flight,
+            largest_request=self._limits.request_bytes,
+            requests_in_flight=self._limits.requests_in_flight,
             address=client_name,
         )
         joint = _Joint(link, client, broker, client_name)
+        joint.since = self._now
+        if self._limits.first_bytes < math.inf:
+            self._young.append((self._now + self._limits.first_bytes, self._numbers))
         self._joints[self._numbers] = joint
         route.tally.links += 1
         route.tally.links_open += 1
         self._watch(joint.client)
         self._watch(joint.broker)
 
-    def heed(self, descriptor: int) -> None:
-        """End a turn when something can be read there: other tasks wait for it."""
-        self._poller.watch(descriptor, 0, READ)
-
     @contextmanager
     def heeding(self, descriptor: int) -> Iterator[None]:
-        """The same meanwhile; the descriptor stays open."""
-        self.heed(descriptor)
+        """End a turn when something can be read there: other tasks wait for it."""
+        self._poller.watch(descriptor, 0, READ)
         try:
             yield
         finally:
             if not self._over:
                 self._poller.watch(descriptor, READ, 0)
+
+    def load(self) -> Load:
+        """Return what all links have now."""
+        joints = self._joints.values()
+        return Load(sum(len(joint.link.state.exchanges) for joint in joints), self._queued)
+
+    def sweep(self, now: float) -> None:
+        """End links whose time is over; call it about every second, with a time in seconds."""
+        self._now = now
+        self._short_of_room = self._queued > self._limits.queued_bytes
+        while self._young and self._young[0][0] <= now:
+            young = self._joints.get(self._young.popleft()[1])
+            if young is not None and not young.moves:
+                self._expire(young, "first_bytes_ms")
+        everyone = self._spared is not None or self._limits.idle < math.inf
+        for joint in list((self._joints if everyone else self._ending).values()):
+            if joint.moves != joint.seen:
+                joint.seen = joint.moves
+                joint.since = now
+            elif joint.ending and now - joint.since >= self._limits.linger:
+                before, joint.unsent = joint.unsent, _unsent(joint)
+                if joint.unsent == before:
+                    self._expire(joint, "linger_ms")
+                joint.since = now
+            elif now - joint.since >= self._limits.idle:
+                self._expire(joint, "idle_ms")
+            elif self._spared is not None:
+                self._close_at_rest(joint, quiet=True)
+
+    def spared(self) -> int:
+        """Return how many links are open that :meth:`drain` does not close."""
+        spared = self._spared
+        if spared is None:
+            return 0
+        return sum(spared(joint.link.state) for joint in self._joints.values())
+
+    def drain(self, spared: Callable[[LinkState], bool]) -> None:
+        """Close links from now on as soon as they have no request under way, but ``spared`` ones.
+
+        Of a link whose requests are not read that is not known: it is closed when no byte has
+        moved between two sweeps.
+        """
+        self._spared = spared
+        for joint in list(self._joints.values()):
+            self._close_at_rest(joint, quiet=False)
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
@@ -212,6 +328,8 @@ class Pump:
                     self._writable(side)
                 if events & ~WRITE and side.events & READ:
                     self._readable(side)
+                elif events & ~(READ | WRITE) and side.events & GONE:
+                    self._gone(side)
             except Exception as error:
                 # A defect of ours must end one link and not all of them.
                 self._failed(side.joint, error)
@@ -234,7 +352,10 @@ class Pump:
 
     def _readable(self, side: _Side) -> None:
         try:
-            size = side.socket.recv_into(side.flow.buffer())
+            buffer = side.flow.buffer()
+            if self._queued > self._limits.queued_bytes:
+                buffer = self._little_of(buffer)
+            size = side.socket.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -247,6 +368,7 @@ class Pump:
             self._end(side)
             return
         joint = side.joint
+        joint.moves += 1
         tally = joint.link.state.tally
         pieces = side.flow.received(size)
         if side is joint.client:
@@ -261,6 +383,12 @@ class Pump:
             self._send(side.peer, pieces)
             if joint.open:
                 self._responded(joint)
+
+    def _little_of(self, buffer: memoryview) -> memoryview:
+        if not self._short_of_room:
+            self._short_of_room = True
+            self._emit(LimitReached(route="", limit="queued_bytes", client=""))
+        return buffer[:_LITTLE]
 
     def _requested(self, joint: _Joint) -> None:
         if joint.link.state.lacking:
@@ -296,6 +424,8 @@ class Pump:
         if not joint.client.events & READ:
             # A response may have made room for requests.
             self._watch(joint.client)
+        if self._spared is not None:
+            self._close_at_rest(joint, quiet=False)
 
     def _end(self, side: _Side) -> None:
         """The other end has no more to say: pass on what was kept back, and say so too."""
@@ -313,6 +443,19 @@ class Pump:
                 self._shut(side.peer)
             if joint.open:
                 self._watch(side)
+                self._linger(joint)
+
+    def _gone(self, side: _Side) -> None:
+        """A side that is not read now has ended: who takes what it said must not take for ever."""
+        side.gone = True
+        self._linger(side.joint)
+        self._watch(side)
+
+    def _linger(self, joint: _Joint) -> None:
+        if not joint.ending:
+            joint.ending = True
+            joint.seen, joint.since, joint.unsent = joint.moves, self._now, _unsent(joint)
+            self._ending[joint.link.state.number] = joint
 
     def _shut(self, side: _Side) -> None:
         joint = side.joint
@@ -363,6 +506,7 @@ class Pump:
             sent = 0
             shared = rest.obj is self._shared.obj
             side.queue.append(bytes(rest) if shared else rest)
+            self._queued += len(rest)
         self._watch(side)
         self._watch(side.peer)
 
@@ -375,6 +519,8 @@ class Pump:
         except OSError as error:
             self._refused(side, error)
             return
+        side.joint.moves += 1
+        self._queued -= sent
         while queue and sent >= len(queue[0]):
             sent -= len(queue.popleft())
         if queue:
@@ -400,17 +546,24 @@ class Pump:
 
     def _deafen(self, side: _Side) -> None:
         side.deaf = True
-        side.queue.clear()
+        self._drop_queue(side)
         side.peer.flow.flushed()
         self._watch(side)
         self._watch(side.peer)
+
+    def _drop_queue(self, side: _Side) -> None:
+        self._queued -= sum(map(len, side.queue))
+        side.queue.clear()
 
     def _watch(self, side: _Side) -> None:
         """Have the selector tell what this socket is to be used for now."""
         joint = side.joint
         events = WRITE if side.queue else 0
-        if not side.ended and not side.peer.queue and self._may_read(joint, side):
-            events |= READ
+        if not side.ended:
+            if not side.peer.queue and self._may_read(joint, side):
+                events |= READ
+            elif not side.gone:
+                events |= GONE
         if events == side.events:
             return
         descriptor = side.socket.fileno()
@@ -438,7 +591,7 @@ class Pump:
                 self._poller.watch(descriptor, side.events, 0)
                 del self._sides[descriptor]
                 side.events = 0
-            side.queue.clear()
+            self._drop_queue(side)
             side.socket.close()
         if joint.link.state.events:
             self._tell(joint)
@@ -446,6 +599,22 @@ class Pump:
         joint.link.state.tally.links_open -= 1
         self._keeper.forget(joint.link.state.number)
         self._joints.pop(joint.link.state.number, None)
+        self._ending.pop(joint.link.state.number, None)
+
+    def _expire(self, joint: _Joint, limit: str) -> None:
+        route = joint.link.state.route.name
+        self._emit(LimitReached(route=route, limit=limit, client=joint.client_name))
+        self._close(joint)
+
+    def _close_at_rest(self, joint: _Joint, *, quiet: bool) -> None:
+        """Close a link that has no request under way; ``quiet``: it moved no byte for a while."""
+        link = joint.link
+        assert self._spared is not None
+        if joint.client.queue or joint.broker.queue or self._spared(link.state):
+            return
+        if not link.resting if link.matched else not quiet:
+            return
+        self._close(joint)
 
     def _blame(self, joint: _Joint, fault: str) -> None:
         route = joint.link.state.route

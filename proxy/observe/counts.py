@@ -14,7 +14,9 @@ from proxy.core.events import (
     HintGiven,
     HintMissed,
     LeaderMoved,
+    LimitReached,
     LinkFailed,
+    LoopStood,
     NotUnderstood,
     UpstreamUnreachable,
 )
@@ -58,6 +60,8 @@ class Counts:
         self.moves: Counter[str] = Counter()
         self.clients: Counter[tuple[str, str]] = Counter()
         self.faults: Counter[tuple[str, str]] = Counter()
+        self.limits: Counter[tuple[str, str]] = Counter()
+        self.stalls = 0
         self.topic_given: Counter[tuple[str, str]] = Counter()
         self.topic_missed: Counter[tuple[str, str, str]] = Counter()
         self.topic_moves: Counter[tuple[str, str]] = Counter()
@@ -87,6 +91,10 @@ class Counts:
             self.clients[self._names.label(event.software, event.version)] += 1
         elif isinstance(event, _Fault):
             self.faults[event.route, FAULTS[type(event)]] += 1
+        elif isinstance(event, LimitReached):
+            self.limits[event.route, event.limit] += 1
+        elif isinstance(event, LoopStood):
+            self.stalls += 1
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1

@@ -9,6 +9,7 @@ import structlog
 
 from proxy.core import events
 from proxy.core.events import Event
+from proxy.observe.flood import Flood
 from proxy.observe.leader_storm import LeaderStorm
 from proxy.observe.logs import LEVELS
 
@@ -32,6 +33,12 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.LinkFailed: _Line("routes", "error"),
     events.BadBrokerBytes: _Line("routes", "warning"),
     events.NotUnderstood: _Line("routes", "warning"),
+    events.LimitReached: _Line("routes", "warning"),
+    events.DescriptorsShort: _Line("routes", "warning"),
+    events.AcceptFailed: _Line("routes", "error"),
+    events.LoopStood: _Line("routes", "error"),
+    events.Stopping: _Line("routes", "info"),
+    events.Stopped: _Line("routes", "info"),
     events.BadClientBytes: _Line("clients", "warning"),
     events.ClientRefused: _Line("clients", "warning"),
     events.ClientSeen: _Line("clients", "debug"),
@@ -52,6 +59,18 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.AdminExposed: _Line("admin", "warning"),
     events.AdminFailed: _Line("admin", "error"),
 }
+#: Lines in a minute of what clients, brokers or the system can cause without end; of each route
+#: and limit. The others are told as one line.
+_MOST: dict[type[Event], int] = {
+    events.BadClientBytes: 10,
+    events.BadBrokerBytes: 10,
+    events.NotUnderstood: 10,
+    events.LinkFailed: 10,
+    events.LimitReached: 3,
+    events.AcceptFailed: 1,
+}
+_FLOOD: Final = _Line("routes", "warning")
+_STUCK: Final = _Line("routes", "error")
 _STORM: Final = _Line("leaders", "info")
 _SUMMARY: Final = _Line("summary", "info")
 
@@ -73,6 +92,7 @@ class EventLog:
         self._log = log
         self._least = {subsystem: LEVELS[level] for subsystem, level in levels.items()}
         self._storm = LeaderStorm(moves_per_second)
+        self._flood = Flood()
         self._clock = clock
 
     def take(self, event: Event) -> None:
@@ -84,13 +104,23 @@ class EventLog:
             self.tick()
             if self._storm.takes(event, self._clock()):
                 return
+        most = _MOST.get(type(event))
+        if most is not None and self._flood.takes(_kind(event), most, self._clock()):
+            return
         self._write(line, name(event), _values(event))
 
     def tick(self) -> None:
-        """Write what is summed up of a second that is over; call it about every second."""
+        """Write what is summed up of a time that is over; call it about every second."""
+        for left_out in self._flood.over(self._clock()):
+            self._write(_FLOOD, "more_of_the_same", left_out)
         storm = self._storm.over(self._clock())
         if storm is not None:
             self._write(_STORM, "more_leaders_moved", storm)
+
+    def stuck(self, seconds: float, stack: str) -> None:
+        """Write where the event loop stands still. Any thread may call this."""
+        if self._written(_STUCK):
+            self._write(_STUCK, "loop_stuck", {"seconds": round(seconds, 1), "stack": stack})
 
     def summary(self, values: Mapping[str, Any]) -> None:
         """Write the line of a minute."""
@@ -102,6 +132,10 @@ class EventLog:
 
     def _write(self, line: _Line, event: str, values: Mapping[str, Any]) -> None:
         getattr(self._log, line.level)(event, **values)
+
+
+def _kind(event: Any) -> tuple[str, str, str]:
+    return name(event), getattr(event, "route", ""), getattr(event, "limit", "")
 
 
 def name(event: Event) -> str:

@@ -140,6 +140,19 @@ FAMILIES = {
         Family(
             "faults", "counter", ("route", "kind"), "What an operator should look at; see the log."
         ),
+        Family(
+            "limits_reached",
+            "counter",
+            ("route", "limit"),
+            "Connections closed or not taken for a limit of the settings; `queued_bytes` counts "
+            "how often it was met.",
+        ),
+        Family("tasks", "gauge", (), "Tasks of the event loop."),
+        Family("exchanges", "gauge", (), "Requests that await their response."),
+        Family("held_responses", "gauge", (), "Error responses that are held."),
+        Family("kept_bytes", "gauge", (), "Bytes kept back, of limits.process_buffer_bytes."),
+        Family("queued_bytes", "gauge", (), "Bytes that wait for slow readers."),
+        Family("loop_stalls", "counter", (), "Times that the event loop stood still too long."),
         Family("journal_written", "counter", (), "Events of the journal that were written."),
         Family(
             "journal_dropped",
@@ -224,6 +237,14 @@ class _Read(Collector):
         build.add_metric((), {"version": watched.release, "python": platform.python_version()})
         yield build
         yield from self._of_routes()
+        yield _family("limits_reached", counts.limits.items())
+        yield _family("loop_stalls", [((), counts.stalls)])
+        load = watched.load()
+        yield _family("tasks", [((), load.tasks)])
+        yield _family("exchanges", [((), load.exchanges)])
+        yield _family("held_responses", [((), load.held)])
+        yield _family("kept_bytes", [((), load.kept_bytes)])
+        yield _family("queued_bytes", [((), load.queued_bytes)])
         clusters = [*watched.clusters()]
         looking = [(r.name, r.mode) for r in watched.routes if r.mode is not Mode.OFF]
         errors = [(name, api, code) for name, _ in looking for api in _HINTED for code in _ERRORS]

@@ -23,12 +23,26 @@ class Upstream(NamedTuple):
     error: str = ""
 
 
+class Load(NamedTuple):
+    """What the process has in hand now: ``tasks`` of the event loop, requests that await their
+    response (``exchanges``), error responses that are ``held``, bytes that are kept back
+    (``kept_bytes``) and that wait for slow readers (``queued_bytes``)."""
+
+    tasks: int
+    exchanges: int
+    held: int
+    kept_bytes: int
+    queued_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """``release``: the version of this program. ``clusters`` and ``upstream`` read the present."""
+    """``release``: the version of this program. ``clusters``, ``upstream`` and ``load`` read the
+    present."""
 
     release: str
     routes: Sequence[Route]
     counts: Counts
     clusters: Callable[[], Iterable[KnownCluster]]
     upstream: Callable[[Route], Upstream]
+    load: Callable[[], Load]

@@ -8,6 +8,9 @@ from proxy.wire.varint import Buffer, read_uvarint
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
+#: In one section. Messages of Kafka 4 have five at most.
+_MOST_TAGS = 1000
+
 
 class Reader:
     """A position in ``buffer`` that never passes ``end``.
@@ -106,9 +109,20 @@ class Reader:
             raise Truncated(f"{count} elements do not fit into {self.end - self.at} bytes")
         return count
 
+    def tag_count(self) -> int:
+        """Count of a tag section.
+
+        :raises Malformed: more than any message has. One of a million fields would stop the event
+            loop for seconds.
+        """
+        count = self.uvarint()
+        if count > _MOST_TAGS:
+            raise Malformed(f"{count} tagged fields")
+        return count
+
     def skip_tags(self) -> None:
         """Pass over a tag section (KIP-482)."""
-        for _ in range(self.uvarint()):
+        for _ in range(self.tag_count()):
             self.uvarint()
             self.skip(self.uvarint())
 

@@ -53,6 +53,10 @@ func (o options) client(more ...kgo.Opt) (*kgo.Client, error) {
 		kgo.SeedBrokers(strings.Split(o["prop.bootstrap.servers"], ",")...),
 		kgo.ClientID(o["prop.client.id"]),
 	}
+	// Not one of Kafka's: it takes an end before the first answer for TLS that was not expected.
+	if o["prop.retry.eof"] == "true" {
+		settings = append(settings, kgo.AlwaysRetryEOF())
+	}
 	return kgo.NewClient(append(settings, more...)...)
 }
 

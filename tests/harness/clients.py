@@ -212,11 +212,15 @@ class _Run:
             case "crashed":
                 self._crash = event["error"]
 
+    def check(self) -> None:
+        """Raise ClientError if it crashed, or its process ended."""
+        if self._crash is not None:
+            raise ClientError(f"{self.name}: {self._crash}\n{self._process.log_tail()}")
+        self._process.check()
+
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
         def checked() -> bool:
-            if self._crash is not None:
-                raise ClientError(f"{self.name}: {self._crash}\n{self._process.log_tail()}")
-            self._process.check()
+            self.check()
             return condition()
 
         try:

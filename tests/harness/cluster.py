@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,6 +75,13 @@ class ServerProcess:
     def kill(self) -> None:
         """End it at once, without a word to anybody."""
         self._end(grace_s=0.0)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have it stand still meanwhile: it runs on afterwards as if nothing had been."""
+        assert self._process is not None
+        with processes.frozen(self._process):
+            yield
 
     def check(self) -> None:
         """Raise BrokerDiedError if it ended by itself."""

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -51,6 +51,16 @@ def start(
             start_new_session=True,
             preexec_fn=_die_with_parent,
         )
+
+
+@contextlib.contextmanager
+def frozen(child: subprocess.Popen[str]) -> Iterator[None]:
+    """Have a child stand still meanwhile (SIGSTOP)."""
+    child.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        child.send_signal(signal.SIGCONT)
 
 
 def end(child: subprocess.Popen[str], grace_s: float = 0.0) -> int:

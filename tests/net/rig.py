@@ -20,11 +20,12 @@ from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.poller import Poller
-from proxy.net.pump import Pump, Snoop
+from proxy.net.pump import Pump, PumpLimits, Snoop
 from tests.harness.waiting import until
 
 #: What a broker of 3.6 takes, and so what is raised.
 LEGACY = {0: 9, 1: 15, 3: 12, 18: 3}
+LIMITS = PumpLimits(request_bytes=1 << 20, requests_in_flight=1000)
 #: Far more steps than any test needs: a pump that is still busy then spins on a socket.
 _MOST_STEPS = 20_000
 #: Bounds a broken test.
@@ -55,8 +56,7 @@ class Rig:
         *,
         rules: HoldRules | None = None,
         snoop: Snoop = lambda route, version, payload: None,
-        largest_request: int = 1 << 20,
-        requests_in_flight: int = 1000,
+        limits: PumpLimits = LIMITS,
         link_buffer: int = 1 << 22,
         poller: Poller | None = None,
     ) -> None:
@@ -75,8 +75,7 @@ class Rig:
             lambda route: self.lacks.append(route.name),
             lambda route: self.doubts.append(route.name),
             Recovery([]),
-            largest_request=largest_request,
-            requests_in_flight=requests_in_flight,
+            limits,
             poller=poller,
         )
         self.keeper.settle = self.pump.settle

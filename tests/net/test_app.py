@@ -41,6 +41,12 @@ async def _connect(address: Address) -> trio.SocketStream:
     return await trio.open_tcp_stream(address.host, address.port)
 
 
+async def _expect_reset(client: trio.SocketStream) -> None:
+    """Wait for a reset: after an end franz-go gives up, since it takes it for TLS."""
+    with trio.fail_after(_SECONDS), pytest.raises(trio.BrokenResourceError):
+        await client.receive_some()
+
+
 def _bound() -> tuple[socket.socket, Address]:
     """A socket that has its port and does not listen yet."""
     sock = socket.socket()
@@ -131,8 +137,7 @@ async def test_a_broker_that_is_down_is_told_once_and_its_clients_are_closed(log
     async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
         for _ in range(5):
             client = await _connect(address)
-            with trio.fail_after(_SECONDS):
-                assert await client.receive_some() == b""
+            await _expect_reset(client)
             await client.aclose()
         (told,) = log.events("upstream_unreachable")
         assert told["route"] == "r0"
@@ -150,8 +155,7 @@ async def test_a_broker_that_is_down_is_told_once_and_its_clients_are_closed(log
         await client.aclose()
         # It was reached in between, so this is news again.
         client = await _connect(address)
-        with trio.fail_after(_SECONDS):
-            assert await client.receive_some() == b""
+        await _expect_reset(client)
         await client.aclose()
         assert len(log.events("upstream_unreachable")) == 2
 

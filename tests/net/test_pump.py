@@ -7,6 +7,7 @@ import random
 import socket
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER, TOPIC_ID
 from tests.net.rig import (
     LEGACY,
+    LIMITS,
     Ends,
     Rig,
     ended,
@@ -206,13 +208,13 @@ async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
     monkeypatch.setattr(pump, "_TURN", math.inf)
     rig = Rig()
     here, there = socket_pair()
-    rig.pump.heed(here.fileno())
     _busy_for_ever(rig)
     there.send(b"x")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(rig.pump.run)
-        # Else the turn never ends, and this line is never reached again.
-        await trio.lowlevel.wait_readable(here)
+        with rig.pump.heeding(here.fileno()):
+            nursery.start_soon(rig.pump.run)
+            # Else the turn never ends, and this line is never reached again.
+            await trio.lowlevel.wait_readable(here)
         nursery.cancel_scope.cancel()
     here.close()
     there.close()
@@ -291,7 +293,7 @@ def test_one_direction_that_stands_still_does_not_stop_the_other() -> None:
 
 def test_a_crowded_link_reads_no_request_until_a_response_has_come() -> None:
     asked = [messages.request(999, 0, n, b"x") for n in range(5)]
-    with opened(Rig(requests_in_flight=2)) as rig:
+    with opened(Rig(limits=replace(LIMITS, requests_in_flight=2))) as rig:
         ends = rig.link(hinting_route())
         for one in asked:
             ends.client.send(one)
@@ -368,7 +370,7 @@ def test_an_answer_that_came_before_the_close_outlives_a_request_that_came_behin
 def test_requests_that_wait_for_a_broker_do_not_cost_its_answer() -> None:
     answer = messages.response(999, 0, 0, b"the answer")
     big = messages.request(999, 0, 1, bytes(_KEPT_AT_MOST))
-    with opened(Rig(largest_request=1 << 21)) as rig:
+    with opened(Rig(limits=replace(LIMITS, request_bytes=1 << 21))) as rig:
         ends = rig.link(hinting_route(), buffers=_SMALL)
         rig.send(ends.client, messages.request(999, 0, 0, b""))
         assert rig.send_what_fits(ends.client, big) < len(big)

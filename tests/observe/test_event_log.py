@@ -277,6 +277,27 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
     ),
     (events.JournalWritten(dropped=3), "info", "journal_written", {"dropped": 3}),
     (events.JournalAbandoned(events=3), "warning", "journal_abandoned", {"events": 3}),
+    (
+        events.LimitReached(route="r", limit="connections", client="h:1"),
+        "warning",
+        "limit_reached",
+        {"route": "r", "limit": "connections", "client": "h:1"},
+    ),
+    (
+        events.DescriptorsShort(allowed=1024, needed=60256, connections=384),
+        "warning",
+        "descriptors_short",
+        {"allowed": 1024, "needed": 60256, "connections": 384},
+    ),
+    (
+        events.AcceptFailed(listen="h:1", error="too many open files"),
+        "error",
+        "accept_failed",
+        {"listen": "h:1", "error": "too many open files"},
+    ),
+    (events.LoopStood(seconds=12.3456), "error", "loop_stood", {"seconds": 12.346}),
+    (events.Stopping(links=3), "info", "stopping", {"links": 3}),
+    (events.Stopped(links=1), "info", "stopped", {"links": 1}),
 ]
 
 
@@ -338,7 +359,8 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         "topic_ids_withheld",
         "topics_hidden",
     }
-    assert written == {"link_failed", "admin_failed"} | of_hints | of_subscription
+    errors = {"link_failed", "admin_failed", "accept_failed", "loop_stood"}
+    assert written == errors | of_hints | of_subscription
 
 
 def test_a_storm_of_leader_moves_becomes_one_line_for_each_second() -> None:
@@ -392,3 +414,37 @@ def test_a_summary_is_a_line_where_its_level_is_written() -> None:
         log.summary({"links": 3})
         lines = [json.loads(line) for line in stream.getvalue().splitlines()]
         assert [(line["event"], line["links"]) for line in lines] == [("summary", 3)] * written
+
+
+def test_what_clients_can_cause_without_end_gets_a_few_lines_in_a_minute() -> None:
+    stream, now = io.StringIO(), [10.0]
+    configure_logs("info", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("info"), 20, lambda: now[0])
+    for number in range(5000):
+        log.take(events.BadClientBytes(route="r", client=f"h:{number}", reason="nonsense"))
+    log.take(events.BadClientBytes(route="other", client="h:1", reason="nonsense"))
+    for limit in ("idle_ms", "connections"):
+        log.take(events.LimitReached(route="r", limit=limit, client="h:1"))
+    now[0] = 69.0
+    log.tick()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["bad_client_bytes"] * 11 + ["limit_reached"] * 2
+
+    now[0] = 70.0
+    log.tick()
+    (more,) = (json.loads(line) for line in stream.getvalue().splitlines()[13:])
+    assert more["event"] == "more_of_the_same"
+    assert (more["of"], more["route"], more["left_out"]) == ("bad_client_bytes", "r", 4990)
+    # The next minute has lines again.
+    log.take(events.BadClientBytes(route="r", client="h:1", reason="nonsense"))
+    assert len(stream.getvalue().splitlines()) == 15
+
+
+def test_where_the_loop_stands_still_is_an_error_with_its_place() -> None:
+    stream = io.StringIO()
+    configure_logs("info", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("info"), 20, float)
+    log.stuck(10.04, 'File "x.py", line 1\n')
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"], line["seconds"]) == ("loop_stuck", "error", 10.0)
+    assert line["stack"] == 'File "x.py", line 1\n'

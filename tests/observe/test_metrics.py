@@ -18,7 +18,9 @@ from proxy.core.events import (
     Event,
     HintGiven,
     HintMissed,
+    LimitReached,
     Listening,
+    LoopStood,
     Recovered,
 )
 from proxy.core.mode import Mode
@@ -136,6 +138,7 @@ def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> No
     metrics.take(Listening(route="a", listen="l:1", upstream="u:1"))
 
     counted = {key: value for key, value in _samples(metrics).items() if "_total" in key[0]}
+    del counted["leader_hints_loop_stalls_total", ()]
     assert counted == {("leader_hints_leader_moves_total", (("cluster", "k"),)): 1}
 
 
@@ -154,6 +157,19 @@ def test_what_happens_rarely_is_there_before_it_happens() -> None:
     assert _value(samples, "faults_total", route="b", kind="bad_client_bytes") == 1
     # A plain relay sees no errors.
     assert not any(("route", "b") in labels for name, labels in samples if "hints_given" in name)
+
+
+def test_limits_stalls_and_what_is_in_hand_are_counted() -> None:
+    metrics = _Taking()
+    for _ in range(3):
+        metrics.take(LimitReached(route="a", limit="connections", client="c:1"))
+    metrics.take(LoopStood(seconds=12.0))
+
+    samples = _samples(metrics)
+    assert _value(samples, "limits_reached_total", route="a", limit="connections") == 3
+    assert _value(samples, "loop_stalls_total") == 1
+    in_hand = ("tasks", "exchanges", "held_responses", "kept_bytes", "queued_bytes")
+    assert [_value(samples, name) for name in in_hand] == [9, 8, 7, 6, 5]
 
 
 def test_no_client_topic_or_link_is_a_label() -> None:
@@ -369,6 +385,7 @@ def _everything() -> Metrics:
     metrics.take(_recovered(30.0))
     metrics.take(_seen("kgo", "v1.18.0"))
     metrics.take(BadClientBytes(route="a", client="127.0.0.1:5", reason="TLS"))
+    metrics.take(LimitReached(route="a", limit="idle_ms", client="127.0.0.1:5"))
     metrics.refreshed("poll", 0.01)
     metrics.count_journal(JournalTally())
     return metrics

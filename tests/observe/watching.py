@@ -8,7 +8,7 @@ from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.core.view import LeaderView
 from proxy.observe.counts import Counts
-from proxy.observe.watched import KnownCluster, Upstream, Watched
+from proxy.observe.watched import KnownCluster, Load, Upstream, Watched
 
 ANSWERED = ErrorAnswered(
     route="a",
@@ -39,6 +39,7 @@ def watched(
         counts or Counts(),
         lambda: clusters,
         lambda route: Upstream(None if route.mode is Mode.OFF else True),
+        lambda: Load(tasks=9, exchanges=8, held=7, kept_bytes=6, queued_bytes=5),
     )
 
 

@@ -139,7 +139,6 @@ def test_any_bytes_give_a_value_or_a_wire_error(read: str, raw: bytes) -> None:
         ("skip_compact", b"\xff\xff\xff\xff\x0f"),
         ("array", b"\x7f\xff\xff\xff"),
         ("compact_array", b"\xff\xff\xff\xff\x0f"),
-        ("skip_tags", b"\xff\xff\xff\xff\x0f"),
         ("skip_tags", b"\x01\x00\xff\xff\xff\xff\x0f"),
     ],
 )
@@ -160,6 +159,7 @@ def test_huge_sizes_are_refused_before_memory_is_taken(read: str, raw: bytes) ->
         ("string", b"\x00\x01\xff"),
         ("compact_string", b"\x02\xff"),
         ("compact_string", b"\x80\x80\x80\x80\x80\x80"),
+        ("skip_tags", b"\xff\xff\xff\xff\x0f"),
     ],
 )
 def test_what_no_further_byte_can_mend_is_malformed(read: str, raw: bytes) -> None:
@@ -182,3 +182,11 @@ def test_nothing_is_read_behind_the_end() -> None:
     for read in READS.values():
         with pytest.raises(WireError):
             read(Reader(raw, 5, 5))
+
+
+def test_a_tag_section_of_more_fields_than_any_message_has_is_refused() -> None:
+    with pytest.raises(Malformed, match="1001 tagged fields"):
+        Reader(b"\xe9\x07" + bytes(2002)).skip_tags()
+    reader = Reader(b"\xe8\x07" + bytes(2000))
+    reader.skip_tags()
+    assert reader.at == 2002

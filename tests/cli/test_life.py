@@ -1,0 +1,206 @@
+"""A process that is told to end, that is full, and that is short of descriptors."""
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import urllib.error
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.harness.connection import Address
+from tests.harness.ports import free_ports
+from tests.harness.proxyproc import Hints, ProxyProcess
+from tests.harness.waiting import never, until
+from tests.net import messages
+
+_SECONDS = 10.0
+_ASKED = messages.request(999, 0, 1, b"something")
+_ANSWER = messages.response(999, 0, 1, b"its answer")
+
+
+class _Broker:
+    """Takes connections and says what the test says."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(_SECONDS)
+
+    @property
+    def address(self) -> Address:
+        host, port = self._listener.getsockname()
+        return host, port
+
+    def accept(self) -> socket.socket:
+        sock, _ = self._listener.accept()
+        sock.settimeout(_SECONDS)
+        return sock
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def broker() -> Iterator[_Broker]:
+    made = _Broker()
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def _proxy(broker: _Broker, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProxyProcess]:
+    file = folder / "settings.yaml"
+    # The subscription comes once, and not again when it is sent away.
+    pauses = {"reconnect_min_ms": 60000, "reconnect_max_ms": 60000}
+    file.write_text(yaml.safe_dump({"subscription": pauses, **settings}))
+    (port,) = free_ports(1)
+    route = (("127.0.0.1", port), broker.address)
+    hints: Hints = settings.get("hints", "on")
+    proxy = ProxyProcess(
+        [route], folder / "proxy.log", hints=hints, arguments=["--config", str(file)]
+    )
+    with proxy:
+        if settings.get("hints") != "off":
+            broker.accept().close()
+        yield proxy
+
+
+def _connect(proxy: ProxyProcess) -> socket.socket:
+    ((listen, _),) = proxy.routes
+    sock = socket.create_connection(listen, _SECONDS)
+    sock.settimeout(_SECONDS)
+    return sock
+
+
+def _at_work(proxy: ProxyProcess, broker: _Broker) -> tuple[socket.socket, socket.socket]:
+    """A client that awaits an answer, and its broker's end."""
+    client = _connect(proxy)
+    client.sendall(_ASKED)
+    behind = broker.accept()
+    assert behind.recv(len(_ASKED), socket.MSG_WAITALL) == _ASKED
+    return client, behind
+
+
+def _refused(proxy: ProxyProcess) -> bool:
+    try:
+        _connect(proxy).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def _ended(proxy: ProxyProcess) -> bool:
+    return proxy.exit_code() is not None
+
+
+def test_sigterm_lets_requests_finish_and_takes_no_connection(
+    broker: _Broker, tmp_path: Path
+) -> None:
+    with _proxy(broker, tmp_path, {"drain_ms": 600000}) as proxy:
+        client, behind = _at_work(proxy, broker)
+        resting, _end = _connect(proxy), broker.accept()
+        until(lambda: proxy.status()["routes"][0]["links_open"] == 2, "both are links", _SECONDS)
+        proxy.signal(signal.SIGTERM)
+        until(lambda: _refused(proxy), "no connection is taken", _SECONDS)
+        assert resting.recv(1) == b""
+        with pytest.raises(urllib.error.HTTPError) as unready:
+            proxy.get("/readyz")
+        assert json.loads(unready.value.read())["not_ready"] == {_name(proxy): "stopping"}
+        assert proxy.get("/livez") == "alive\n"
+        behind.sendall(_ANSWER)
+        assert client.recv(len(_ANSWER), socket.MSG_WAITALL) == _ANSWER
+        assert client.recv(1) == b""
+        until(lambda: _ended(proxy), "it ends by itself", _SECONDS)
+        assert proxy.exit_code() == 0
+        (stopping,), (stopped,) = proxy.events("stopping"), proxy.events("stopped")
+        assert (stopping["links"], stopped["links"]) == (2, 0)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_who_does_not_finish_is_closed_at_the_deadline_or_at_a_second_signal(
+    twice: bool, broker: _Broker, tmp_path: Path
+) -> None:
+    with _proxy(broker, tmp_path, {"drain_ms": 600000 if twice else 300}) as proxy:
+        client, _ = _at_work(proxy, broker)
+        proxy.signal(signal.SIGTERM)
+        until(lambda: proxy.events("stopping"), "it has begun to stop", _SECONDS)
+        if twice:
+            never(lambda: _ended(proxy), "it waits", 0.3)
+            proxy.signal(signal.SIGTERM)
+        until(lambda: _ended(proxy), "it ends", _SECONDS)
+        assert proxy.exit_code() == 0
+        assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize("limit", ["connections", "connections_per_route"])
+def test_connections_beyond_the_limit_are_closed_and_counted(
+    limit: str, broker: _Broker, tmp_path: Path
+) -> None:
+    with _proxy(broker, tmp_path, {"limits": {limit: 2}, "hints": "off"}) as proxy:
+        first, _second = _connect(proxy), _connect(proxy)
+        ends = [broker.accept(), broker.accept()]
+        for _ in range(5):
+            with pytest.raises(ConnectionResetError):
+                _connect(proxy).recv(1)
+        assert proxy.metric("leader_hints_limits_reached_total", limit=limit) == 5
+        told = proxy.events("limit_reached")
+        assert [line["limit"] for line in told] == [limit] * 3  # The others are summed up.
+        first.close()
+        ends[0].close()  # As brokers do when a client has gone; before, the link stays.
+        until(lambda: proxy.metric("leader_hints_links_open") == 1, "the first has gone", _SECONDS)
+        third = _connect(proxy)
+        third.sendall(b"x" * 20)
+        assert broker.accept().recv(20, socket.MSG_WAITALL) == b"x" * 20
+        for end in ends:
+            end.close()
+
+
+def test_without_descriptors_connections_wait_and_the_log_stays_small(
+    broker: _Broker, tmp_path: Path
+) -> None:
+    with _proxy(broker, tmp_path, {"hints": "off"}) as proxy:
+        allowed = resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE)
+        has = len(os.listdir(f"/proc/{proxy.pid}/fd"))
+        resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (has, allowed[1]))
+        # Some that are just then open may be closed, and so the first be let in.
+        clients = [_connect(proxy) for _ in range(5)]
+        for client in clients:
+            client.sendall(_ASKED)
+        until(lambda: proxy.events("accept_failed"), "it is told", _SECONDS)
+        before = _cpu_seconds(proxy.pid)
+        never(lambda: len(proxy.lines()) > 20, "the log is small", 1.0)
+        assert _cpu_seconds(proxy.pid) - before < 0.5, "it is busy with nothing"
+        resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, allowed)
+        behind = broker.accept()
+        assert behind.recv(len(_ASKED), socket.MSG_WAITALL) == _ASKED
+        assert len(proxy.events("accept_failed")) == 1
+        proxy.expect_errors()
+
+
+def test_fewer_descriptors_than_connections_is_a_warning_with_figures(
+    broker: _Broker, tmp_path: Path
+) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with _proxy(broker, tmp_path, {"limits": {"connections": 1000000}}) as proxy:
+        (told,) = proxy.events("descriptors_short")
+        assert told["level"] == "warning"
+        assert told["allowed"] == hard
+        assert told["needed"] > 2_000_000
+        assert told["connections"] == (hard - 256) // 2
+        assert resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE)[0] == hard
+
+
+def _name(proxy: ProxyProcess) -> str:
+    ((listen, _),) = proxy.routes
+    return f"{listen[0]}:{listen[1]}"
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,206 @@
+"""Attack a proxy: it must not end, nor keep too much, nor make others wait.
+
+
+``python -m tests.fuzz.sockets``. The broker behind it answers what real brokers answered, some of
+it mutated, and the truth to the proxy's own questions and to one client that is well behaved.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import trio
+
+from tests.fuzz.attacks import ATTACKS, Attacker
+from tests.fuzz.mutate import mutated
+from tests.fuzz.timed import VARIABLE
+from tests.harness.connection import Address
+from tests.harness.ports import free_ports
+from tests.harness.proxyproc import ProxyProcess
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker
+from tests.recordings import recorded_exchanges
+from tests.soak.client import Tally, connect, keep_busy
+from tests.soak.watch import in_hand, resident_bytes
+
+_SETTINGS = """\
+limits:
+  link_buffer_bytes: 1048576
+  process_buffer_bytes: 8388608
+  queued_bytes: 8388608
+  linger_ms: 1000
+"""
+#: Beyond what the process has at rest: twice what the settings allow, and what Python keeps of it.
+_MOST_MEMORY = 128 << 20
+_LONGEST_STEP = 0.05
+_AT_ONCE = 12
+#: The client id of the one that behaves well, and of the proxy.
+_BELIEVED = (b"c", b"leader-hints")
+
+
+class _Parrot(FakeBroker):
+    """Answers attackers with what some broker said once, or with nonsense."""
+
+    def __init__(self, address: Address, chance: random.Random) -> None:
+        super().__init__(1, [messages.Broker(1, *address)], {"t": [(1, 5)]})
+        self._chance = chance
+        self._recorded = [e.answered for e in recorded_exchanges() if e.answered]
+        self.answers[messages.PRODUCE] = lambda correlation, version: messages.produce_response(
+            correlation, {0: 0}
+        )
+
+    async def serve(self, stream: trio.abc.Stream) -> None:
+        """Answer on one connection, by who speaks first."""
+        first = bytes(await stream.receive_some())
+        if len(first) > 14:
+            (size,) = struct.unpack_from(">h", first, 12)
+            if first[14 : 14 + max(size, 0)] in _BELIEVED:
+                await super().serve(_Behind(stream, first))
+                return
+        async with stream:
+            with trio.move_on_after(30):
+                await self._parrot(stream)
+
+    async def _parrot(self, stream: trio.abc.Stream) -> None:
+        try:
+            while chunk := await stream.receive_some():
+                if self._chance.random() < 0.5:
+                    continue
+                answer = self._chance.choice(self._recorded)
+                if self._chance.random() < 0.5:
+                    answer = mutated(answer, self._recorded, self._chance)
+                if len(chunk) >= 12 and len(answer) >= 8:
+                    answer = answer[:4] + bytes(chunk[8:12]) + answer[8:]
+                await stream.send_all(answer)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return
+
+
+class _Behind(trio.abc.Stream):
+    """A stream of which something was read already."""
+
+    def __init__(self, stream: trio.abc.Stream, first: bytes) -> None:
+        self._stream = stream
+        self._first = first
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """See Trio."""
+        first, self._first = self._first, b""
+        return first or bytes(await self._stream.receive_some(max_bytes))
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """See Trio."""
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """See Trio."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """See Trio."""
+        await self._stream.aclose()
+
+
+def main() -> int:
+    """Run the command; returns its exit code."""
+    options = _options()
+    folder = Path(tempfile.mkdtemp(prefix="leader-hints-attacks-"))
+    os.environ[VARIABLE] = str(folder / "longest-step")
+    print(f"seed {options.seed}", flush=True)
+    failed = False
+    try:
+        trio.run(_fuzz, options, folder)
+    except* AssertionError as failures:
+        traceback.print_exception(failures)
+        print(f"logs: {folder}", file=sys.stderr)
+        failed = True
+    if failed:
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sockets", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300.0, help="end after so long")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
+    return parser.parse_args()
+
+
+async def _fuzz(options: argparse.Namespace, folder: Path) -> None:
+    chance = random.Random(options.seed)
+    (port,) = free_ports(1)
+    listen: Address = ("127.0.0.1", port)
+    config = folder / "leader-hints.yaml"
+    config.write_text(_SETTINGS)
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        parrot = _Parrot(listen, chance)
+        nursery.start_soon(trio.serve_listeners, parrot.serve, listeners)
+        proxy = ProxyProcess(
+            [(listen, listeners[0].socket.getsockname())],
+            folder / "proxy.log",
+            arguments=["--config", str(config), "--log-level", "info"],
+            program="tests.fuzz.timed",
+        )
+        # It is asked from a thread where that takes long: the broker lives in this one.
+        with proxy:
+            await _attack(options.seconds, listen, proxy, chance, folder / "longest-step")
+        nursery.cancel_scope.cancel()
+
+
+async def _attack(
+    seconds: float, listen: Address, proxy: ProxyProcess, chance: random.Random, longest: Path
+) -> None:
+    attacker = Attacker([listen], recorded_exchanges(), chance)
+    behaved = Tally()
+    behaved.times = []
+    before = await trio.to_thread.run_sync(in_hand, proxy)
+    at_rest = most = resident_bytes(proxy.pid)
+    end = trio.current_time() + seconds
+    async with trio.open_nursery() as nursery:
+
+        async def go_on() -> None:
+            while trio.current_time() < end:
+                await attacker.attack(chance.choice(list(ATTACKS)))
+
+        good = await connect(listen, behaved)
+        nursery.start_soon(keep_busy, good, 0.02)
+        async with trio.open_nursery() as attackers:
+            for _ in range(_AT_ONCE):
+                attackers.start_soon(go_on)
+            while trio.current_time() < end:
+                await trio.sleep(0.5)
+                proxy.check()
+                most = max(most, resident_bytes(proxy.pid))
+        nursery.cancel_scope.cancel()
+    await good.stream.aclose()
+    step = float(await trio.Path(longest).read_text())
+    print(
+        f"{attacker.made}; {behaved.responses} exchanges of a client that behaves, the longest "
+        f"{max(behaved.times) * 1e3:.0f} ms; longest step {step * 1e3:.1f} ms of CPU; memory "
+        f"{at_rest / 1e6:.0f} MB at rest, {most / 1e6:.0f} MB at most",
+        flush=True,
+    )
+    with trio.move_on_after(60):
+        while True:
+            left = await trio.to_thread.run_sync(in_hand, proxy)
+            if left[:5] == (0, 0, 0, 0, 0):
+                break
+            await trio.sleep(0.2)
+    assert left[:5] == (0, 0, 0, 0, 0), f"left in hand: {left}"
+    assert left.descriptors <= before.descriptors, f"descriptors leak: {left} after {before}"
+    assert most - at_rest < _MOST_MEMORY, "it keeps too much"
+    assert step < _LONGEST_STEP, f"a step of {step * 1e3:.1f} ms"
+    assert behaved.responses > 0, "the one that behaves was not served"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
