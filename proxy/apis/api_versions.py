@@ -15,9 +15,12 @@ from typing import NamedTuple
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.header import read_request_header
 from proxy.wire.reader import Reader
+from proxy.wire.splice import Splice
+from proxy.wire.varint import write_uvarint
 from proxy.wire.writer import compact_string
 
 _MAXIMUM = struct.Struct(">h")
+_COUNT = struct.Struct(">i")
 #: In front of a response's body: size prefix and correlation id.
 BODY = 8
 
@@ -91,3 +94,37 @@ def raise_maxima(
     for key, maximum in raised.items():
         if key in ranges:
             _MAXIMUM.pack_into(frame, ranges[key].at, maximum)
+
+
+def withhold(frame: memoryview, version: int, newest: Mapping[int, int]) -> list[Splice]:
+    """Return the splices that take from a whole response what is not to be offered.
+
+    ``newest``: by API key the newest version that stays; other APIs are taken out, and so are
+    those that the broker takes in newer versions only. Nothing is changed in an error answer.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader = Reader(frame, BODY)
+    if reader.int16() != ErrorCode.NONE:
+        return []
+    flexible = version >= 3
+    count_at = reader.at
+    count = reader.compact_array(7) if flexible else reader.array(6)
+    entries_at = reader.at
+    splices = []
+    left = count
+    for _ in range(count):
+        start = reader.at
+        key, minimum, maximum = reader.int16(), reader.int16(), reader.int16()
+        if flexible:
+            reader.skip_tags()
+        most = newest.get(key, -1)
+        if minimum > most:
+            left -= 1
+            splices.append(Splice(start, reader.at, b""))
+        elif maximum > most:
+            splices.append(Splice(start + 4, start + 6, _MAXIMUM.pack(most)))
+    if left != count:
+        written = write_uvarint(left + 1) if flexible else _COUNT.pack(left)
+        splices.insert(0, Splice(count_at, entries_at, written))
+    return splices

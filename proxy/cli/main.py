@@ -16,6 +16,7 @@ from typing import Any, Final, get_args
 import click
 import yaml
 
+from proxy.cli.local import local
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.errors import LeaderHintsError
 from proxy.observe import journal_schema as journal_lines
@@ -97,6 +98,9 @@ def run(settings: Settings) -> None:
     from proxy.net.app import run as serve
 
     sys.exit(serve(settings))
+
+
+cli.add_command(local)
 
 
 @cli.command("check")

@@ -186,6 +186,32 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerMoved:
+    """A broker of the virtual cluster is at another address than before; its port here stays."""
+
+    route: str
+    upstream_before: str
+    upstream: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLeft:
+    """No broker knows a broker of the virtual cluster any more; its port takes no connections."""
+
+    route: str
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerWithoutPort:
+    """A broker of the virtual cluster has no listener, so clients cannot reach it."""
+
+    route: str
+    upstream: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdminListening:
     """The admin server takes connections."""
 
@@ -266,6 +292,9 @@ Event = (
     | TopicIdsOffered
     | TopicIdsWithheld
     | Listening
+    | BrokerMoved
+    | BrokerLeft
+    | BrokerWithoutPort
     | AdminListening
     | AdminExposed
     | AdminFailed

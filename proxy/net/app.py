@@ -36,6 +36,7 @@ from proxy.net.peer import PeerSettings
 from proxy.net.pump import Pump
 from proxy.net.readiness import Readiness
 from proxy.net.subscription import Subscription
+from proxy.net.virtual_cluster import Found, VirtualCluster
 from proxy.observe.counts import Counts
 from proxy.observe.event_log import EventLog
 from proxy.observe.history import History
@@ -43,7 +44,7 @@ from proxy.observe.metrics import Metrics
 from proxy.observe.status import status
 from proxy.observe.summary import Summary
 from proxy.observe.watched import Watched
-from proxy.settings import Address, HoldSettings, RouteSettings, Settings
+from proxy.settings import Address, HoldSettings, LocalSettings, RouteSettings, Settings
 
 _DISTRIBUTION = "kafka-leader-hints"
 #: How long no client is let in until all brokers were asked whether they give made-up ids.
@@ -53,21 +54,23 @@ _TICK = 1.0
 _SUMMARY = 60.0
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, local: Found | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code.
+
+    ``local``: in place of the settings' routes there are those of a virtual cluster.
 
     :raises ListenError: an address cannot be listened on.
     """
     try:
-        trio.run(partial(serve, settings), strict_exception_groups=True)
+        trio.run(partial(serve, settings, local), strict_exception_groups=True)
     except* ListenError as group:
         raise _first(group) from None
     return 0
 
 
-async def serve(settings: Settings) -> None:
-    """Serve until a signal or cancellation."""
-    app = _App(settings)
+async def serve(settings: Settings, local: Found | None = None) -> None:
+    """Serve until a signal or cancellation; see :func:`run`."""
+    app = _App(settings, local)
     async with trio.open_nursery() as nursery:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             await app.start(nursery)
@@ -80,14 +83,13 @@ async def serve(settings: Settings) -> None:
 class _App:
     """Builds the parts and joins them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, local: Found | None) -> None:
         self._settings = settings
-        synthesize = settings.topic_ids == "synthesize" and Mode(settings.hints) is Mode.ON
-        self._routes = [
-            (Route(r.name, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
-        ]
+        self._local = local
+        self._routes = [(self._route(r), r) for r in settings.routes if local is None]
         self._listens: dict[str, str] = {}
         routes = [route for route, _ in self._routes]
+        self._every_route = routes
         self._recovery = Recovery(routes, trio.current_time)
         self._unreachable: set[str] = set()
         self._started = time.time()
@@ -110,6 +112,7 @@ class _App:
             _peer_settings(settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
+            placed=lambda: self._virtual.review() if self._virtual is not None else None,
         )
         self._watched = Watched(
             version(_DISTRIBUTION),
@@ -132,6 +135,23 @@ class _App:
         )
         self._keeper.settle = self._pump.settle
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
+        self._virtual = None if local is None else self._make_virtual(local.settings)
+
+    def _route(self, settings: RouteSettings) -> Route:
+        mode = Mode(self._settings.hints)
+        synthesize = self._settings.topic_ids == "synthesize" and mode is Mode.ON
+        return Route(settings.name, mode, synthesize=synthesize)
+
+    def _make_virtual(self, local: LocalSettings) -> VirtualCluster:
+        return VirtualCluster(
+            local,
+            self._add,
+            self._move,
+            self._join,
+            self._pump.heed,
+            self._pump.disregard,
+            self._emit,
+        )
 
     def _emit(self, event: Event) -> None:
         self._recovery.take(event)
@@ -157,6 +177,9 @@ class _App:
             # connection: franz-go's consumers would hear of no leader any more.
             with trio.move_on_after(_ASKING_SECONDS):
                 await self._subscription.all_asked.wait()
+        if self._virtual is not None and self._local is not None:
+            self._virtual.start(nursery, self._local.brokers)
+            return
         for route, settings in self._routes:
             bound = await self._listen(
                 nursery, settings.listen, partial(self._accept, route, settings)
@@ -171,15 +194,12 @@ class _App:
             await self._journal.finished.wait()
 
     async def _start_admin(self, nursery: trio.Nursery, address: Address) -> None:
-        readiness = Readiness(
-            [(route, settings.upstream) for route, settings in self._routes],
-            self._subscription.upstream,
-            OWN_NAME,
-        )
-
         async def ready() -> Mapping[str, str]:
             deaf = {r.name: "not listening yet" for r in self._watched.routes}
-            return await readiness.check() if len(self._listens) == len(deaf) else deaf
+            if len(self._listens) < len(deaf):
+                return deaf
+            routes = [(route, settings.upstream) for route, settings in self._routes]
+            return await Readiness(routes, self._subscription.upstream, OWN_NAME).check()
 
         pages = AdminPages(
             self._metrics.render,
@@ -253,16 +273,45 @@ class _App:
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
-        upstream = settings.upstream
+        if not await self._join(route, settings.upstream, client):
+            await client.aclose()
+
+    async def _join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
+        """Connect to the broker and hand both sockets to the pump; false where that fails."""
         try:
             broker = await open_broker_stream(upstream, self._settings.connect_timeout_ms / 1000)
         except BrokerError as error:
-            await client.aclose()
             self._tell_unreachable(route, upstream, str(error))
-            return
+            return False
         self._unreachable.discard(route.name)
         name = _peer_name(client)
         self._pump.adopt(route, _detached(client), _detached(broker), name)
+        return True
+
+    # Of a virtual cluster.
+
+    def _add(self, settings: RouteSettings) -> Route:
+        """Have one more route."""
+        assert self._virtual is not None
+        route = self._route(settings)
+        route.book = self._virtual.book
+        self._routes.append((route, settings))
+        self._every_route.append(route)
+        self._listens[route.name] = str(settings.listen)
+        self._recovery.follow(route)
+        if self._journal is not None:
+            self._journal.follow(route)
+        if route.mode is not Mode.OFF:
+            self._subscription.follow(route, settings.upstream)
+        return route
+
+    def _move(self, route: Route, upstream: Address) -> None:
+        """Have a route's broker asked at another address."""
+        self._routes[:] = [
+            (of, s.model_copy(update={"upstream": upstream}) if of is route else s)
+            for of, s in self._routes
+        ]
+        self._subscription.move(route, upstream)
 
     def _tell_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Tell it once until a connection is made again: clients try many times a second."""

@@ -155,6 +155,10 @@ class Pump:
         """End a turn when something can be read there: other tasks wait for it."""
         self._poller.watch(descriptor, 0, READ)
 
+    def disregard(self, descriptor: int) -> None:
+        """End the effect of :meth:`heed`, before the descriptor is closed."""
+        self._poller.watch(descriptor, READ, 0)
+
     @contextmanager
     def urgent(self) -> Iterator[None]:
         """Have turns short meanwhile: another task has something to do that must not wait."""

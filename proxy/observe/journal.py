@@ -57,6 +57,10 @@ class Journal:
         self._now = now
         self._next = 0
 
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process looked up."""
+        self._routes[route.name] = route
+
     def row(self, event: Event) -> Row | None:
         """Return the columns of ``event`` that not all have; ``None``: it is not for the journal.
 

@@ -191,6 +191,24 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "before": "on", "hints": "off"},
     ),
     (
+        events.BrokerMoved(route="r", upstream_before="b:9092", upstream="c:9092"),
+        "info",
+        "broker_moved",
+        {"route": "r", "upstream_before": "b:9092", "upstream": "c:9092"},
+    ),
+    (
+        events.BrokerLeft(route="r", listen="127.0.0.1:1"),
+        "info",
+        "broker_left",
+        {"route": "r", "listen": "127.0.0.1:1"},
+    ),
+    (
+        events.BrokerWithoutPort(route="r", upstream="b:9092", reason="taken"),
+        "warning",
+        "broker_without_port",
+        {"route": "r", "upstream": "b:9092", "reason": "taken"},
+    ),
+    (
         events.AdminListening(listen="127.0.0.1:9100"),
         "info",
         "admin_listening",

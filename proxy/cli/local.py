@@ -1,0 +1,128 @@
+"""`leader-hints local`: the proxy before a whole cluster, which is not touched for it."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+from pydantic import ValidationError
+
+from proxy.cli.refusals import refusals, shown
+from proxy.cli.sources import CONFIG_VARIABLE, load_settings
+from proxy.core.address_book import AddressBook
+from proxy.errors import ConfigurationError
+from proxy.observe.logs import configure_logs
+from proxy.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+
+
+@click.command()
+@click.option("--bootstrap", metavar="HOST:PORT[,...]", help="Brokers of the cluster.")
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where clients bootstrap; the broker with node id N gets this port + 1 + N. "
+    "Default: 127.0.0.1:19092.",
+)
+@click.option("--advertise", metavar="HOST", help="The host that clients are told.")
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    metavar="NODE=PORT",
+    help="Another port for a broker. May be given for each.",
+)
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    envvar=CONFIG_VARIABLE,
+    metavar="FILE",
+    help="YAML file with settings; its routes are not used.",
+)
+@click.option("--hints", metavar=f"[{'|'.join(get_args(HintsMode))}]", help="As for `run`.")
+@click.option("--admin", metavar="HOST:PORT", help="Where to serve metrics and health.")
+@click.option("--log-level", metavar=f"[{'|'.join(get_args(LogLevel))}]", help="As for `run`.")
+@click.option("--log-format", metavar=f"[{'|'.join(get_args(LogFormat))}]", help="As for `run`.")
+def local(
+    bootstrap: str | None,
+    listen: str | None,
+    advertise: str | None,
+    ports: Sequence[str],
+    file: Path | None,
+    **flags: str | None,
+) -> None:
+    """Stand before a whole cluster, with one listener for each of its brokers.
+
+    Nothing is changed in the cluster: the brokers' addresses in its answers are rewritten, so that
+    clients that bootstrap here stay here. To develop and test clients, and to try hints.
+    """
+    if not bootstrap:
+        raise ConfigurationError("--bootstrap is missing; allowed: HOST:PORT[,HOST:PORT...]")
+    values = {
+        "bootstrap": bootstrap.split(","),
+        "listen": listen,
+        "advertise": advertise,
+        "ports": dict(_ports(ports)),
+    }
+    serve(make_local({key: value for key, value in values.items() if value}), file, flags)
+
+
+def make_local(values: dict[str, Any]) -> LocalSettings:
+    """Return the settings of a virtual cluster.
+
+    :raises ConfigurationError: a value is not allowed.
+    """
+    try:
+        return LocalSettings(**values)
+    except ValidationError as error:
+        origins: dict[tuple[str | int, ...], str] = {
+            (key,): f"--{key.removesuffix('s')}" for key in values
+        }
+        raise ConfigurationError(*refusals(error, origins)) from None
+
+
+def serve(local: LocalSettings, file: Path | None, flags: dict[str, str | None]) -> None:
+    """Find the cluster's brokers and serve before them until a signal.
+
+    :raises LeaderHintsError: there is no cluster, or something is not allowed.
+    """
+    # Imported here, since the other commands need no network code and should answer at once.
+    from proxy.net.app import run
+    from proxy.net.discovery import discover
+    from proxy.net.virtual_cluster import Found
+
+    brokers = discover(local.bootstrap)
+    settings = _settings(local, brokers, file, flags)
+    configure_logs(settings.log.least, settings.log.format)
+    sys.exit(run(settings, Found(local, brokers)))
+
+
+def _settings(
+    local: LocalSettings,
+    brokers: dict[int, Address],
+    file: Path | None,
+    flags: dict[str, str | None],
+) -> Settings:
+    book = AddressBook(local.host, local.listen.port, local.ports, lambda node, host, port: None)
+    routes = []
+    for node, upstream in brokers.items():
+        port = book.port(node)
+        if not port:
+            raise ConfigurationError(
+                f"node {node} would listen on a port above 65535; give --port {node}=PORT"
+            )
+        routes.append(f"{Address(local.listen.host, port)}={upstream}")
+    by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
+    return load_settings({**by_key, "routes": routes}, os.environ, file)
+
+
+def _ports(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for text in texts:
+        node, _, port = text.partition("=")
+        if not (node.isdecimal() and port.isdecimal() and 0 < int(port) <= 65535):
+            raise ConfigurationError(
+                f"--port: {shown(text)} is no port; allowed: NODE=PORT, with ports from 1 to 65535"
+            )
+        yield int(node), int(port)
