@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import click
 from pydantic import ValidationError
@@ -12,13 +12,23 @@ from pydantic import ValidationError
 from proxy.cli.refusals import refusals, shown
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.core.address_book import AddressBook
-from proxy.errors import ConfigurationError
+from proxy.errors import ConfigurationError, LeaderHintsError
 from proxy.observe.logs import configure_logs
 from proxy.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+
+_MOST_MOCKS: Final = 100
+
+#: See :class:`proxy.net.virtual_cluster.Found`.
+Renew = Callable[[], Mapping[int, Address] | None]
 
 
 @click.command()
 @click.option("--bootstrap", metavar="HOST:PORT[,...]", help="Brokers of the cluster.")
+@click.option(
+    "--cluster",
+    metavar="mock:N",
+    help="In place of --bootstrap: a mock cluster of N brokers, which ends with this process.",
+)
 @click.option(
     "--listen",
     metavar="HOST:PORT",
@@ -47,6 +57,7 @@ from proxy.settings import Address, HintsMode, LocalSettings, LogFormat, LogLeve
 @click.option("--log-format", metavar=f"[{'|'.join(get_args(LogFormat))}]", help="As for `run`.")
 def local(
     bootstrap: str | None,
+    cluster: str | None,
     listen: str | None,
     advertise: str | None,
     ports: Sequence[str],
@@ -58,15 +69,46 @@ def local(
     Nothing is changed in the cluster: the brokers' addresses in its answers are rewritten, so that
     clients that bootstrap here stay here. To develop and test clients, and to try hints.
     """
-    if not bootstrap:
-        raise ConfigurationError("--bootstrap is missing; allowed: HOST:PORT[,HOST:PORT...]")
-    values = {
-        "bootstrap": bootstrap.split(","),
-        "listen": listen,
-        "advertise": advertise,
-        "ports": dict(_ports(ports)),
-    }
-    serve(make_local({key: value for key, value in values.items() if value}), file, flags)
+    if bool(bootstrap) is bool(cluster):
+        raise ConfigurationError(
+            "give --bootstrap HOST:PORT[,HOST:PORT...] for a cluster, or --cluster mock:N for one "
+            "of mock brokers; one of the two"
+        )
+    values = {"listen": listen, "advertise": advertise, "ports": dict(_ports(ports))}
+    values = {key: value for key, value in values.items() if value}
+    if bootstrap:
+        _serve(make_local({**values, "bootstrap": bootstrap.split(",")}), file, flags)
+        return
+    # Imported here, since only this needs librdkafka.
+    from proxy.mock.cluster import MockClusterError
+    from proxy.mock.steady import SteadyCluster
+
+    size = _mock_size(cluster or "")
+    try:
+        with SteadyCluster(size) as mock:
+            addresses = [Address(*address) for address in mock.brokers.values()]
+            _serve(
+                make_local({**values, "bootstrap": addresses}), file, flags, _renewing(mock.renew)
+            )
+    except MockClusterError as error:
+        raise LeaderHintsError(str(error)) from None
+
+
+def _mock_size(text: str) -> int:
+    kind, _, size = text.partition(":")
+    if kind != "mock" or not size.isdecimal() or not 1 <= int(size) <= _MOST_MOCKS:
+        raise ConfigurationError(
+            f"--cluster: {shown(text)} is no cluster; allowed: mock:N, N from 1 to {_MOST_MOCKS}"
+        )
+    return int(size)
+
+
+def _renewing(renew: Callable[[], dict[int, tuple[str, int]] | None]) -> Renew:
+    def renewed() -> dict[int, Address] | None:
+        brokers = renew()
+        return None if brokers is None else {n: Address(*at) for n, at in brokers.items()}
+
+    return renewed
 
 
 def make_local(values: dict[str, Any]) -> LocalSettings:
@@ -83,7 +125,12 @@ def make_local(values: dict[str, Any]) -> LocalSettings:
         raise ConfigurationError(*refusals(error, origins)) from None
 
 
-def serve(local: LocalSettings, file: Path | None, flags: dict[str, str | None]) -> None:
+def _serve(
+    local: LocalSettings,
+    file: Path | None,
+    flags: dict[str, str | None],
+    renew: Renew | None = None,
+) -> None:
     """Find the cluster's brokers and serve before them until a signal.
 
     :raises LeaderHintsError: there is no cluster, or something is not allowed.
@@ -96,7 +143,7 @@ def serve(local: LocalSettings, file: Path | None, flags: dict[str, str | None])
     brokers = discover(local.bootstrap)
     settings = _settings(local, brokers, file, flags)
     configure_logs(settings.log.least, settings.log.format)
-    sys.exit(run(settings, Found(local, brokers)))
+    sys.exit(run(settings, Found(local, brokers, renew)))
 
 
 def _settings(

@@ -212,6 +212,13 @@ class BrokerWithoutPort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRestarted:
+    """The cluster that this process keeps died; a new one stands in its place, without data."""
+
+    brokers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdminListening:
     """The admin server takes connections."""
 
@@ -295,6 +302,7 @@ Event = (
     | BrokerMoved
     | BrokerLeft
     | BrokerWithoutPort
+    | ClusterRestarted
     | AdminListening
     | AdminExposed
     | AdminFailed

@@ -179,6 +179,8 @@ class _App:
                 await self._subscription.all_asked.wait()
         if self._virtual is not None and self._local is not None:
             self._virtual.start(nursery, self._local.brokers)
+            if self._local.renew is not None:
+                nursery.start_soon(self._virtual.keep, self._local.renew)
             return
         for route, settings in self._routes:
             bound = await self._listen(

@@ -12,22 +12,39 @@ from typing import NamedTuple
 import trio
 
 from proxy.core.address_book import AddressBook
-from proxy.core.events import BrokerLeft, BrokerMoved, BrokerWithoutPort, Event, Listening
+from proxy.core.events import (
+    BrokerLeft,
+    BrokerMoved,
+    BrokerWithoutPort,
+    ClusterRestarted,
+    Event,
+    Listening,
+)
 from proxy.core.route import Route
 from proxy.errors import ListenError
 from proxy.settings import Address, LocalSettings, RouteSettings
 
 _BACKLOG = 128
+#: Seconds between two looks whether a cluster that this process keeps still lives.
+_LOOK = 0.25
 BOOTSTRAP = "bootstrap"
 
 Serve = Callable[[trio.SocketStream], Awaitable[object]]
 
 
+#: Starts a cluster again if it has died; returns where its brokers are then, ``None`` if it lives.
+Renew = Callable[[], Mapping[int, Address] | None]
+
+
 class Found(NamedTuple):
-    """What a virtual cluster is made for: its settings, and the brokers that there are by now."""
+    """What a virtual cluster is made for: its settings, and the brokers that there are by now.
+
+    ``renew``: of a cluster that this process keeps. It blocks, and is called now and then.
+    """
 
     settings: LocalSettings
     brokers: Mapping[int, Address]
+    renew: Renew | None = None
 
 
 class _Node:
@@ -82,6 +99,16 @@ class VirtualCluster:
         self._serve(_listener(listen), self._accept, trio.CancelScope())
         upstreams = ",".join(str(address) for address in self._settings.bootstrap)
         self._emit(Listening(route=BOOTSTRAP, listen=str(listen), upstream=upstreams))
+
+    async def keep(self, renew: Renew) -> None:
+        """Have the cluster live, until cancelled; see Found."""
+        while True:
+            await trio.sleep(_LOOK)
+            brokers = await trio.to_thread.run_sync(renew)
+            if brokers is not None:
+                self._emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
+                for node, address in brokers.items():
+                    self.met(node, address.host, address.port)
 
     def met(self, node: int, host: str, port: int) -> None:
         """Have a listener for a broker whose address goes by; see AddressBook."""

@@ -27,6 +27,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.BrokerMoved: _Line("routes", "info"),
     events.BrokerLeft: _Line("routes", "info"),
     events.BrokerWithoutPort: _Line("routes", "warning"),
+    events.ClusterRestarted: _Line("routes", "warning"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
     events.UpstreamUnreachable: _Line("routes", "warning"),

@@ -6,7 +6,9 @@ from tests.cli.commands import leader_hints
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "--bootstrap is missing"),
+        ((), "give --bootstrap HOST:PORT[,HOST:PORT...] for a cluster, or --cluster mock:N"),
+        (("--bootstrap", "a:1", "--cluster", "mock:3"), "one of the two"),
+        (("--cluster", "mock:0"), "allowed: mock:N, N from 1 to 100"),
         (("--bootstrap", "nowhere"), "no port"),
         (("--bootstrap", "a:1", "--listen", "0.0.0.0:19092"), "give --advertise HOST"),
         (("--bootstrap", "a:1", "--listen", "127.0.0.1:0"), "the port cannot be 0"),

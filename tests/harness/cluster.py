@@ -138,10 +138,15 @@ class RealCluster:
         listeners: Listeners = "two",
         sasl: bool = False,
         racks: bool = True,
+        apart: bool = False,
         overrides: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
     ) -> None:
-        """``folder`` takes settings and logs; data goes to a memory file system where one is."""
+        """``folder`` takes settings and logs; data goes to a memory file system where one is.
+
+        ``apart``: clients are told the brokers' own addresses, from 127.0.0.2 on, as where no proxy
+        is advertised.
+        """
         self.version = version
         self.mode = mode
         self.name = f"{version}-{mode}" + ("-single" if listeners == "single" else "")
@@ -156,6 +161,7 @@ class RealCluster:
         self._listeners = listeners
         self._with_sasl = sasl
         self._with_racks = racks
+        self._apart = apart
         self._overrides = dict(overrides or {})
         self._jvm_options = tuple(jvm_options)
         self._quorum_ports = free_ports(1 if mode == "zk" else brokers)
@@ -312,6 +318,8 @@ class RealCluster:
 
     def _make_broker(self, node_id: int) -> Broker:
         client, advertised, internal, sasl = ((HOST, port) for port in free_ports(4))
+        if self._apart:
+            client = advertised = (f"127.0.0.{node_id + 1}", client[1])
         addresses = {"CLIENTS": client}
         if self._listeners == "two":
             addresses["INTERNAL"] = internal

@@ -22,11 +22,13 @@ from proxy.settings import (
     Settings,
     SubscriptionSettings,
 )
-from tests.harness.ports import free_ports
+from tests.harness.ports import free_ports, free_range
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
 
 _SECONDS = 5.0
+#: Ports that a virtual cluster takes here.
+_SPAN = 9
 #: Metadata 9 for all topics, as correlation 1 of a client with an empty id.
 _METADATA = bytes.fromhex("0000001000030009000000010000000000000000")
 
@@ -90,23 +92,10 @@ async def _wait(log: io.StringIO, name: str, count: int) -> list[dict[str, Any]]
     return found
 
 
-def _base(span: int = 9) -> int:
-    """A port with free ones behind it."""
-    while True:
-        base = free_ports(1)[0]
-        try:
-            for port in range(base, base + span):
-                with socket.create_server(("127.0.0.1", port)):
-                    pass
-        except OSError:
-            continue
-        return base
-
-
 @asynccontextmanager
 async def _local(real: _Real, log: io.StringIO, **values: Any) -> AsyncIterator[int]:
     """A virtual cluster before the real brokers; its base port."""
-    base = _base()
+    base = free_range(_SPAN)
     host = values.pop("host", "127.0.0.1")
     listen = Address(host, base)
     local = LocalSettings(bootstrap=tuple(real.addresses.values()), listen=listen, **values)
@@ -256,7 +245,7 @@ async def test_an_address_that_is_taken_is_named(log: io.StringIO) -> None:
     async with trio.open_nursery() as nursery:
         real = _Real(nursery)
         real.start(1)
-        base = _base()
+        base = free_range(_SPAN)
         with socket.create_server(("127.0.0.1", base + 2)):
             local = LocalSettings(
                 bootstrap=tuple(real.addresses.values()), listen=Address("127.0.0.1", base)

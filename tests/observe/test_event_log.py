@@ -209,6 +209,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "upstream": "b:9092", "reason": "taken"},
     ),
     (
+        events.ClusterRestarted(brokers="127.0.0.1:1"),
+        "warning",
+        "cluster_restarted",
+        {"brokers": "127.0.0.1:1"},
+    ),
+    (
         events.AdminListening(listen="127.0.0.1:9100"),
         "info",
         "admin_listening",

@@ -17,6 +17,9 @@ from tests.harness.judge import Judgement
 from tests.harness.python_client import python_clients
 from tests.matrix.brokers import BROKERS, CLOSEST_REPLICA
 from tests.real.names import (
+    APART_24,
+    APART_36,
+    APART_39,
     CONFLUENT,
     JAVA,
     KAFKA_PYTHON,
@@ -40,6 +43,9 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
+    APART_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder, apart=True),
+    APART_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, apart=True),
+    APART_39: lambda folder: RealCluster("3.9.1", "kraft", folder=folder, apart=True),
 }
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     JAVA: lambda folder: java_clients(folder, NEWEST),

@@ -9,11 +9,16 @@ ZK_34 = "3.4-zk"  # takes Fetch 13
 ZK_28 = "2.8-zk"  # takes Fetch 12, and is the first with topic ids
 ZK_24 = "2.4-zk"  # the oldest that is supported: takes Produce 8 and Fetch 11
 ZK_37 = "3.7-zk"  # gives hints itself
+# Their brokers advertise themselves, at addresses of their own.
+APART_24, APART_36, APART_39 = "apart-2.4-zk", "apart-3.6-zk", "apart-3.9-kraft"
 
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
 
 __all__ = [
+    "APART_24",
+    "APART_36",
+    "APART_39",
     "CONFLUENT",
     "JAVA",
     "KAFKA_PYTHON",
