@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 import click
+import yaml
 from pydantic import ValidationError
 
 from proxy.cli.refusals import refusals, shown
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.core.address_book import AddressBook
+from proxy.core.fault import problems as fault_problems
+from proxy.core.scenario import Scenario
 from proxy.errors import ConfigurationError, LeaderHintsError
 from proxy.observe.logs import configure_logs
 from proxy.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
@@ -44,6 +47,17 @@ Renew = Callable[[], Mapping[int, Address] | None]
     help="Another port for a broker. May be given for each.",
 )
 @click.option(
+    "--allow-faults",
+    is_flag=True,
+    help="Let `leader-hints fault` or --scenario make faults.",
+)
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML file with faults that begin and end at given times.",
+)
+@click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path),
@@ -61,6 +75,8 @@ def local(
     listen: str | None,
     advertise: str | None,
     ports: Sequence[str],
+    allow_faults: bool,
+    scenario: Path | None,
     file: Path | None,
     **flags: str | None,
 ) -> None:
@@ -74,10 +90,14 @@ def local(
             "give --bootstrap HOST:PORT[,HOST:PORT...] for a cluster, or --cluster mock:N for one "
             "of mock brokers; one of the two"
         )
+    if scenario is not None and not allow_faults:
+        raise ConfigurationError("--scenario makes faults; give --allow-faults too")
+    faults = read_scenario(scenario) if scenario is not None else None
     values = {"listen": listen, "advertise": advertise, "ports": dict(_ports(ports))}
     values = {key: value for key, value in values.items() if value}
     if bootstrap:
-        _serve(make_local({**values, "bootstrap": bootstrap.split(",")}), file, flags)
+        settings = make_local({**values, "bootstrap": bootstrap.split(",")})
+        _serve(settings, file, flags, None, faults, allow_faults=allow_faults)
         return
     # Imported here, since only this needs librdkafka.
     from proxy.mock.cluster import MockClusterError
@@ -87,9 +107,9 @@ def local(
     try:
         with SteadyCluster(size) as mock:
             addresses = [Address(*address) for address in mock.brokers.values()]
-            _serve(
-                make_local({**values, "bootstrap": addresses}), file, flags, _renewing(mock.renew)
-            )
+            settings = make_local({**values, "bootstrap": addresses})
+            renew = _renewing(mock.renew)
+            _serve(settings, file, flags, renew, faults, allow_faults=allow_faults)
     except MockClusterError as error:
         raise LeaderHintsError(str(error)) from None
 
@@ -129,7 +149,10 @@ def _serve(
     local: LocalSettings,
     file: Path | None,
     flags: dict[str, str | None],
-    renew: Renew | None = None,
+    renew: Renew | None,
+    scenario: Scenario | None,
+    *,
+    allow_faults: bool,
 ) -> None:
     """Find the cluster's brokers and serve before them until a signal.
 
@@ -143,7 +166,31 @@ def _serve(
     brokers = discover(local.bootstrap)
     settings = _settings(local, brokers, file, flags)
     configure_logs(settings.log.least, settings.log.format)
-    sys.exit(run(settings, Found(local, brokers, renew)))
+    stage = None
+    if allow_faults:
+        from proxy.net.fault_stage import FaultStage
+
+        stage = FaultStage(scenario)
+    sys.exit(run(settings, Found(local, brokers, renew, stage)))
+
+
+def read_scenario(file: Path) -> Scenario:
+    """Read a scenario.
+
+    :raises ConfigurationError: the file cannot be read, or something in it is not allowed.
+    """
+    try:
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"cannot read {file}: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    try:
+        return Scenario.model_validate(value)
+    except ValidationError as error:
+        raise ConfigurationError(
+            *(f"{file}: {problem}" for problem in fault_problems(error))
+        ) from None
 
 
 def _settings(

@@ -16,6 +16,7 @@ from typing import Any, Final, get_args
 import click
 import yaml
 
+from proxy.cli.fault import fault
 from proxy.cli.local import local
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.errors import LeaderHintsError
@@ -101,6 +102,7 @@ def run(settings: Settings) -> None:
 
 
 cli.add_command(local)
+cli.add_command(fault)
 
 
 @cli.command("check")

@@ -219,6 +219,26 @@ class ClusterRestarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FaultDone:
+    """A fault that somebody asked for was done to a message, or to a connection.
+
+    ``number``: which one of those in force; ``action`` and ``hint``: see
+    :mod:`proxy.core.fault`. ``api``, ``client_id``: "" where a connection was refused. ``topic``:
+    "", ``partition``: -1, ``error``: 0 where it was no refusal of a partition.
+    """
+
+    route: str
+    number: int
+    action: str
+    api: str
+    client_id: str
+    topic: str
+    partition: int
+    error: int
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdminListening:
     """The admin server takes connections."""
 
@@ -303,6 +323,7 @@ Event = (
     | BrokerLeft
     | BrokerWithoutPort
     | ClusterRestarted
+    | FaultDone
     | AdminListening
     | AdminExposed
     | AdminFailed

@@ -87,6 +87,7 @@ class _App:
         self._settings = settings
         self._local = local
         self._routes = [(self._route(r), r) for r in settings.routes if local is None]
+        self._nursery: trio.Nursery | None = None
         self._listens: dict[str, str] = {}
         routes = [route for route, _ in self._routes]
         self._every_route = routes
@@ -136,6 +137,9 @@ class _App:
         self._keeper.settle = self._pump.settle
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
         self._virtual = None if local is None else self._make_virtual(local.settings)
+        self._stage = None if local is None else local.stage
+        if self._stage is not None:
+            self._stage.bind(self._emit, self._leaders)
 
     def _route(self, settings: RouteSettings) -> Route:
         mode = Mode(self._settings.hints)
@@ -164,6 +168,7 @@ class _App:
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
+        self._nursery = nursery
         nursery.start_soon(self._pump.run)
         nursery.start_soon(self._keeper.run)
         nursery.start_soon(self._subscription.run)
@@ -181,6 +186,8 @@ class _App:
             self._virtual.start(nursery, self._local.brokers)
             if self._local.renew is not None:
                 nursery.start_soon(self._virtual.keep, self._local.renew)
+            if self._stage is not None:
+                nursery.start_soon(self._stage.play)
             return
         for route, settings in self._routes:
             bound = await self._listen(
@@ -209,6 +216,7 @@ class _App:
             ready,
             lambda: {route.name: route.mode for route in self._watched.routes},
             self._switch,
+            None if self._stage is None else self._stage.pages,
         )
         bound = await self._listen(
             nursery, address, Admin(pages.answer, address, self._emit).handle
@@ -280,6 +288,8 @@ class _App:
 
     async def _join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
         """Connect to the broker and hand both sockets to the pump; false where that fails."""
+        if self._stage is not None and self._stage.refuses(route):
+            return False
         try:
             broker = await open_broker_stream(upstream, self._settings.connect_timeout_ms / 1000)
         except BrokerError as error:
@@ -287,10 +297,20 @@ class _App:
             return False
         self._unreachable.discard(route.name)
         name = _peer_name(client)
+        if self._stage is not None and self._nursery is not None:
+            client = self._stage.interpose(self._nursery, route, client)
         self._pump.adopt(route, _detached(client), _detached(broker), name)
         return True
 
     # Of a virtual cluster.
+
+    def _leaders(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return leader and epoch by topic and partition, as they are known now."""
+        return {
+            (topic, partition): leader
+            for known in self._subscription.clusters()
+            for topic, partition, leader in known.view.led()
+        }
 
     def _add(self, settings: RouteSettings) -> Route:
         """Have one more route."""

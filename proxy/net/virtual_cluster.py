@@ -7,7 +7,7 @@ client never knows of a broker that this does not know.
 
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -23,6 +23,10 @@ from proxy.core.events import (
 from proxy.core.route import Route
 from proxy.errors import ListenError
 from proxy.settings import Address, LocalSettings, RouteSettings
+
+if TYPE_CHECKING:
+    # It needs kio, which a process without faults must not load.
+    from proxy.net.fault_stage import FaultStage
 
 _BACKLOG = 128
 #: Seconds between two looks whether a cluster that this process keeps still lives.
@@ -40,11 +44,13 @@ class Found(NamedTuple):
     """What a virtual cluster is made for: its settings, and the brokers that there are by now.
 
     ``renew``: of a cluster that this process keeps. It blocks, and is called now and then.
+    ``stage``: where faults are allowed.
     """
 
     settings: LocalSettings
     brokers: Mapping[int, Address]
     renew: Renew | None = None
+    stage: "FaultStage | None" = None
 
 
 class _Node:
