@@ -16,6 +16,7 @@ from typing import Any, Final, get_args
 import click
 import yaml
 
+from proxy.cli.conformance import conformance
 from proxy.cli.fault import fault
 from proxy.cli.local import local
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
@@ -103,6 +104,7 @@ def run(settings: Settings) -> None:
 
 cli.add_command(local)
 cli.add_command(fault)
+cli.add_command(conformance)
 
 
 @cli.command("check")

@@ -51,6 +51,8 @@ _DISTRIBUTION = "kafka-leader-hints"
 _ASKING_SECONDS = 2.0
 #: Seconds between two looks whether the log has something to sum up, and between two summaries.
 _TICK = 1.0
+#: Seconds between two looks whether all brokers are known.
+_MOMENT = 0.01
 _SUMMARY = 60.0
 
 
@@ -78,6 +80,19 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
                 await app.finish()
                 nursery.cancel_scope.cancel()
                 break
+
+
+async def hold(settings: Settings, local: Found, started: Callable[[], None]) -> None:
+    """Serve a virtual cluster until cancelled, without minding signals.
+
+    ``started``: called when its brokers' versions are known.
+    """
+    app = _App(settings, local)
+    async with trio.open_nursery() as nursery:
+        await app.start(nursery)
+        await app.await_plans()
+        started()
+        await trio.sleep_forever()
 
 
 class _App:
@@ -195,6 +210,11 @@ class _App:
             )
             self._listens[route.name] = bound
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
+
+    async def await_plans(self) -> None:
+        """Wait until the versions of all brokers, and who leads, are known."""
+        while any(route.plan is None or route.view is None for route in self._every_route):  # noqa: ASYNC110
+            await trio.sleep(_MOMENT)
 
     async def finish(self) -> None:
         """Have the journal written to its end, for a bounded time; it may lead through a route."""

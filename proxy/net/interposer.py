@@ -31,8 +31,11 @@ _NOTHING = Asked(())
 
 
 class Asking(NamedTuple):
-    """A request that went by. ``refused``: what is answered in place of a broker's response."""
+    """A request that went by, on the connection number ``link``. ``refused``: what is answered in
+    place of a broker's response.
+    """
 
+    link: int
     header: RequestHeader
     frame: bytes
     asked: Asked
@@ -62,6 +65,7 @@ class Interposer:
         self._emit = emit
         self._on_request = on_request
         self._on_response = on_response
+        self._links = 0
 
     def refuses(self, route: Route) -> bool:
         """Whether a connection that is made now is to be closed at once."""
@@ -77,13 +81,15 @@ class Interposer:
         self, route: Route, client: trio.abc.HalfCloseableStream, link: trio.SocketStream
     ) -> None:
         """Relay between a client and its link until either ends, then close both."""
+        self._links += 1
+        number = self._links
         waiting, asked = trio.open_memory_channel[Asking](_MOST_WAITING)
         try:
             async with client, link, trio.open_nursery() as nursery:
                 nursery.start_soon(self._answer, route, client, link, asked, nursery.cancel_scope)
                 async with waiting:
                     async for frame in _Frames(client):
-                        asking = self._look(route, frame)
+                        asking = self._look(route, number, frame)
                         self._on_request(route, asking)
                         if asking.refused is None:
                             await link.send_all(frame)
@@ -92,7 +98,7 @@ class Interposer:
         except* (_Over, trio.BrokenResourceError, trio.ClosedResourceError, WireError):
             pass
 
-    def _look(self, route: Route, frame: bytes) -> Asking:
+    def _look(self, route: Route, link: int, frame: bytes) -> Asking:
         """Read a request as far as the faults need it, and refuse it where one says so."""
         header = read_request_header(memoryview(frame))
         api, client_id = api_name(header.key), header.client_id or ""
@@ -108,8 +114,8 @@ class Interposer:
                 continue
             refused = self._refuse(begun, route, header, frame, asked)
             if refused is not None:
-                return Asking(header, frame, asked, refused)
-        return Asking(header, frame, asked)
+                return Asking(link, header, frame, asked, refused)
+        return Asking(link, header, frame, asked)
 
     def _refuse(
         self, begun: Begun, route: Route, header: RequestHeader, frame: bytes, asked: Asked
