@@ -468,4 +468,7 @@ class ResponseFlow(Flow):
         if ranges and link.route.book is not None:
             version = exchange.handling.version
             self._instead = spliced(frame, api_versions.withhold(frame, version, NEWEST))
+        elif link.route.book is not None:
+            mended = api_versions.mended_refusal(frame)
+            self._instead = [] if mended is None else [mended]
         return True

@@ -128,6 +128,24 @@ def test_clients_are_offered_no_version_that_is_not_known(version: int, mode: Mo
     }
 
 
+def test_a_refusal_of_api_versions_that_no_client_could_read_is_mended() -> None:
+    """librdkafka's mock cluster: UNSUPPORTED_VERSION with a body that is neither v0 nor v3."""
+    link = Driven(_route())
+    link.up(request(ApiKey.API_VERSIONS, 3, 1))
+    link.down(bytes([0, 0, 0, 12, 0, 0, 0, 1, 0, 35, 0, 0, 0, 0, 0, 1]))
+    got = decode(response_type(ApiKey.API_VERSIONS, 0), bytes(link.to_client)[8:])
+    assert got.error_code.value == 35
+    assert [(e.api_key, e.min_version, e.max_version) for e in got.api_keys] == [(18, 0, 0)]
+
+
+def test_a_well_formed_refusal_of_api_versions_stays() -> None:
+    link = Driven(_route())
+    refusal = versions_answer(0, 1, {ApiKey.API_VERSIONS: 2}, error=35)
+    link.up(request(ApiKey.API_VERSIONS, 4, 1))
+    link.down(refusal)
+    assert bytes(link.to_client) == refusal
+
+
 @pytest.mark.parametrize(("key", "version"), [(78, 1), (55, 2), (3, 14), (17, 0), (-3, 0)])
 def test_a_request_that_is_not_offered_ends_the_link_before_the_broker_sees_it(
     key: int, version: int
