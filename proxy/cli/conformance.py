@@ -30,8 +30,7 @@ _START, _RECOVER = 60.0, 12.0
 #: Seconds for which the new leader refuses connections.
 _REFUSES: Final = 1.0
 _END: Final = 10.0
-_OLD_HINTS: Final = ("stale", "equal")
-_TOPICS: Final = ("move", *_OLD_HINTS, "unknown", "refuses")
+_TOPICS: Final = ("move", "stale", "equal", "unknown", "refuses")
 
 
 class ClientFailedError(LeaderHintsError):
@@ -40,8 +39,15 @@ class ClientFailedError(LeaderHintsError):
 
 @click.command("conformance", context_settings={"ignore_unknown_options": True})
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    type=click.Choice([*_TOPICS]),
+    help="Only this one; may be given for several. Default: all.",
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def conformance(command: Sequence[str], *, as_json: bool) -> None:
+def conformance(command: Sequence[str], scenarios: Sequence[str], *, as_json: bool) -> None:
     """Run a client through leader moves and wrong hints, and say what it does with them.
 
     COMMAND produces to, or consumes from, partition 0 of a topic, or both, without end. It finds
@@ -51,7 +57,7 @@ def conformance(command: Sequence[str], *, as_json: bool) -> None:
     """
     if not command:
         raise ConfigurationError("no COMMAND; give the client to run behind --")
-    versions, traits = _examine(command)
+    versions, traits = _examine(command, scenarios)
     report = {"versions": versions, "traits": [asdict(trait) for trait in traits]}
     click.echo(json.dumps(report, indent=2) if as_json else "\n".join(lines(versions, traits)))
     sys.exit(int(any(trait.verdict is Verdict.DIFFERS for trait in traits)))
@@ -77,23 +83,20 @@ def lines(versions: Mapping[str, Sequence[int]], traits: Sequence[Trait]) -> Ite
         )
 
 
-def _examine(command: Sequence[str]) -> tuple[dict[str, list[int]], list[Trait]]:
+def _examine(
+    command: Sequence[str], scenarios: Sequence[str]
+) -> tuple[dict[str, list[int]], list[Trait]]:
     # Imported here, since only this needs librdkafka and kio.
     from proxy.mock.cluster import BEFORE_HINTS, MockCluster
     from proxy.net.lab import Lab
 
     traits: list[Trait] = []
+    versions: dict[str, list[int]] = {}
     with MockCluster(_BROKERS, dict.fromkeys(_TOPICS, 1), BEFORE_HINTS) as cluster:
-        with Lab(cluster) as lab:
-            traits += _move(lab, command)
-            versions = judged.versions(lab.seen())
-        for kind in _OLD_HINTS:
+        for name in scenarios or _SCENARIOS:
             with Lab(cluster) as lab:
-                traits += _old_hint(lab, command, kind)
-        with Lab(cluster) as lab:
-            traits += _unknown_node(lab, command)
-        with Lab(cluster) as lab:
-            traits += _refusing_leader(lab, command)
+                traits += _SCENARIOS[name](lab, command)
+                versions = versions or judged.versions(lab.seen())
     return versions, traits
 
 
@@ -104,6 +107,14 @@ def _move(lab: "Lab", command: Sequence[str]) -> list[Trait]:
         lab.move_leader("move", 0, 2)
         _recover(lab, "move", since)
         return _each(lab, "move", since, judged.of_move)
+
+
+def _stale(lab: "Lab", command: Sequence[str]) -> list[Trait]:
+    return _old_hint(lab, command, "stale")
+
+
+def _equal(lab: "Lab", command: Sequence[str]) -> list[Trait]:
+    return _old_hint(lab, command, "equal")
 
 
 def _old_hint(lab: "Lab", command: Sequence[str], kind: str) -> list[Trait]:
@@ -136,6 +147,16 @@ def _refusing_leader(lab: "Lab", command: Sequence[str]) -> list[Trait]:
         lab.end(number)
         _recover(lab, "refuses", since)
         return _each(lab, "refuses", since, judged.of_refusing_leader)
+
+
+#: By the name of each, which is that of its topic too.
+_SCENARIOS: Final = {
+    "move": _move,
+    "stale": _stale,
+    "equal": _equal,
+    "unknown": _unknown_node,
+    "refuses": _refusing_leader,
+}
 
 
 def _each(

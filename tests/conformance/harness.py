@@ -1,4 +1,4 @@
-"""The clients of the harness: `python -m tests.conformance.harness java-3.9.1`, or franz-go."""
+"""The clients of the harness: `python -m tests.conformance.harness java-3.9.1`, or any other."""
 
 import os
 import sys
@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
-from tests.harness.franz_go import go_clients
-from tests.harness.java import java_clients
+from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON, python_clients
+from tests.matrix.roster import CLIENTS
 
 _RATE = 10.0
 
@@ -18,15 +18,16 @@ def main() -> None:
     bootstrap, topic = os.environ["KAFKA_BOOTSTRAP"], os.environ["KAFKA_TOPIC"]
     with tempfile.TemporaryDirectory() as folder:
         process = _process(sys.argv[1], Path(folder))
-        # The mock brokers know no transactions; a producer that is not idempotent needs none.
+        # An idempotent producer needs what the mock brokers do not have.
         process.produce(ProducerSpec(bootstrap, topic, rate=_RATE, acks="1"))
         process.consume(ConsumerSpec(bootstrap, topic))
         threading.Event().wait()
 
 
 def _process(client: str, folder: Path) -> ClientProcess:
-    name, _, version = client.partition("-")
-    return java_clients(folder, version) if name == "java" else go_clients(folder)
+    if client in (CONFLUENT, KAFKA_PYTHON):
+        return python_clients(folder, client)
+    return CLIENTS[client].start(folder)
 
 
 if __name__ == "__main__":
