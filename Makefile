@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-matrix lint types contracts check docs site fuzz clean
+.PHONY: help venv demo test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
 
 help: ## List the targets
@@ -32,7 +32,12 @@ demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluste
 	$(BIN)/python -m demo
 
 test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests --ignore tests/deploy
+
+test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and Debian's buildah and podman
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'
+	$(BIN)/python -m tests.deploy.tools
+	$(BIN)/python -m pytest tests/deploy
 
 test-matrix: $(STAMP) ## Run every client before every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)
@@ -47,7 +52,13 @@ types: $(STAMP) ## Check types
 contracts: $(STAMP) ## Check which layer imports which
 	$(BIN)/lint-imports
 
-check: lint types contracts ## All checks that run no code
+scan: $(STAMP) ## Look for what is unsafe in the package's code
+	$(BIN)/bandit -q -c pyproject.toml -r proxy
+
+audit: $(STAMP) ## Look whether packages in constraints.txt have known holes; needs the network
+	$(BIN)/python -m tests.audit
+
+check: lint types contracts scan ## All checks that run no code
 
 fuzz: $(STAMP) ## One million mutated messages through links of all kinds
 	$(BIN)/python -m tests.fuzz --messages 1000000

@@ -31,6 +31,9 @@ LogLevel = Literal["debug", "info", "warning", "error"]  # lowest first
 SubsystemLevel = Literal["inherit", "debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
 JournalKind = Literal["off", "files", "topic"]
+ClientTlsMode = Literal["refuse", "pass", "terminate"]
+TlsVersion = Literal["1.2", "1.3"]
+SaslMechanism = Literal["none", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 _MAX_PORT: Final = 65535
 _MAX_FRAME_BYTES: Final = 2**31 - 1  # a frame's size is a signed 32-bit number
@@ -39,7 +42,8 @@ _HOST_NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63}
 _LOOKS_LIKE_IPV4: Final = re.compile(r"[0-9.]+", re.ASCII)
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka takes no others
 _WILDCARDS: Final = ("0.0.0.0", "::")
-_ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):[0-9]{1,5}$"
+# As it stands in a file, where an environment variable may be named; parse() sees its value.
+_ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):([0-9]{1,5}|\$\{[A-Za-z_][A-Za-z0-9_]*\})$"
 _ADDRESS_FORM: Final = "HOST:PORT, such as 127.0.0.1:9092, broker-1:9092 or [::1]:9092"
 
 
@@ -140,21 +144,125 @@ class _Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _secret(description: str) -> Any:
+    """Where a secret is found. A secret itself is refused, and never shown."""
+    return Field(
+        default="",
+        pattern=r"^(|file:[^\x00]+|env:[A-Za-z_][A-Za-z0-9_]*)$",
+        description=f"{description} file:PATH is the first line of a file, env:NAME an environment "
+        "variable. It is read anew for each connection.",
+        json_schema_extra={"writeOnly": True},
+    )
+
+
+def _file(description: str) -> Any:
+    return Field(default="", pattern=r"^[^\x00]*$", description=description)
+
+
+class _TlsSettings(_Group):
+    """What both sides of TLS share: a certificate of the proxy's own."""
+
+    certificate: str = _file(
+        "A PEM file with the proxy's certificate, and behind it those between it and its root."
+    )
+    key: str = _file("A PEM file with the certificate's private key; empty: it is in certificate.")
+    key_password: str = _secret("The password of the key; empty: it has none.")
+    minimum_version: TlsVersion = Field(
+        default="1.2", description="The oldest version of TLS that is spoken: 1.2 or 1.3."
+    )
+
+
+class ClientTlsSettings(_TlsSettings):
+    """TLS towards clients. Files are read again when they change, and on SIGHUP."""
+
+    mode: ClientTlsMode = Field(
+        default="refuse",
+        description="refuse: clients speak no TLS; who does is refused. terminate: clients speak "
+        "TLS with the proxy, and are given its certificate. pass: TLS links go through unread to a "
+        "listener that speaks TLS itself, and get no hints.",
+    )
+    ca: str = _file(
+        "A PEM file with the roots of clients' certificates. Empty: clients are not asked for one. "
+        "Else those that show none, or another, are refused."
+    )
+
+    @model_validator(mode="after")
+    def _check_certificate(self) -> Self:
+        if self.mode == "terminate" and not self.certificate:
+            raise ValueError("mode terminate needs certificate, which clients are given")
+        return self
+
+
+class BrokerTlsSettings(_TlsSettings):
+    """TLS towards brokers. Files are read again when they change, and on SIGHUP."""
+
+    enabled: bool = Field(default=False, strict=True, description="Whether TLS is spoken.")
+    ca: str = _file(
+        "A PEM file with the roots of the certificates that are trusted. Empty: the system's."
+    )
+    server_name: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._:-]{0,253}$",
+        description="The host name or IP address that must stand in the certificate. Empty: the "
+        "host that is connected to.",
+    )
+
+
+class SaslSettings(_Group):
+    """How the proxy's own connections authenticate. Clients authenticate themselves, through it."""
+
+    mechanism: SaslMechanism = Field(
+        default="none",
+        description="none, PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+    )
+    username: str = Field(
+        default="",
+        pattern=r"^[^\x00]*$",
+        description="The user's name, for PLAIN and SCRAM.",
+    )
+    password: str = _secret("The user's password, for PLAIN and SCRAM.")
+    token: str = _secret("The token (a JWS), for OAUTHBEARER.")
+
+    @model_validator(mode="after")
+    def _check_credentials(self) -> Self:
+        if self.mechanism == "OAUTHBEARER":
+            if not self.token:
+                raise ValueError("mechanism OAUTHBEARER needs token")
+        elif self.mechanism != "none" and not (self.username and self.password):
+            raise ValueError(f"mechanism {self.mechanism} needs username and password")
+        return self
+
+
 class RouteSettings(_Group):
     """A listening address and the one broker behind it."""
 
     listen: Address = Field(
         description="HOST:PORT that clients connect to and that the broker advertises. 0.0.0.0 or "
-        "[::] listens on every address, port 0 on a free port."
+        "[::] listens on every address, port 0 on a free port. ${NAME} stands for an environment "
+        "variable."
     )
     upstream: Address = Field(
-        description="HOST:PORT of the broker's listener whose advertised address is this route's."
+        description="HOST:PORT of the broker's listener whose advertised address is this route's. "
+        "${NAME} stands for an environment variable."
     )
 
     name: str = Field(
         default_factory=lambda route: str(route.get("listen", "")),
         pattern=r"^[A-Za-z0-9._:\[\]%-]{1,100}$",
-        description="Names the route in logs and metrics. Default: the text of `listen`.",
+        json_schema_extra={"pattern": r"^[A-Za-z0-9._:\[\]%${}-]{1,100}$"},
+        description="Names the route in logs and metrics; ${NAME} stands for an environment "
+        "variable. Default: the text of `listen`.",
+    )
+    client_tls: ClientTlsSettings = ClientTlsSettings()
+    upstream_tls: BrokerTlsSettings = BrokerTlsSettings()
+    peer_tls: BrokerTlsSettings = BrokerTlsSettings()
+    sasl: SaslSettings = SaslSettings()
+    proxy_protocol: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether each connection begins with a header of the PROXY protocol, version 1 "
+        "or 2, as a load balancer sends it; then one without is refused. The client's address in "
+        "logs and journal is taken from it, so nobody else may reach the listener.",
     )
 
     @model_validator(mode="after")
@@ -529,14 +637,21 @@ class Settings(BaseSettings):
     admin: Address | None = Field(
         default=None,
         description="HOST:PORT of the HTTP server for metrics, health, the status page and the "
-        "kill switch; port 0 is a free port. null: none. It has no access control: keep it on the "
-        "loopback address or a private network.",
+        "kill switch; port 0 is a free port, ${NAME} stands for an environment variable. null: "
+        "none. It has no access control: keep it on the loopback address or a private network.",
     )
     connect_timeout_ms: int = _whole(
         10000,
         1,
         600000,
         "How long a connection to a route's broker may take before the client's is closed.",
+    )
+    greeting_timeout_ms: int = _whole(
+        10000,
+        1,
+        600000,
+        "How long a client may take for its TLS handshake and its PROXY header before its "
+        "connection is closed.",
     )
     limits: LimitSettings = LimitSettings()
     hold: HoldSettings = HoldSettings()

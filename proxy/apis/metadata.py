@@ -32,6 +32,9 @@ _SMALLEST_TOPIC = 10
 _SMALLEST_BROKER = 11
 
 ZERO_ID = bytes(16)
+#: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
+#: Where all topics are asked for, brokers leave out silently what the asker may not see.
+ANY_TOPIC = "leader-hints-check"
 
 
 class Led(NamedTuple):

@@ -6,13 +6,22 @@ Request: the mechanism. Response: error, and the mechanisms that the listener ha
 a listener without SASL.
 """
 
+from typing import NamedTuple
+
 from proxy.wire.reader import Reader
 from proxy.wire.writer import string
 
 #: The version after which the stream holds bare tokens.
 BARE_TOKENS_VERSION = 0
-#: The version that :func:`write_request_body` and :func:`read_mechanisms` know.
+#: The version that :func:`write_request_body` and :func:`read_response` know.
 VERSION = 1
+
+
+class Offered(NamedTuple):
+    """An answer: the error, and which mechanisms the listener has."""
+
+    error: int
+    mechanisms: tuple[str, ...]
 
 
 def write_request_body(mechanism: str) -> bytes:
@@ -20,10 +29,10 @@ def write_request_body(mechanism: str) -> bytes:
     return string(mechanism)
 
 
-def read_mechanisms(reader: Reader) -> tuple[str, ...]:
-    """Return the mechanisms that a response names, whatever its error.
+def read_response(reader: Reader) -> Offered:
+    """Read the answer at the reader's position, which is its body.
 
     :raises WireError: the response is not well formed.
     """
-    reader.int16()
-    return tuple(reader.string() or "" for _ in range(reader.array(2)))
+    error = reader.int16()
+    return Offered(error, tuple(reader.string() or "" for _ in range(reader.array(2))))

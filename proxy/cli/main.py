@@ -131,6 +131,27 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
     sys.exit(int(report.mend))
 
 
+@cli.command("wait-gone")
+@_takes_settings
+@click.option(
+    "--at-most",
+    type=click.FloatRange(0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait; exit code 1 where a broker is still there then.",
+)
+def wait_gone(settings: Settings, *, at_most: float) -> None:
+    """Wait until the broker of no route takes connections any more.
+
+    For a hook that runs before the proxy is stopped, such as a container's preStop, so that it
+    leaves after its broker. Takes the same flags, variables and file as `run`.
+    """
+    from proxy.net.departure import await_departure
+
+    await_departure(settings, at_most)
+
+
 @cli.command("status-schema")
 def status_schema() -> None:
     """Print the JSON schema of the admin server's /status."""

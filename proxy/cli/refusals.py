@@ -16,6 +16,7 @@ from proxy.settings import Settings
 Path = tuple[str | int, ...]  # of a setting, such as ("hold", "deadline_ms") or ("routes", 0)
 
 _MOST_SHOWN: Final = 80
+_HIDDEN: Final = "***"
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
 
@@ -29,7 +30,7 @@ def refusals(error: ValidationError, origins: Mapping[Path, str]) -> tuple[str, 
     schema = Settings.model_json_schema()
     details = error.errors(include_url=False)
     return tuple(
-        _refusal(detail, schema, _origin(detail["loc"], origins))
+        _refusal(detail, schema, origin_of(detail["loc"], origins))
         for detail in details
         if detail["type"] != _FOLLOWS_FROM_ANOTHER and not _is_above_another(detail, details)
     )
@@ -50,17 +51,7 @@ def key_text(path: Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _plain(part: str) -> str:
-    return part if part.isidentifier() and part.isascii() else shown(part)
-
-
-def _is_above_another(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
-    """A list counts as too short when its only member was refused; the member's line is enough."""
-    path = detail["loc"]
-    return any(len(d["loc"]) > len(path) and d["loc"][: len(path)] == path for d in details)
-
-
-def _origin(path: Path, origins: Mapping[Path, str]) -> str | None:
+def origin_of(path: Path, origins: Mapping[Path, str]) -> str | None:
     """The place that set the path or the nearest thing above it, else the places of what is below.
 
     None for the settings as a whole: no single place made them.
@@ -70,6 +61,16 @@ def _origin(path: Path, origins: Mapping[Path, str]) -> str | None:
             return origins[path[:length]]
     below = [place for at, place in origins.items() if path and at[: len(path)] == path]
     return " and ".join(below) or None
+
+
+def _plain(part: str) -> str:
+    return part if part.isidentifier() and part.isascii() else shown(part)
+
+
+def _is_above_another(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
+    """A list counts as too short when its only member was refused; the member's line is enough."""
+    path = detail["loc"]
+    return any(len(d["loc"]) > len(path) and d["loc"][: len(path)] == path for d in details)
 
 
 def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -> str:
@@ -83,14 +84,27 @@ def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -
     if kind == "missing":
         return f"{place}{key_text(path)} is missing: {_node(schema, path)['description']}"
     if kind == "extra_forbidden":
-        value = shown(detail["input"])
+        secrets = any(_is_secret(node) for node in _values(schema, path[:-1]))
+        value = _HIDDEN if secrets else shown(detail["input"])
         return f"{place}unknown key {key_text(path)} (value {value}){_advice(path, schema)}"
     if kind == "value_error" and _takes_keys(schema, path):
         return f"{place}{_group(path)}{detail['ctx']['error']}"
+    if _is_secret(_node(schema, path)):
+        return f"{place}{key_text(path)} is {_HIDDEN}; allowed: file:PATH or env:NAME"
     line = f"{place}{key_text(path)} is {shown(detail['input'])}; "
     if kind == "value_error":
         return f"{line}{detail['ctx']['error']}"
     return f"{line}allowed: {_allowed(schema, path)}"
+
+
+def _is_secret(node: dict[str, Any]) -> bool:
+    """Whether people may write a secret there, though only where one is found is allowed."""
+    return bool(node.get("writeOnly"))
+
+
+def _values(schema: dict[str, Any], above: Path) -> list[dict[str, Any]]:
+    """What the schema says of each key of a group."""
+    return [*_node(schema, above).get("properties", {}).values()]
 
 
 def _group(path: Path) -> str:
@@ -148,6 +162,8 @@ def _allowed(schema: dict[str, Any], path: Path) -> str:
         return ", ".join(node["enum"])
     if node.get("type") == "integer":
         return f"a whole number from {node['minimum']} to {node['maximum']}"
+    if node.get("type") == "boolean":
+        return "true or false"
     if "properties" in node:
         return f"the keys {', '.join(node['properties'])}"
     if node.get("type") == "array":

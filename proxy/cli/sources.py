@@ -13,7 +13,8 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from proxy.cli.refusals import Path, key_text, refusals, shown
+from proxy.cli.refusals import Path, key_text, origin_of, refusals, shown
+from proxy.cli.templates import expand
 from proxy.errors import ConfigurationError
 from proxy.settings import Settings
 
@@ -89,7 +90,12 @@ def load_settings(
     merged = Layer()
     for layer in reversed(layers):
         merged.values = _merge(merged.values, layer.values)
+        if "routes" in layer.values:  # taken whole, so who set its members before counts no more
+            merged.origins = {at: by for at, by in merged.origins.items() if at[0] != "routes"}
         merged.origins |= layer.origins
+    _expand(merged, environment)
+    if merged.problems:
+        raise ConfigurationError(*merged.problems)
     try:
         return Settings(**merged.values)
     except ValidationError as error:
@@ -169,6 +175,30 @@ def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         else:
             merged[key] = value
     return merged
+
+
+def _expand(layer: Layer, environment: Mapping[str, str]) -> None:
+    """Put the environment's values into the templates of addresses and names."""
+    for group, at, key in _templates(layer.values):
+        path, text = (*at, key), group[key]
+        try:
+            group[key] = expand(text, environment)
+        except ValueError as error:
+            place = origin_of(path, layer.origins)
+            layer.problems.append(f"{place}: {key_text(path)} is {shown(text)}; {error}")
+
+
+def _templates(values: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Path, str]]:
+    """Each text with a `$` where one may stand: its group, that group's path, and its key."""
+    routes = values.get("routes")
+    groups: list[tuple[Any, Path]] = [(values, ())]
+    if isinstance(routes, list):
+        groups += [(route, ("routes", position)) for position, route in enumerate(routes)]
+    for group, at in groups:
+        for key in ("name", "listen", "upstream") if at else ("admin",):
+            text = group.get(key) if isinstance(group, dict) else None
+            if isinstance(text, str) and "$" in text:
+                yield group, at, key
 
 
 class _Loader(yaml.SafeLoader):

@@ -157,7 +157,8 @@ def of_unknown_node(api: ApiKey, answered: Answered | None) -> list[Trait]:
     name, question = api_name(api), "reached by NodeEndpoints"
     if answered is None or answered.hint is None or not answered.endpoint:
         return [Trait("unknown node", name, question, "none was seen", Verdict.NOT_APPLICABLE)]
-    trait = _either("unknown node", name, question, good=answered.before_metadata)
+    # Metadata never names that node here, so who comes to it took the hint.
+    trait = _either("unknown node", name, question, good=answered.came is not None)
     return [
         Trait("unknown node", name, "recovery", _ms(answered.recovered), Verdict.NOT_APPLICABLE),
         trait,

@@ -51,6 +51,10 @@ _AT_MOST_AT_EPOCH = frozenset(
 )
 
 
+#: Why there is no hint, where nothing that is waited for would change it.
+_FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
+
+
 @dataclass(frozen=True, slots=True)
 class HoldRules:
     """Bounds in seconds; see the rules above.
@@ -118,7 +122,7 @@ class _Wanted:
     @property
     def settled(self) -> bool:
         """Whether nothing is left to wait for."""
-        return self.hint is not None or self.reason is Reason.NO_LEADER
+        return self.hint is not None or self.reason in _FINAL
 
     @property
     def newest(self) -> int:
@@ -390,6 +394,9 @@ class Desk:
         wanted.reason = None
         leader = route.view.leader(*wanted.failure[:2]) if route.view else None
         if leader is None or not self._fresher(route, wanted, leader):
+            if route.view is not None and route.view.is_hidden(wanted.failure.topic):
+                # To ask would tell nothing. What is known was told to clients.
+                wanted.reason = Reason.NOT_AUTHORIZED
             return None
         if leader.node < 0:
             wanted.reason = Reason.NO_LEADER

@@ -59,13 +59,17 @@ class HintMissed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSeen:
-    """A client said what it is (KIP-511), once for each link."""
+    """A client said what it is (KIP-511), once for each link.
+
+    ``address``: where it comes from; "" where that is not known.
+    """
 
     route: str
     link: int
     client_id: str
     software: str
     version: str
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +121,32 @@ class BadClientBytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRefused:
+    """A client did not pass what goes before its first request, such as a TLS handshake."""
+
+    route: str
+    client: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificatesReloaded:
+    """A route's TLS files were read again; ``group``: of settings. Links keep what they have."""
+
+    route: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificatesRefused:
+    """A route's TLS files have changed and cannot be used: what was read before holds."""
+
+    route: str
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BadBrokerBytes:
     """A broker sent what cannot be brought up to the client's version; the link was closed."""
 
@@ -158,6 +188,18 @@ class SubscriptionReady:
 
     broker: str
     node: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsHidden:
+    """Brokers hide topics from the proxy's own principal: on those there are no hints.
+
+    ``visible``: how many it may see.
+    """
+
+    cluster: str
+    broker: str
+    visible: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,11 +353,15 @@ Event = (
     | HintsSwitched
     | RoutePlan
     | BadClientBytes
+    | ClientRefused
+    | CertificatesReloaded
+    | CertificatesRefused
     | BadBrokerBytes
     | NotUnderstood
     | UpstreamUnreachable
     | SubscriptionLost
     | SubscriptionReady
+    | TopicsHidden
     | TopicIdsOffered
     | TopicIdsWithheld
     | Listening

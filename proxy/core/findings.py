@@ -60,9 +60,9 @@ TABLE: dict[str, Entry] = {
     "upstream_tls": Entry(
         _MEND,
         "upstream {upstream} speaks TLS",
-        "The proxy cannot read a TLS listener, so it refuses the clients' connections.",
-        "Put the route before a listener without TLS. With --hints off it relays TLS as it is, "
-        "without hints.",
+        "The route is set to speak no TLS with its broker, so the broker refuses all connections.",
+        "Set the route's upstream_tls.enabled: true, and client_tls.mode: terminate where clients "
+        "speak TLS; or client_tls.mode: pass to relay TLS as it is, without hints.",
     ),
     "upstream_http": Entry(
         _MEND,
@@ -82,7 +82,8 @@ TABLE: dict[str, Entry] = {
         "upstream {upstream} asks for SASL ({mechanisms})",
         "Clients authenticate through the proxy as they do without it, but the proxy's own "
         "connections do not authenticate: it learns no leaders and gives no hints.",
-        "Put the route before a listener without SASL, or use --hints off.",
+        "Give the proxy a user of its own in the route's sasl settings, with Describe on all "
+        "topics; docs/security.md says how.",
     ),
     "upstream_metadata": Entry(
         _MEND,

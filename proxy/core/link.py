@@ -27,8 +27,9 @@ class Link:
         *,
         largest_request: int,
         requests_in_flight: int,
+        address: str = "",
     ) -> None:
-        self.state = LinkState(route, number)
+        self.state = LinkState(route, number, address)
         opaque = not self.state.plan.reads
         self._most = requests_in_flight
         self.requests = RequestFlow(shared, budget, self.state, largest_request, opaque)

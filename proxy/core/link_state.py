@@ -34,7 +34,8 @@ class LinkState:
     """Exchanges under way, the client and what it can use, and the link's plan.
 
     ``latencies``: times some of the exchanges; ``timed``: the one under way, since ``timed_at``.
-    ``number``: unique in the process. ``tally``: counts of the link's route. ``events``: what
+    ``number``: unique in the process. ``address``: where the client comes from, "" if not known.
+    ``tally``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
     looked at, so neither are the responses to come. ``lacking``: a topic's name was not known;
     who drives the link has it looked for. ``without_ids``: a client that may have made-up ids
@@ -47,6 +48,7 @@ class LinkState:
         "_own",
         "_plan",
         "_told",
+        "address",
         "client_id",
         "events",
         "exchanges",
@@ -65,8 +67,9 @@ class LinkState:
         "without_ids",
     )
 
-    def __init__(self, route: Route, number: int) -> None:
+    def __init__(self, route: Route, number: int, address: str = "") -> None:
         self.route = route
+        self.address = address
         self.tally = route.tally
         self.number = number
         self.mode = route.mode
@@ -218,6 +221,7 @@ class LinkState:
                     client_id=self.client_id or "",
                     software=name,
                     version=version,
+                    address=self.address,
                 )
             )
         self.software = f"{name}/{version}"

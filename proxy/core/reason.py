@@ -8,10 +8,12 @@ class Reason(StrEnum):
 
     ``VERSION_WITHOUT_FIELD``: the version asked has no place for a hint.
     ``NOT_USABLE_BY_CLIENT``: it has one, but this client breaks at it or looks past it.
+    ``NOT_AUTHORIZED``: brokers hide the topic from the proxy's own principal.
     ``REPLICA``: a follower asked. ``BUDGET``: the response is too large to be kept back.
     """
 
     NO_FRESHER_VIEW = "no_fresher_view"
+    NOT_AUTHORIZED = "not_authorized"
     HOLD_EXPIRED = "hold_expired"
     LEADER_NOT_READY = "leader_not_ready"
     LINK_HOLD_SPENT = "link_hold_spent"

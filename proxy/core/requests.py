@@ -68,9 +68,11 @@ class RequestFlow(Flow):
         begun = 0
         while size - at >= _SIZE.size:
             (length,) = _SIZE.unpack_from(data, at)
-            if not _SMALLEST <= length <= self._largest or (
-                self._begins and self._greets_in_tls(length)
-            ):
+            tls = self._begins and self._greets_in_tls(length)
+            if tls and link.route.relays_tls:
+                self.opaque = link.unread = True
+                return [data]
+            if tls or not _SMALLEST <= length <= self._largest:
                 self.fault = _describe(length, self._largest)
                 return [*pieces, data[begun:at]]
             if size - at < _HEAD.size:

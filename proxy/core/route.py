@@ -29,7 +29,8 @@ class Route:
     ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
     behind a proxy that does the same; see :mod:`proxy.core.agreement`. ``made_up_plan``: the
     ``plan`` for that. ``raised``: versions were offered here that the broker lacks, so clients may
-    keep to them. ``book``: of a virtual cluster, whose addresses stand in place of the brokers'.
+    keep to them. ``relays_tls``: a link that begins in TLS is relayed unread, and not refused.
+    ``book``: of a virtual cluster, whose addresses stand in place of the brokers'.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Route:
     tally: Tally = field(default_factory=Tally)
     latencies: LatencySampler | None = None
     book: AddressBook | None = None
+    relays_tls: bool = False
     raised: bool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -32,6 +32,8 @@ _RETIRED = 8
 _LARGEST_GAP = 1024
 #: Made-up ids whose names are remembered: more than there are topics in a large cluster.
 _ALIASES = 100_000
+#: Names of hidden topics that are remembered.
+_MOST_HIDDEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
 
@@ -94,6 +96,7 @@ class LeaderView:
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
         self._aliases: OrderedDict[bytes, str] = OrderedDict()
+        self._hidden: set[str] = set()
 
     def __len__(self) -> int:
         """Partitions known."""
@@ -108,6 +111,29 @@ class LeaderView:
     def topic_ids(self) -> bool:
         """Whether the cluster has topic ids: all topics known, and at least one, have one."""
         return 0 < self._with_ids == len(self._topics)
+
+    @property
+    def hides(self) -> bool:
+        """Whether brokers keep some topic from the proxy's own principal."""
+        return bool(self._hidden)
+
+    def permitted(self, answer: TopicMetadata) -> None:
+        """Note whether an answer to the proxy's own question hides its topic.
+
+        Answers to clients tell of what those may see.
+        """
+        if answer.error != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            self._hidden.discard(answer.name)
+        elif len(self._hidden) < _MOST_HIDDEN:
+            self._hidden.add(answer.name)
+
+    def is_hidden(self, topic: Topic) -> bool:
+        """Whether brokers hide a topic, given by name or id, from the proxy's own principal.
+
+        Of an id that is not known that is likely where brokers hide anything at all.
+        """
+        name = self.name(topic)
+        return self.hides if name is None else name in self._hidden
 
     def key(self, topic: Topic) -> Topic:
         """Return the key of a topic given by name or id: its id where there is one."""

@@ -17,6 +17,7 @@ from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import (
     AdminExposed,
     AdminListening,
+    ClientRefused,
     Event,
     HintsSwitched,
     Listening,
@@ -29,13 +30,17 @@ from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
-from proxy.net.broker_stream import open_broker_stream
+from proxy.net.gate import Admitted, RefusedError
+from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.journal_opening import open_journal
 from proxy.net.peer import PeerSettings
+from proxy.net.poller import KeepingPoller, make_poller
 from proxy.net.pump import Pump
 from proxy.net.readiness import Readiness
+from proxy.net.security import LOOK_SECONDS, Security, make_route
 from proxy.net.subscription import Subscription
+from proxy.net.tls_socket import TlsSocket, Transport
 from proxy.net.virtual_cluster import Found, VirtualCluster
 from proxy.observe.counts import Counts
 from proxy.observe.event_log import EventLog
@@ -62,6 +67,7 @@ def run(settings: Settings, local: Found | None = None) -> int:
     ``local``: in place of the settings' routes there are those of a virtual cluster.
 
     :raises ListenError: an address cannot be listened on.
+    :raises ConfigurationError: a certificate, a key or roots cannot be used.
     """
     try:
         trio.run(partial(serve, settings, local), strict_exception_groups=True)
@@ -74,9 +80,13 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
     """Serve until a signal or cancellation; see :func:`run`."""
     app = _App(settings, local)
     async with trio.open_nursery() as nursery:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        with trio.open_signal_receiver(*wanted) as signals:
             await app.start(nursery)
-            async for _ in signals:
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    await app.reload_certificates(all_of_them=True)
+                    continue
                 await app.finish()
                 nursery.cancel_scope.cancel()
                 break
@@ -103,6 +113,10 @@ class _App:
         self._local = local
         self._routes = [(self._route(r), r) for r in settings.routes if local is None]
         self._nursery: trio.Nursery | None = None
+        self._security = Security(
+            settings.routes if local is None else (), settings.greeting_timeout_ms / 1000
+        )
+        self._poller = KeepingPoller(make_poller()) if self._security.decrypts else None
         self._listens: dict[str, str] = {}
         routes = [route for route, _ in self._routes]
         self._every_route = routes
@@ -128,6 +142,7 @@ class _App:
             _peer_settings(settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
+            lambda route: self._security.doors[route.name],
             placed=lambda: self._virtual.review() if self._virtual is not None else None,
         )
         self._watched = Watched(
@@ -148,6 +163,7 @@ class _App:
             self._recovery,
             largest_request=limits.request_bytes,
             requests_in_flight=limits.requests_in_flight,
+            poller=self._poller,
         )
         self._keeper.settle = self._pump.settle
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
@@ -159,7 +175,7 @@ class _App:
     def _route(self, settings: RouteSettings) -> Route:
         mode = Mode(self._settings.hints)
         synthesize = self._settings.topic_ids == "synthesize" and mode is Mode.ON
-        return Route(settings.name, mode, synthesize=synthesize)
+        return make_route(settings, mode, synthesize=synthesize)
 
     def _make_virtual(self, local: LocalSettings) -> VirtualCluster:
         return VirtualCluster(
@@ -190,6 +206,7 @@ class _App:
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
         nursery.start_soon(self._sum_up)
+        nursery.start_soon(self._watch_certificates)
         if self._settings.admin is not None:
             await self._start_admin(nursery, self._settings.admin)
         if any(route.synthesize for route, _ in self._routes):
@@ -227,7 +244,9 @@ class _App:
             deaf = {r.name: "not listening yet" for r in self._watched.routes}
             if len(self._listens) < len(deaf):
                 return deaf
-            routes = [(route, settings.upstream) for route, settings in self._routes]
+            routes = [
+                (r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes
+            ]
             return await Readiness(routes, self._subscription.upstream, OWN_NAME).check()
 
         pages = AdminPages(
@@ -238,9 +257,13 @@ class _App:
             self._switch,
             None if self._stage is None else self._stage.pages,
         )
-        bound = await self._listen(
-            nursery, address, Admin(pages.answer, address, self._emit).handle
-        )
+        admin = Admin(pages.answer, address, self._emit)
+
+        async def handle(stream: trio.SocketStream) -> None:
+            with self._pump.urgent():
+                await admin.handle(stream)
+
+        bound = await self._listen(nursery, address, handle)
         self._emit(AdminListening(listen=bound))
         if not address.is_loopback:
             self._emit(AdminExposed(listen=bound))
@@ -289,13 +312,9 @@ class _App:
             reason = error.strerror or str(error)
             raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
 
-        async def handle(stream: trio.SocketStream) -> None:
-            with self._pump.urgent():
-                await handler(stream)
-
         for listener in listeners:
             self._pump.heed(listener.socket.fileno())
-        nursery.start_soon(partial(trio.serve_listeners, handle, listeners))
+        nursery.start_soon(partial(trio.serve_listeners, handler, listeners))
         host, port = listeners[0].socket.getsockname()[:2]
         return str(Address(host, port))
 
@@ -304,23 +323,66 @@ class _App:
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
         if not await self._join(route, settings.upstream, client):
-            await client.aclose()
+            await trio.aclose_forcefully(client)
 
     async def _join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
         """Connect to the broker and hand both sockets to the pump; false where that fails."""
         if self._stage is not None and self._stage.refuses(route):
             return False
         try:
-            broker = await open_broker_stream(upstream, self._settings.connect_timeout_ms / 1000)
+            name, session = await self._admit(route, client)
+        except RefusedError as error:
+            if not error.silent:
+                refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
+                self._emit(refused)
+            return False
+        patience = self._settings.connect_timeout_ms / 1000
+        door = self._security.doors[route.name].upstream
+        try:
+            with self._pump.urgent():
+                broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
             self._tell_unreachable(route, upstream, str(error))
             return False
         self._unreachable.discard(route.name)
-        name = _peer_name(client)
         if self._stage is not None and self._nursery is not None:
             client = self._stage.interpose(self._nursery, route, client)
-        self._pump.adopt(route, _detached(client), _detached(broker), name)
+        self._pump.adopt(
+            route, self._transport(client, session), self._transport(broker, broker_session), name
+        )
         return True
+
+    async def _admit(self, route: Route, client: trio.SocketStream) -> Admitted:
+        """Have a client do what goes before its first request.
+
+        Turns are not short meanwhile, as one who says nothing would have them for long; but they
+        end when something comes.
+
+        :raises RefusedError: the client is not let in.
+        """
+        gate = self._security.gates[route.name]
+        if gate.open:
+            return await gate.admit(client)
+        with self._pump.heeding(client.socket.fileno()):
+            return await gate.admit(client)
+
+    def _transport(self, stream: trio.SocketStream, session: Session | None) -> Transport:
+        sock = _detached(stream)
+        if session is None:
+            return sock
+        assert self._poller is not None
+        return TlsSocket(sock, *session, self._poller.keep)
+
+    async def _watch_certificates(self) -> None:
+        """Read TLS files again when they change, until cancelled."""
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            await self.reload_certificates()
+
+    async def reload_certificates(self, *, all_of_them: bool = False) -> None:
+        """Read TLS files again: those that have changed, or all."""
+        for event in await self._security.reload(all_of_them=all_of_them):
+            self._emit(event)
 
     # Of a virtual cluster.
 
@@ -337,6 +399,7 @@ class _App:
         assert self._virtual is not None
         route = self._route(settings)
         route.book = self._virtual.book
+        self._security.add(settings)
         self._routes.append((route, settings))
         self._every_route.append(route)
         self._listens[route.name] = str(settings.listen)
@@ -370,14 +433,6 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     # A client whose machine vanished must not keep its link for ever.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return sock
-
-
-def _peer_name(stream: trio.SocketStream) -> str:
-    try:
-        host, port = stream.socket.getpeername()[:2]
-    except OSError:
-        return "a client that has gone"
-    return str(Address(host, port))
 
 
 def _hold_rules(settings: HoldSettings) -> HoldRules:

@@ -1,12 +1,18 @@
 """A connection of the proxy's own to a broker."""
 
+import math
+import ssl
 import struct
 
 import trio
 
+from proxy.apis import sasl_authenticate, sasl_handshake
+from proxy.apis.error_codes import ErrorCode
 from proxy.apis.header import request, response_body
 from proxy.apis.keys import ApiKey
-from proxy.errors import BrokerError
+from proxy.errors import BrokerError, ConfigurationError
+from proxy.net import tls_faults
+from proxy.net.credentials import Conversation, Credentials
 from proxy.wire.reader import Reader
 
 _SIZE = struct.Struct(">i")
@@ -14,28 +20,45 @@ _CORRELATION = struct.Struct(">i")
 _RECEIVE = 65_536
 #: Largest answer that is taken: Metadata of some two million partitions.
 _LARGEST = 1 << 27
+#: Part of a session's lifetime after which it is renewed, as Java's clients do at the soonest.
+_RENEWED_AFTER = 0.85
 
 
 class BrokerConnection:
-    """Asks one request at a time.
+    """Asks one request at a time. Where it has credentials, it authenticates with them before it
+    asks anything but versions, and again before the session ends (KIP-368).
 
     After an error, a timeout or a cancellation the stream is in an unknown state: close it.
     """
 
-    def __init__(self, stream: trio.abc.Stream, client_id: str, timeout: float) -> None:
+    def __init__(
+        self,
+        stream: trio.abc.Stream,
+        client_id: str,
+        timeout: float,
+        credentials: Credentials | None = None,
+    ) -> None:
         """``timeout``: seconds in which an answer must have come."""
         self._stream = stream
         self._client_id = client_id
         self._timeout = timeout
+        self._credentials = credentials
+        self._authenticate_at = math.inf if credentials is None else -math.inf
         self._correlation_id = 0
         self._received = bytearray()
 
     async def ask(self, key: ApiKey, version: int, body: bytes) -> Reader:
         """Send a request and return a reader at the body of its answer.
 
-        :raises BrokerError: no answer in time, a broken connection, or a broken protocol.
+        :raises BrokerError: no answer in time, a broken connection or protocol, or it is refused to
+            authenticate.
         :raises WireError: the answer's header is not well formed.
         """
+        if key is not ApiKey.API_VERSIONS and trio.current_time() >= self._authenticate_at:
+            await self._authenticate()
+        return await self._ask(key, version, body)
+
+    async def _ask(self, key: ApiKey, version: int, body: bytes) -> Reader:
         self._correlation_id += 1
         asked = request(key, version, self._correlation_id, self._client_id, body)
         try:
@@ -45,7 +68,7 @@ class BrokerConnection:
         except trio.TooSlowError:
             raise BrokerError(f"no answer within {self._timeout:g} s") from None
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-            raise BrokerError(f"connection broken: {error.__cause__ or error}") from None
+            raise BrokerError(_broken(error)) from None
         if _CORRELATION.unpack_from(payload)[0] != self._correlation_id:
             raise BrokerError("answer to another request")
         return response_body(key, version, memoryview(payload))
@@ -63,7 +86,7 @@ class BrokerConnection:
                 data = await self._stream.receive_some(_RECEIVE)
                 failed = "answer to no request" if data else "connection closed by the broker"
             except trio.BrokenResourceError as error:
-                failed = f"connection broken: {error.__cause__ or error}"
+                failed = _broken(error)
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
@@ -72,6 +95,32 @@ class BrokerConnection:
             nursery.cancel_scope.cancel()
         if failed:
             raise BrokerError(failed)
+
+    async def _authenticate(self) -> None:
+        assert self._credentials is not None
+        try:
+            body = sasl_handshake.write_request_body(self._credentials.mechanism)
+            reader = await self._ask(ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION, body)
+            _check_offer(self._credentials.mechanism, sasl_handshake.read_response(reader))
+            lifetime = await self._converse(self._credentials.converse())
+        except (BrokerError, ConfigurationError) as error:
+            raise BrokerError(f"SASL: {self._credentials.hidden(str(error))}") from None
+        until = trio.current_time() + _RENEWED_AFTER * lifetime
+        self._authenticate_at = until if lifetime else math.inf
+
+    async def _converse(self, conversation: Conversation) -> float:
+        """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""
+        token = await trio.to_thread.run_sync(next, conversation)
+        while True:
+            body = sasl_authenticate.write_request_body(token)
+            key, version = ApiKey.SASL_AUTHENTICATE, sasl_authenticate.VERSION
+            answer = sasl_authenticate.read_response(await self._ask(key, version, body))
+            if answer.error:
+                raise BrokerError(answer.message or f"error {answer.error}")
+            try:
+                token = await trio.to_thread.run_sync(_step, conversation, answer.token)
+            except _OverError:
+                return answer.lifetime_ms / 1000
 
     async def _answer(self) -> bytes:
         await self._need(_SIZE.size)
@@ -94,3 +143,31 @@ class BrokerConnection:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._stream.aclose()
+
+
+class _OverError(Exception):
+    """All is said. In its place StopIteration could not leave a coroutine."""
+
+
+def _step(conversation: Conversation, token: bytes) -> bytes:
+    try:
+        return conversation.send(token)
+    except StopIteration:
+        raise _OverError from None
+
+
+def _check_offer(mechanism: str, offered: sasl_handshake.Offered) -> None:
+    if offered.error == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        has = ", ".join(offered.mechanisms)
+        raise BrokerError(f"the listener does not take {mechanism}; it takes {has or 'none'}")
+    if offered.error == ErrorCode.ILLEGAL_SASL_STATE:
+        raise BrokerError("the listener has no SASL; set sasl.mechanism: none")
+    if offered.error:
+        raise BrokerError(f"error {offered.error}")
+
+
+def _broken(error: BaseException) -> str:
+    cause = error.__cause__
+    if isinstance(cause, ssl.SSLError):
+        return f"connection broken: the broker {tls_faults.describe(cause)}"
+    return f"connection broken: {cause or error}"

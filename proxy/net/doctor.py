@@ -31,6 +31,8 @@ from proxy.core.view import LeaderView
 from proxy.errors import BrokerError
 from proxy.net import encounter, machine
 from proxy.net.arrivals import Arrivals
+from proxy.net.door import Doors
+from proxy.net.security import Security, make_route
 from proxy.settings import Address, RouteSettings, Settings
 from proxy.wire.errors import WireError
 
@@ -46,8 +48,6 @@ _AT_ONCE = 50
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 _REQUEST_BYTES = "socket.request.max.bytes"
 _LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
-#: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
-_ANY_TOPIC = "leader-hints-check"
 
 
 @dataclass(slots=True)
@@ -56,6 +56,7 @@ class _Patient:
 
     settings: RouteSettings
     route: Route
+    doors: Doors
     met: Met = field(default_factory=lambda: Met(sort=Sort.NOT_KAFKA))
     mechanisms: tuple[str, ...] | None = None
     silence: str | None = None
@@ -109,8 +110,10 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
+    security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
     patients = [
-        _Patient(route, Route(route.name, mode, synthesize=synthesize)) for route in settings.routes
+        _Patient(route, make_route(route, mode, synthesize=synthesize), security.doors[route.name])
+        for route in settings.routes
     ]
     arrivals = Arrivals()
     async with trio.open_nursery() as nursery:
@@ -139,7 +142,7 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
     except BrokerError as error:
         patient.met = Met(sort=Sort.UNRESOLVED, reason=str(error))
         return
-    patient.met = await encounter.meet(upstream, arrivals)
+    patient.met = await encounter.meet(patient.doors.upstream, upstream, arrivals)
     if patient.met.sort in KAFKA and all(map(machine.is_here, patient.addresses)):
         patient.connections = machine.connections_to(upstream.port)
     newest = patient.met.maxima.get(ApiKey.METADATA, -1)
@@ -152,7 +155,7 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
             await _ask_limits(patient)
         except (BrokerError, WireError) as error:
             patient.silence = str(error)
-            patient.mechanisms = await _mechanisms(upstream) or None
+            patient.mechanisms = await _mechanisms(patient) or None
     if scope.cancelled_caught and patient.silence is None and not patient.route.endpoints:
         patient.silence = f"no answer within {_LEARN:g} s"
 
@@ -163,7 +166,8 @@ async def _learn(patient: _Patient, version: int, patience: float) -> None:
     :raises BrokerError: it does not answer Metadata.
     :raises WireError: its answer is not well formed.
     """
-    connection = await encounter.connect(patient.settings.upstream, answer=patience)
+    door, upstream = patient.doors.upstream, patient.settings.upstream
+    connection = await encounter.connect(door, upstream, answer=patience)
     async with contextlib.aclosing(connection):
 
         async def ask(topics: tuple[str, ...] | None) -> ClusterMetadata:
@@ -178,7 +182,7 @@ async def _learn(patient: _Patient, version: int, patience: float) -> None:
             view.learn(topic, None, poll=False)
         patient.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        hidden = [topic.error == refused for topic in (await ask((_ANY_TOPIC,))).topics]
+        hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
     patient.route.view, patient.hidden = view, any(hidden)
     patient.route.endpoints = answer.endpoints
     # With no partition led nothing is proved, unless there is but one broker.
@@ -197,7 +201,8 @@ async def _look_behind(patient: _Patient) -> None:
 async def _look(patient: _Patient, place: Address) -> None:
     # A name may have addresses where nobody listens, such as ::1 for localhost.
     with contextlib.suppress(BrokerError, WireError):
-        async with contextlib.aclosing(await encounter.connect(place)) as connection:
+        door = patient.doors.upstream.to(patient.settings.upstream)
+        async with contextlib.aclosing(await encounter.connect(door, place)) as connection:
             look = await encounter.prove(connection, patient.route)
             patient.looks.append(look)
 
@@ -208,7 +213,7 @@ async def _ask_limits(patient: _Patient) -> None:
     if node is None:
         return
     with contextlib.suppress(BrokerError, WireError):
-        connection = await encounter.connect(patient.settings.upstream)
+        connection = await encounter.connect(patient.doors.upstream, patient.settings.upstream)
         async with contextlib.aclosing(connection):
             body = describe_configs.write_request_body(node, _LIMITS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
@@ -225,14 +230,21 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
-async def _mechanisms(upstream: Address) -> tuple[str, ...]:
-    """Return the SASL mechanisms that a listener asks for; none if it asks for no SASL."""
+async def _mechanisms(patient: _Patient) -> tuple[str, ...]:
+    """Return the SASL mechanisms that a listener asks for; none if it asks for no SASL.
+
+    Nor where the proxy authenticates: what came of that tells more.
+    """
+    if patient.settings.sasl.mechanism != "none":
+        return ()
+    door, upstream = patient.doors.upstream, patient.settings.upstream
     with contextlib.suppress(BrokerError, WireError):
-        async with contextlib.aclosing(await encounter.connect(upstream)) as connection:
+        async with contextlib.aclosing(await encounter.connect(door, upstream)) as connection:
             # A mechanism of no name is none that is enabled: the answer lists those that are.
             body = sasl_handshake.write_request_body("")
             key, version = ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION
-            return sasl_handshake.read_mechanisms(await connection.ask(key, version, body))
+            reader = await connection.ask(key, version, body)
+            return sasl_handshake.read_response(reader).mechanisms
     return ()
 
 
@@ -243,7 +255,9 @@ async def _meet_listener(patient: _Patient, arrivals: Arrivals) -> None:
     listen = patient.settings.listen
     if listen.is_wildcard:
         listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
-    patient.listener = await encounter.meet(listen, arrivals, patient.route, KINDS)
+    patient.listener = await encounter.meet(
+        patient.doors.peers, listen, arrivals, patient.route, KINDS
+    )
 
 
 async def _meet_advertised(
@@ -272,7 +286,7 @@ async def _meet_advertised(
             and bool(set(found) & set(patient.addresses)),
         )
         patient.brokers[node] = known(met=late)
-        met = await encounter.meet(address, arrivals, patient.route)
+        met = await encounter.meet(patient.doors.peers, address, arrivals, patient.route)
         patient.brokers[node] = known(met=met)
 
 

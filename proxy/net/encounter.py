@@ -17,6 +17,7 @@ from proxy.errors import BrokerError
 from proxy.net.arrivals import Arrivals
 from proxy.net.broker_connection import BrokerConnection
 from proxy.net.broker_stream import open_broker_stream
+from proxy.net.door import Door
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 
@@ -48,16 +49,19 @@ async def resolve(host: str, port: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def connect(address: Address, token: str = "", *, answer: float = ANSWER) -> BrokerConnection:
+async def connect(
+    door: Door, address: Address, token: str = "", *, answer: float = ANSWER
+) -> BrokerConnection:
     """Open a connection that says who asks; ``answer``: seconds for each of its answers.
 
     :raises BrokerError: there is none.
     """
-    stream = await open_broker_stream(address, CONNECT)
-    return BrokerConnection(stream, f"{_CLIENT_ID}-{token}" if token else _CLIENT_ID, answer)
+    client_id = f"{_CLIENT_ID}-{token}" if token else _CLIENT_ID
+    return await door.connect(address, CONNECT, client_id, answer)
 
 
 async def meet(
+    door: Door,
     address: Address,
     arrivals: Arrivals,
     known: Route | None = None,
@@ -70,17 +74,19 @@ async def meet(
     """
     met = Met(sort=Sort.NOT_KAFKA, reason=f"no answer within {_WHOLE:g} s")
     with trio.move_on_after(_WHOLE):
-        met = await _meet(address, arrivals, known)
+        met = await _meet(door, address, arrivals, known)
         if met.sort is Sort.BROKER:
-            met = await _meet_again(address, met, kinds)
+            met = await _meet_again(door, address, met, kinds)
     return met
 
 
-async def _meet(address: Address, arrivals: Arrivals, known: Route | None) -> Met:
+async def _meet(door: Door, address: Address, arrivals: Arrivals, known: Route | None) -> Met:
     token = arrivals.token()
     try:
-        connection = await connect(address, token)
+        connection = await connect(door, address, token)
     except BrokerError as error:
+        if door.speaks_tls and (route := await _arrival(address, arrivals)) is not None:
+            return Met(sort=Sort.ROUTE, route=route)
         return Met(sort=Sort.UNREACHABLE, reason=str(error))
     try:
         async with contextlib.aclosing(connection):
@@ -97,7 +103,16 @@ async def _meet(address: Address, arrivals: Arrivals, known: Route | None) -> Me
     return Met(sort=Sort.BROKER, offers=offers, node=node)
 
 
-async def _meet_again(address: Address, met: Met, kinds: Collection[ClientKind]) -> Met:
+async def _arrival(address: Address, arrivals: Arrivals) -> str | None:
+    """Return where a plain connection comes out, if at a route: arrivals speak no TLS."""
+    token = arrivals.token()
+    with contextlib.suppress(BrokerError, WireError):
+        async with contextlib.aclosing(await connect(Door(), address, token)) as connection:
+            await _offered(connection, PLAIN)
+    return arrivals.route(token)
+
+
+async def _meet_again(door: Door, address: Address, met: Met, kinds: Collection[ClientKind]) -> Met:
     """Ask as other kinds of client, each on a connection of its own.
 
     A listener with SASL takes one question for its versions on each connection, no more.
@@ -106,7 +121,7 @@ async def _meet_again(address: Address, met: Met, kinds: Collection[ClientKind])
 
     async def ask(kind: ClientKind) -> None:
         with contextlib.suppress(BrokerError, WireError):
-            async with contextlib.aclosing(await connect(address)) as connection:
+            async with contextlib.aclosing(await connect(door, address)) as connection:
                 offers[kind.name] = await _offered(connection, kind)
 
     async with trio.open_nursery() as nursery:

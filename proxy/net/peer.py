@@ -1,5 +1,6 @@
 """One broker that is asked for Metadata, over and over, on a connection of the proxy's own."""
 
+import contextlib
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from proxy.core.route import Route
 from proxy.core.view import LeaderView
 from proxy.errors import BrokerError
 from proxy.net.broker_connection import BrokerConnection
-from proxy.net.broker_stream import OpenStream, open_broker_stream
+from proxy.net.door import Door
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 
@@ -106,7 +107,7 @@ class Peer:
         *,
         route: Route | None = None,
         node: int | None = None,
-        open_stream: OpenStream = open_broker_stream,
+        door: Door,
     ) -> None:
         self.address = address
         self.route = route
@@ -115,7 +116,7 @@ class Peer:
         self._node = node
         self._settings = settings
         self._listener = listener
-        self._open_stream = open_stream
+        self._door = door
         self._pause = settings.reconnect_min
         self._wanted: set[str] = set()
         self._epochs: dict[Partition, int] = {}
@@ -161,10 +162,13 @@ class Peer:
         """Ask until cancelled; connect again whenever the connection is lost."""
         while True:
             try:
-                async with await self._open_stream(self.address, self._settings.connect) as stream:
-                    connection = BrokerConnection(
-                        stream, self._settings.client.name, self._settings.answer
-                    )
+                connection = await self._door.connect(
+                    self.address,
+                    self._settings.connect,
+                    self._settings.client.name,
+                    self._settings.answer,
+                )
+                async with contextlib.aclosing(connection):
                     await self._open(connection)
                     await self._serve(connection)
             except (BrokerError, WireError) as error:
@@ -250,6 +254,7 @@ class Peer:
         self._polls += 1
         if due or view is None or not view.names:
             present = await self._ask(connection, None, Cause.POLL)
+            await self._ask(connection, (metadata.ANY_TOPIC,), Cause.POLL)
             known = self._listener.view(self)
             if known is not None:
                 known.forget_absent(present)

@@ -2,6 +2,7 @@
 
 import select
 import selectors
+import socket
 from typing import Protocol
 
 #: The system's own bits for both, so that epoll's answers need not be translated.
@@ -86,3 +87,67 @@ class SelectorPoller:
 def make_poller() -> Poller:
     """Return the cheapest that the system has."""
     return EpollPoller() if hasattr(select, "epoll") else SelectorPoller()
+
+
+class KeepingPoller:
+    """A poller of sockets of which some keep received bytes back, of which the system cannot know.
+
+    What decrypts reads whole TLS records, and its reader may have room for less. Such a socket says
+    so with :meth:`keep`, and is ready to be read for as long as it does.
+    """
+
+    def __init__(self, poller: Poller) -> None:
+        self._poller = poller
+        self._reading: set[int] = set()
+        self._keeping: set[int] = set()
+        self._due: set[int] = set()
+        # While bytes are kept that are to be read, the poller's own descriptor must be readable.
+        self._wake, self._woken = socket.socketpair()
+        self._woken.setblocking(False)
+        poller.watch(self._woken.fileno(), 0, READ)
+        self.fileno = poller.fileno
+
+    def keep(self, descriptor: int, keeps: bool) -> None:
+        """Note whether a socket keeps bytes back."""
+        if keeps:
+            self._keeping.add(descriptor)
+        else:
+            self._keeping.discard(descriptor)
+        self._review(descriptor)
+
+    def watch(self, descriptor: int, before: int, events: int) -> None:
+        """See :class:`Poller`."""
+        self._poller.watch(descriptor, before, events)
+        if events & READ:
+            self._reading.add(descriptor)
+        else:
+            self._reading.discard(descriptor)
+        self._review(descriptor)
+
+    def poll(self, seconds: float) -> list[tuple[int, int]]:
+        """See :class:`Poller`."""
+        ready = self._poller.poll(seconds)
+        if not self._due:
+            return ready
+        events = dict(ready)
+        del events[self._woken.fileno()]
+        for descriptor in self._due:
+            events[descriptor] = events.get(descriptor, 0) | READ
+        return [*events.items()]
+
+    def close(self) -> None:
+        """See :class:`Poller`."""
+        self._poller.close()
+        self._wake.close()
+        self._woken.close()
+
+    def _review(self, descriptor: int) -> None:
+        idle = not self._due
+        if descriptor in self._keeping and descriptor in self._reading:
+            self._due.add(descriptor)
+        else:
+            self._due.discard(descriptor)
+        if idle and self._due:
+            self._wake.send(b".")
+        elif not idle and not self._due:
+            self._woken.recv(1)

@@ -27,6 +27,7 @@ from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.poller import READ, WRITE, Poller, make_poller
+from proxy.net.tls_socket import Transport
 
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
 #: must hold the longest prefix that a request is carried over with.
@@ -55,7 +56,7 @@ class _Side:
 
     __slots__ = ("deaf", "ended", "events", "flow", "joint", "peer", "queue", "shut", "socket")
 
-    def __init__(self, sock: socket.socket, flow: Flow, joint: "_Joint") -> None:
+    def __init__(self, sock: Transport, flow: Flow, joint: "_Joint") -> None:
         self.socket = sock
         self.flow = flow
         self.joint = joint
@@ -72,9 +73,7 @@ class _Joint:
 
     __slots__ = ("broker", "client", "client_name", "link", "open")
 
-    def __init__(
-        self, link: Link, client: socket.socket, broker: socket.socket, client_name: str
-    ) -> None:
+    def __init__(self, link: Link, client: Transport, broker: Transport, client_name: str) -> None:
         self.link = link
         self.client_name = client_name
         self.client = _Side(client, link.requests, self)
@@ -123,9 +122,7 @@ class Pump:
         self._numbers = 0
         self._over = False
 
-    def adopt(
-        self, route: Route, client: socket.socket, broker: socket.socket, client_name: str
-    ) -> None:
+    def adopt(self, route: Route, client: Transport, broker: Transport, client_name: str) -> None:
         """Join two connected sockets, which do not block, to a link of ``route``.
 
         Once :meth:`run` is over they are closed.
@@ -143,6 +140,7 @@ class Pump:
             self._recovery,
             largest_request=self._largest_request,
             requests_in_flight=self._requests_in_flight,
+            address=client_name,
         )
         joint = _Joint(link, client, broker, client_name)
         self._joints[self._numbers] = joint
@@ -158,6 +156,16 @@ class Pump:
     def disregard(self, descriptor: int) -> None:
         """End the effect of :meth:`heed`, before the descriptor is closed."""
         self._poller.watch(descriptor, READ, 0)
+
+    @contextmanager
+    def heeding(self, descriptor: int) -> Iterator[None]:
+        """The same meanwhile; the descriptor stays open."""
+        self.heed(descriptor)
+        try:
+            yield
+        finally:
+            if not self._over:
+                self._poller.watch(descriptor, READ, 0)
 
     @contextmanager
     def urgent(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """Whether each route can serve clients now."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 import trio
@@ -8,8 +9,7 @@ from proxy.apis.keys import ApiKey
 from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.errors import BrokerError
-from proxy.net.broker_connection import BrokerConnection
-from proxy.net.broker_stream import OpenStream, open_broker_stream
+from proxy.net.door import Door
 from proxy.observe.watched import Upstream
 from proxy.settings import Address
 from proxy.wire.errors import WireError
@@ -26,37 +26,35 @@ class Readiness:
 
     def __init__(
         self,
-        routes: Sequence[tuple[Route, Address]],
+        routes: Sequence[tuple[Route, Address, Door]],
         upstream: Callable[[Route], Upstream],
         client_id: str,
-        open_stream: OpenStream = open_broker_stream,
     ) -> None:
         self._routes = routes
         self._upstream = upstream
         self._client_id = client_id
-        self._open_stream = open_stream
 
     async def check(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text where it is."""
         found: dict[str, str] = {}
 
-        async def look(route: Route, address: Address) -> None:
-            found[route.name] = await self._reason(route, address)
+        async def look(route: Route, address: Address, door: Door) -> None:
+            found[route.name] = await self._reason(route, address, door)
 
         async with trio.open_nursery() as nursery:
-            for route, address in self._routes:
-                nursery.start_soon(look, route, address)
-        return {route.name: found[route.name] for route, _ in self._routes}
+            for route, address, door in self._routes:
+                nursery.start_soon(look, route, address, door)
+        return {route.name: found[route.name] for route, *_ in self._routes}
 
-    async def _reason(self, route: Route, address: Address) -> str:
+    async def _reason(self, route: Route, address: Address, door: Door) -> str:
         if self._upstream(route).answers:
             return ""
         try:
-            async with await self._open_stream(address, _PATIENCE) as stream:
+            connection = await door.connect(address, _PATIENCE, self._client_id, _PATIENCE)
+            async with contextlib.aclosing(connection):
                 # A plain relay may stand before a listener that speaks TLS: what it can know of
                 # is the connection. Listeners with SASL answer this question of anybody.
                 if route.mode is not Mode.OFF:
-                    connection = BrokerConnection(stream, self._client_id, _PATIENCE)
                     await connection.ask(ApiKey.API_VERSIONS, 0, b"")
         except (BrokerError, WireError) as error:
             return f"broker {address}: {error}"

@@ -15,17 +15,23 @@ from proxy.apis import metadata
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.keys import api_name
-from proxy.apis.leader_hint import Endpoint
 from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
 from proxy.core.agreement import Agreement
-from proxy.core.events import Event, LeaderMoved, RoutePlan, SubscriptionLost, SubscriptionReady
+from proxy.core.events import (
+    Event,
+    LeaderMoved,
+    RoutePlan,
+    SubscriptionLost,
+    SubscriptionReady,
+    TopicsHidden,
+)
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
-from proxy.net.broker_stream import OpenStream, open_broker_stream
+from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
 from proxy.observe.watched import KnownCluster, Upstream
@@ -48,7 +54,7 @@ class Subscription:
     ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
     was asked whether it gives made-up ids, or could not be. ``refreshed``: told of each answer of a
     broker why it was asked and how many seconds it took. ``placed``: called when a
-    route's broker says other endpoints than before.
+    route's broker says other endpoints than before, or nothing any more.
     """
 
     def __init__(
@@ -60,7 +66,7 @@ class Subscription:
         settings: PeerSettings,
         emit: Callable[[Event], None],
         refreshed: Callable[[str, float], None] = lambda cause, seconds: None,
-        open_stream: OpenStream = open_broker_stream,
+        doors: Callable[[Route], Doors] = lambda route: Doors(),
         placed: Callable[[], None] = lambda: None,
     ) -> None:
         self._placed = placed
@@ -69,7 +75,7 @@ class Subscription:
         self._interval = interval
         self._settings = settings
         self._emit = emit
-        self._open_stream = open_stream
+        self._doors = doors
         self._refreshed = refreshed
         self._views: dict[str, LeaderView] = {}
         self._agreements: dict[str, Agreement] = {}
@@ -79,7 +85,7 @@ class Subscription:
         self._polled: dict[str, float] = {}
         self._faults: dict[str, str] = {}
         self._own = [
-            Peer(address, settings, self, route=route, open_stream=open_stream)
+            Peer(address, settings, self, route=route, door=doors(route).upstream)
             for route, address in routes
         ]
         self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
@@ -97,7 +103,8 @@ class Subscription:
     def follow(self, route: Route, address: Address) -> None:
         """Ask the broker of one more route, if it is not asked yet."""
         if all(peer.route is not route for peer in self._own):
-            peer = Peer(address, self._settings, self, route=route, open_stream=self._open_stream)
+            door = self._doors(route).upstream
+            peer = Peer(address, self._settings, self, route=route, door=door)
             self._own.append(peer)
             if self._nursery is not None:
                 self._nursery.start_soon(peer.run)
@@ -193,6 +200,7 @@ class Subscription:
             peer.route.plan = None
             peer.route.reachable = False
             self._faults[peer.route.name] = reason
+            self._placed()
         if peer not in self._lost:
             self._lost.add(peer)
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
@@ -212,8 +220,10 @@ class Subscription:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
         judged = False
+        hid = view.hides
         for topic in answer.topics:
             names.add(topic.name)
+            view.permitted(topic)
             self._learn_topic(view, topic, peer.node, poll=poll)
             if not judged and not topic.error:
                 # As with one topic, so with all of them.
@@ -221,6 +231,12 @@ class Subscription:
                 self._judge(peer, answer.cluster_id, topic)
             if len(names) % _TOPICS_IN_A_STEP == 0:
                 await trio.lowlevel.checkpoint()
+        if view.hides and not hid:
+            # Once, until nothing is hidden any more: each topic of each client would tell it again.
+            visible = len(view.names)
+            self._emit(
+                TopicsHidden(cluster=view.cluster_id, broker=str(peer.address), visible=visible)
+            )
         if peer.route is not None:
             keys: set[Topic] = {view.key(name) for name in names}
             self._keeper.desk.asked(peer.route, names | keys, asked_at)
@@ -338,9 +354,10 @@ class Subscription:
 
     def _agree(self, cluster_id: str) -> None:
         """Conclude whether all brokers of a cluster give the ids that are made up here."""
-        nodes = self._endpoints(cluster_id).keys()
-        if not self._synthesize or not nodes:
+        listener = self._listener(cluster_id)
+        if not self._synthesize or listener is None:
             return
+        nodes = listener.endpoints.keys()
         agreement = self._agreement(cluster_id)
         own = [p for p in self._own if self._clusters.get(p) == cluster_id]
         for peer in own:
@@ -354,22 +371,23 @@ class Subscription:
             if peer.route is not None:
                 peer.route.ids_everywhere = agreement.reached
 
-    def _endpoints(self, cluster_id: str) -> Mapping[int, Endpoint]:
-        """Return where the brokers of a cluster are asked that are behind none of our routes.
+    def _listener(self, cluster_id: str) -> Route | None:
+        """Return a route by whose endpoints the brokers of a cluster are asked that are not ours.
 
         One route says it: routes may be of several listeners, with an address each for a broker.
         """
         for peer in self._own:
             if peer.route and peer.connected and self._clusters.get(peer) == cluster_id:
-                return peer.route.endpoints
-        return {}
+                return peer.route if peer.route.endpoints else None
+        return None
 
     def _meet_others(self, cluster_id: str) -> None:
         """Have a peer for each broker of the cluster that is behind none of our routes."""
         assert self._nursery is not None
-        endpoints = self._endpoints(cluster_id)
-        if not endpoints:
+        listener = self._listener(cluster_id)
+        if listener is None:
             return
+        endpoints, door = listener.endpoints, self._doors(listener).peers
         # A route of which no cluster is known yet may be of this one.
         routes = [
             p.route
@@ -388,7 +406,7 @@ class Subscription:
                 del self._others[of, node]
         for node, address in wanted.items():
             if (cluster_id, node) not in self._others:
-                peer = Peer(address, self._settings, self, node=node, open_stream=self._open_stream)
+                peer = Peer(address, self._settings, self, node=node, door=door)
                 scope = trio.CancelScope()
                 self._others[cluster_id, node] = peer, scope
                 self._clusters[peer] = cluster_id

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from proxy.core.events import (
     BadBrokerBytes,
     BadClientBytes,
+    CertificatesRefused,
+    ClientRefused,
     ClientSeen,
     ErrorAnswered,
     Event,
@@ -22,13 +24,23 @@ from proxy.observe.client_names import OTHER, ClientNames
 #: Topics told apart where all are asked for.
 _MOST_TOPICS = 1000
 
-_Fault = BadClientBytes | BadBrokerBytes | NotUnderstood | UpstreamUnreachable | LinkFailed
+_Fault = (
+    BadClientBytes
+    | ClientRefused
+    | BadBrokerBytes
+    | NotUnderstood
+    | UpstreamUnreachable
+    | CertificatesRefused
+    | LinkFailed
+)
 #: What an operator should look at, by the name under which it is counted.
 FAULTS: dict[type[_Fault], str] = {
     BadClientBytes: "bad_client_bytes",
+    ClientRefused: "client_refused",
     BadBrokerBytes: "bad_broker_bytes",
     NotUnderstood: "not_understood",
     UpstreamUnreachable: "upstream_unreachable",
+    CertificatesRefused: "certificates_refused",
     LinkFailed: "link_failed",
 }
 
@@ -73,10 +85,7 @@ class Counts:
                 self.topic_moves[event.cluster, self._topic(event.topic)] += 1
         elif isinstance(event, ClientSeen):
             self.clients[self._names.label(event.software, event.version)] += 1
-        elif isinstance(
-            event,
-            BadClientBytes | BadBrokerBytes | NotUnderstood | UpstreamUnreachable | LinkFailed,
-        ):
+        elif isinstance(event, _Fault):
             self.faults[event.route, FAULTS[type(event)]] += 1
 
     def _error(self, answered: ErrorAnswered) -> None:

@@ -120,7 +120,8 @@ class Journal:
             case HintsSwitched():
                 return _row("mode", route=event.route, hints=event.hints)
             case ClientSeen():
-                return self._on_a_link("client", event, f"{event.software}/{event.version}")
+                row = self._on_a_link("client", event, f"{event.software}/{event.version}")
+                return row | {"address": event.address} if event.address else row
             case Recovered():
                 return self._recovery(event)
             case LatencySampled():

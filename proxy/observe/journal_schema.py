@@ -133,6 +133,13 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("start", *_ON_A_LINK),
     ),
     Column(
+        "address",
+        "string",
+        "HOST:PORT from which the client connected; by its header where the PROXY protocol is on.",
+        (),
+        ("client",),
+    ),
+    Column(
         "software_version",
         "string",
         "The version of that software; empty where the client says nothing.",

@@ -8,7 +8,7 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.serial import entity_reader, entity_writer
 
-from proxy.apis.sasl_handshake import read_mechanisms, write_request_body
+from proxy.apis.sasl_handshake import Offered, read_response, write_request_body
 from proxy.wire.errors import Truncated
 from proxy.wire.reader import Reader
 
@@ -23,16 +23,14 @@ def test_the_request_is_as_kio_reads_it() -> None:
 
 @pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.unsupported_sasl_mechanism])
 @pytest.mark.parametrize("mechanisms", [(), ("PLAIN",), ("SCRAM-SHA-256", "GSSAPI")])
-def test_the_mechanisms_are_read_whatever_the_error(
-    error: ErrorCode, mechanisms: tuple[str, ...]
-) -> None:
+def test_error_and_mechanisms_are_read(error: ErrorCode, mechanisms: tuple[str, ...]) -> None:
     buffer = io.BytesIO()
     response = SaslHandshakeResponse(error_code=error, mechanisms=mechanisms)
     entity_writer(SaslHandshakeResponse)(buffer, response)
 
-    assert read_mechanisms(Reader(buffer.getvalue())) == mechanisms
+    assert read_response(Reader(buffer.getvalue())) == Offered(error.value, mechanisms)
 
 
 def test_a_cut_answer_is_refused() -> None:
     with pytest.raises(Truncated):
-        read_mechanisms(Reader(b"\0\0\0\0\0\1\0\5PLA"))
+        read_response(Reader(b"\0\0\0\0\0\1\0\5PLA"))

@@ -1,6 +1,7 @@
 """The commands that run nothing, and what a mistake ends with: an exit code and clear lines."""
 
 import json
+import socket
 import subprocess
 import sys
 import tomllib
@@ -73,9 +74,9 @@ def test_check_prints_what_is_in_force_as_a_file_that_can_be_used(tmp_path: Path
 
     assert (first.returncode, first.stderr) == (0, "")
     in_force = yaml.safe_load(first.stdout)
-    assert in_force["routes"] == [
-        {"listen": "127.0.0.1:19092", "upstream": "broker-1:9092", "name": "127.0.0.1:19092"}
-    ]
+    (route,) = in_force["routes"]
+    assert (route["listen"], route["upstream"]) == ("127.0.0.1:19092", "broker-1:9092")
+    assert route["name"] == "127.0.0.1:19092"
     assert in_force["hints"] == "off"
     assert in_force["hold"]["grace_ms"] == 7
     assert in_force["admin"] == "[::1]:9100"
@@ -145,3 +146,15 @@ def test_help_names_every_flag_and_its_values() -> None:
         "--log-format [auto|json|console]",
     ):
         assert text in done.stdout
+
+
+def test_wait_gone_ends_with_1_while_the_broker_is_there_and_with_0_when_it_has_gone() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        host, port = broker.getsockname()
+        route = f"--route=127.0.0.1:0={host}:{port}"
+        there = leader_hints("wait-gone", route, "--at-most", "0.2")
+    gone = leader_hints("wait-gone", route)
+
+    assert there.returncode == 1
+    assert there.stderr == f"leader-hints: still there after 0.2 s: {host}:{port}\n"
+    assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "")

@@ -192,3 +192,27 @@ def test_a_long_value_is_cut_and_cannot_break_the_line() -> None:
     assert found.startswith('--hints: hints is "\\u001b[31m\\nxxx')
     assert len(found) < 150
     assert found.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("sasl: {password: hunter2}", "routes[0].sasl.password is ***; allowed: file:PATH or env:"),
+        ("sasl: {passwort: hunter2}", "unknown key routes[0].sasl.passwort (value ***); did you"),
+        ("client_tls: {key_password: hunter2}", "routes[0].client_tls.key_password is ***; allow"),
+        ("sasl: {mechanism: PLAIN}", "routes[0].sasl: mechanism PLAIN needs username and password"),
+        ("sasl: {mechanism: OAUTHBEARER}", "routes[0].sasl: mechanism OAUTHBEARER needs token"),
+        ("client_tls: {mode: terminate}", "routes[0].client_tls: mode terminate needs certificate"),
+        ("upstream_tls: {enabled: 1}", "routes[0].upstream_tls.enabled is 1; allowed: true or"),
+        ('upstream_tls: {minimum_version: "1.1"}', 'minimum_version is "1.1"; allowed: 1.2, 1.3'),
+        ("proxy_protocol: 2", "routes[0].proxy_protocol is 2; allowed: true or false"),
+    ],
+)
+def test_what_is_wrong_with_security_is_said_and_no_secret_is_shown(
+    tmp_path: Path, line: str, problem: str
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"routes:\n  - listen: 127.0.0.1:1\n    upstream: b:2\n    {line}\n")
+    (said,) = _problems({}, file=file)
+    assert problem in said
+    assert "hunter2" not in said

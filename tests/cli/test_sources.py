@@ -7,6 +7,7 @@ import pytest
 
 from proxy.cli.sources import load_settings
 from proxy.errors import ConfigurationError
+from proxy.settings import Settings
 
 ROUTES = ("127.0.0.1:19092=broker-1:9092",)
 
@@ -186,3 +187,54 @@ def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
 def test_a_file_that_holds_itself_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"routes\[0\] is .*; allowed: the keys listen"):
         load_settings({}, {}, _file(tmp_path, "routes: &routes [*routes]\n"))
+
+
+NODE = {"NODE_IP": "10.0.0.7"}
+TEMPLATE = "${NODE_IP}:9092=${NODE_IP}:19092"
+
+
+def _addresses(settings: Settings) -> list[tuple[str, str, str]]:
+    return [(route.name, str(route.listen), str(route.upstream)) for route in settings.routes]
+
+
+def test_a_route_may_name_variables_wherever_it_stands(tmp_path: Path) -> None:
+    file = _file(
+        tmp_path,
+        "routes:\n  - listen: ${NODE_IP}:9092\n    upstream: ${NODE_IP}:19092\n"
+        "admin: ${NODE_IP}:9100\n",
+    )
+    wanted = [("10.0.0.7:9092", "10.0.0.7:9092", "10.0.0.7:19092")]
+
+    by_file = load_settings({}, NODE, file)
+
+    assert _addresses(by_file) == wanted
+    assert str(by_file.admin) == "10.0.0.7:9100"
+    assert _addresses(load_settings({"routes": (TEMPLATE,)}, NODE, None)) == wanted
+    assert _addresses(load_settings({}, {**NODE, "LEADER_HINTS_ROUTES": TEMPLATE}, None)) == wanted
+
+
+def test_a_variable_that_is_not_set_is_refused_with_the_place_that_names_it(
+    tmp_path: Path,
+) -> None:
+    file = _file(tmp_path, "routes:\n  - listen: ${NODE_IP}:9092\n    upstream: broker-1:9092\n")
+
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings({}, {}, file)
+
+    assert str(refused.value) == (
+        f'{file}, line 2: routes[0].listen is "${{NODE_IP}}:9092"; '
+        "the environment variable NODE_IP is not set, or empty"
+    )
+
+
+def test_a_template_that_a_higher_place_replaces_needs_no_variable(tmp_path: Path) -> None:
+    file = _file(tmp_path, "routes:\n  - listen: ${NODE_IP}:9092\n    upstream: broker-1:9092\n")
+
+    assert load_settings({"routes": ROUTES}, {}, file).routes[0].upstream.host == "broker-1"
+
+
+def test_a_refused_flag_is_not_blamed_on_the_file_that_it_replaces(tmp_path: Path) -> None:
+    file = _file(tmp_path, "routes:\n  - listen: 127.0.0.1:1\n    upstream: broker-1:9092\n")
+
+    with pytest.raises(ConfigurationError, match=r"^--route: routes\[0\]\.listen is"):
+        load_settings({"routes": ("nonsense=broker-1:9092",)}, {}, file)

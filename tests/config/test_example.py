@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from proxy.cli.sources import file_layer, load_settings
-from proxy.settings import Settings
+from proxy.settings import Address, RouteSettings, Settings
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "leader-hints.yaml"
 SCHEMA = Settings.model_json_schema()
@@ -47,6 +47,10 @@ def test_it_has_every_key_of_the_schema() -> None:
     assert {at for at, _, _ in groups} == {
         "",
         ".routes[0]",
+        ".routes[0].client_tls",
+        ".routes[0].upstream_tls",
+        ".routes[0].peer_tls",
+        ".routes[0].sasl",
         ".limits",
         ".hold",
         ".subscription",
@@ -69,9 +73,13 @@ def test_its_values_are_the_defaults() -> None:
     settings = load_settings({}, {}, EXAMPLE)
 
     assert settings == Settings(routes=settings.routes)
-    assert [route.model_dump(mode="json") for route in settings.routes] == [
-        {"name": "broker-1", "listen": "127.0.0.1:19092", "upstream": "127.0.0.1:9092"}
-    ]
+    assert settings.routes == (
+        RouteSettings(
+            name="broker-1",
+            listen=Address("127.0.0.1", 19092),
+            upstream=Address("127.0.0.1", 9092),
+        ),
+    )
 
 
 def test_each_key_has_a_comment_above_it() -> None:

@@ -12,7 +12,7 @@ HEAD: Final = """\
 Everything can be set in a YAML file (`--config FILE`), as environment variables, and the most used
 as flags; flags win over variables, variables over the file.
 
-- `config/leader-hints.yaml` in the repository has every setting with its default and meaning.
+- [leader-hints.yaml](../config/leader-hints.yaml) is an example with every setting and its default.
 - `leader-hints config check --config FILE` checks a file and prints what is in force.
 - `leader-hints config schema` prints the JSON schema, for editors.
 - `LEADER_HINTS_CONFIG` names the file, where no flag does.

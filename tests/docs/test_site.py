@@ -86,6 +86,16 @@ def test_it_has_every_page(site: Path) -> None:
     assert pages <= {file.relative_to(site) for file in site.rglob("*.html")}
 
 
+def test_it_carries_the_files_that_pages_link_to(site: Path) -> None:
+    carried = {file.relative_to(site / "files") for file in (site / "files").rglob("*.*")}
+
+    assert Path("config/leader-hints.yaml") in carried
+    for file in carried:
+        assert (site / "files" / file).read_bytes() == (_ROOT / file).read_bytes()
+        name = f"files/{file}"
+        assert any(name in page.read_text(encoding="utf-8") for page in site.rglob("*.html")), name
+
+
 def test_no_page_and_no_style_names_an_asset_of_others(site: Path) -> None:
     for file in site.rglob("*.html"):
         page = _Fetched()

@@ -246,12 +246,20 @@ class RealCluster:
         """
         broker = self.brokers[node_id]
         broker.stop()
-        # Of a setting that stands twice the last one counts.
-        with (self._folder / f"broker-{node_id}.properties").open("a") as file:
-            file.writelines(f"{key}={value}\n" for key, value in (overrides or {}).items())
+        self._set(node_id, overrides or {})
         self._wait_until_forgotten(node_id)
         broker.start(self._broker_argv(node_id, broker_library(version)))
         self.wait_until_ready()
+
+    def advertise(self, node_id: int, address: Address) -> None:
+        """Have a broker's listener for clients advertise an address, from its next start on."""
+        told = {"CLIENTS": address, "INTERNAL": self.brokers[node_id].direct}
+        self._set(node_id, {"advertised.listeners": _listener_list(told)})
+
+    def _set(self, node_id: int, settings: Mapping[str, str]) -> None:
+        # Of a setting that stands twice the last one counts.
+        with (self._folder / f"broker-{node_id}.properties").open("a") as file:
+            file.writelines(f"{key}={value}\n" for key, value in settings.items())
 
     def _broker_argv(self, node_id: int, library: Library) -> list[str]:
         file = self._folder / f"broker-{node_id}.properties"

@@ -29,34 +29,41 @@ class Scene:
     bootstrap: str
 
     def produce_on_the_move(self) -> None:
-        """Move the leader of each partition once, and have a record arrive at the new one."""
-        for number in range(_MOVES):
-            partition = number % 2
-            leader, _ = self.cluster.leaders[TOPIC, partition]
-            self.cluster.set_leader(TOPIC, partition, leader % 3 + 1)
-            self.produce(partition)
+        """Move the leader of each partition, and have a record arrive at the new one."""
+        produce_on_the_move(self.cluster, self.producer)
 
     @contextmanager
     def another_producer(self) -> Iterator[None]:
         """Use a producer with connections of its own until the end of the block."""
         first = self.producer
-        with _producer(self.bootstrap) as self.producer:
+        with producing(self.bootstrap) as self.producer:
             yield
         self.producer = first
 
     def produce(self, partition: int) -> None:
         """Have a record arrive."""
-        arrived: list[Any] = []
-        self.producer.produce(
-            TOPIC, b"x", partition=partition, on_delivery=lambda e, m: arrived.append(e)
-        )
+        _produce(self.producer, partition)
 
-        def delivered() -> bool:
-            self.producer.poll(0)
-            return bool(arrived)
 
-        until(delivered, "the record arrives", _SECONDS)
-        assert arrived == [None]
+def produce_on_the_move(cluster: MockCluster, producer: Producer) -> None:
+    """Move the leaders of ``TOPIC``, and have a record arrive at each new one."""
+    for number in range(_MOVES):
+        partition = number % 2
+        leader, _ = cluster.leaders[TOPIC, partition]
+        cluster.set_leader(TOPIC, partition, leader % 3 + 1)
+        _produce(producer, partition)
+
+
+def _produce(producer: Producer, partition: int) -> None:
+    arrived: list[Any] = []
+    producer.produce(TOPIC, b"x", partition=partition, on_delivery=lambda e, m: arrived.append(e))
+
+    def delivered() -> bool:
+        producer.poll(0)
+        return bool(arrived)
+
+    until(delivered, "the record arrives", _SECONDS)
+    assert arrived == [None]
 
 
 @contextmanager
@@ -72,12 +79,13 @@ def open_scene(folder: Path, hints: Hints = "on", arguments: Sequence[str] = ())
             ProxyProcess(routes, folder / "proxy.log", hints=hints, arguments=arguments)
         )
         bootstrap = ",".join(f"{host}:{port}" for host, port in outer)
-        producer = stack.enter_context(_producer(bootstrap))
+        producer = stack.enter_context(producing(bootstrap))
         made = Scene(cluster, proxy, producer, bootstrap)
         for partition in (0, 1):
             made.produce(partition)
         yield made
 
 
-def _producer(bootstrap: str) -> Producer:
+def producing(bootstrap: str) -> Producer:
+    """A producer, as a context manager."""
     return Producer({"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 0})

@@ -26,6 +26,9 @@ from tests.net.rig import LEGACY
 #: Leader and epoch of each partition of each topic.
 Leaders = Mapping[str, list[tuple[int, int]]]
 
+_PROBE = ["leader-hints-check"]
+_NOT_AUTHORIZED = 29
+
 
 class Asked(NamedTuple):
     """A request that came. ``topics``: those of a Metadata request, ``None`` for all."""
@@ -43,6 +46,8 @@ class FakeBroker:
     ``leaders``: what it believes of partitions, by which it also answers ListOffsets; ``ids``: its
     topics' ids, all zeros where one is missing.
     ``answers``: what is answered for an API in place of the truth, from correlation id and version.
+    ``hides``: which topics its asker may not see; ``probes``: how often it was asked whether that
+    is so, which is not in ``asked``.
     ``gate``: answers to Metadata and ListOffsets wait for it. ``streams``: its connections.
     """
 
@@ -62,7 +67,9 @@ class FakeBroker:
         self.answers: dict[int, Callable[[int, int], bytes]] = {}
         self.gate = trio.Event()
         self.gate.set()
+        self.hides: Callable[[str], bool] = lambda topic: False
         self.asked: list[Asked] = []
+        self.probes = 0
         self.streams: list[trio.abc.Stream] = []
         self.most_waiting = 0
         self._waiting = 0
@@ -108,7 +115,10 @@ class FakeBroker:
             key, version, correlation, client = struct.unpack_from(">hhih", request)
             body = request[10 + client + (key == METADATA or (key, version) == (18, 3)) :]
             topics = _topics(body, version) if key == METADATA else []
-            self.asked.append(Asked(trio.current_time(), key, version, topics))
+            if topics == _PROBE:
+                self.probes += 1
+            else:
+                self.asked.append(Asked(trio.current_time(), key, version, topics))
             if key in (METADATA, LIST_OFFSETS):
                 await self.gate.wait()
             answer = self.answers.get(key) or self._truth(key, body, topics)
@@ -130,15 +140,19 @@ class FakeBroker:
         return lambda correlation, version: self._metadata(correlation, version, topics)
 
     def _metadata(self, correlation: int, version: int, topics: list[str] | None) -> bytes:
-        names = list(self.leaders) if topics is None else topics
+        names = [name for name in self.leaders if not self.hides(name)]
+        if topics is not None:
+            names = topics
         shown = {
             name: [
                 Partition(number, leader, epoch)
                 for number, (leader, epoch) in enumerate(self.leaders.get(name, []))
+                if not self.hides(name)
             ]
             for name in names
         }
         absent = {name: 3 for name in names if name not in self.leaders}
+        absent |= {name: _NOT_AUTHORIZED for name in names if self.hides(name)}
         return messages.metadata_response(
             correlation, version, self.brokers, shown, ids=self.ids, errors=absent
         )

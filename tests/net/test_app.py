@@ -1,49 +1,30 @@
 """Everything together over TCP: listening, joining, signals, a broker that is down."""
 
-import io
 import json
 import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import structlog
 import trio
 
 from proxy.errors import ListenError
 from proxy.net import app
-from proxy.observe.logs import configure_logs
 from proxy.settings import Address, RouteSettings, Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
 from tests.net.rig import open_descriptors
+from tests.net.serving import ANY as _ANY
+from tests.net.serving import Log as _Log
+from tests.net.serving import exchange as _exchange
+from tests.net.serving import serving as _serving
+from tests.net.serving import until_true as _until
 
 _SECONDS = 10.0
-_ANY = Address("127.0.0.1", 0)
-
-
-class _Log(io.StringIO):
-    """The log of an app."""
-
-    def events(self, name: str) -> list[dict[str, Any]]:
-        """Its lines of one event."""
-        lines = map(json.loads, self.getvalue().splitlines())
-        return [line for line in lines if line["event"] == name]
-
-
-@pytest.fixture
-def log() -> Iterator[_Log]:
-    """What is logged."""
-    stream = _Log()
-    configure_logs("debug", "json", stream)
-    yield stream
-    structlog.reset_defaults()
 
 
 def _settings(*routes: tuple[Address, Address], **values: Any) -> Settings:
@@ -56,35 +37,8 @@ def _settings(*routes: tuple[Address, Address], **values: Any) -> Settings:
     )
 
 
-async def _until(condition: Callable[[], Any]) -> Any:
-    with trio.fail_after(_SECONDS):
-        while not (value := condition()):  # noqa: ASYNC110 - a log has no event to wait for
-            await trio.sleep(0.002)
-    return value
-
-
-@asynccontextmanager
-async def _serving(settings: Settings, log: _Log) -> AsyncIterator[list[Address]]:
-    """A running app, and where its routes listen."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(app.serve, settings)
-        await _until(lambda: len(log.events("listening")) == len(settings.routes))
-        yield [Address.parse(line["listen"]) for line in log.events("listening")]
-        nursery.cancel_scope.cancel()
-
-
 async def _connect(address: Address) -> trio.SocketStream:
     return await trio.open_tcp_stream(address.host, address.port)
-
-
-async def _exchange(stream: trio.abc.Stream, request: bytes, size: int) -> bytes:
-    """Send a request and read ``size`` bytes."""
-    await stream.send_all(request)
-    data = b""
-    with trio.fail_after(_SECONDS):
-        while len(data) < size and (chunk := await stream.receive_some()):
-            data += bytes(chunk)
-    return data
 
 
 def _bound() -> tuple[socket.socket, Address]:

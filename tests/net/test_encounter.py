@@ -16,6 +16,7 @@ from proxy.core.view import LeaderView
 from proxy.errors import BrokerError
 from proxy.net import encounter
 from proxy.net.arrivals import Arrivals
+from proxy.net.door import Door
 from proxy.settings import Address
 from tests.harness.ports import free_ports
 from tests.net.fake_broker import FakeBroker
@@ -42,7 +43,7 @@ async def _serving(handler: Handler) -> AsyncIterator[Address]:
 
 async def _met(handler: Handler, known: Route | None = None) -> Met:
     async with _serving(handler) as address:
-        return await encounter.meet(address, Arrivals(), known)
+        return await encounter.meet(Door(), address, Arrivals(), known)
 
 
 def _says(answer: bytes) -> Handler:
@@ -93,7 +94,7 @@ async def test_a_connection_that_comes_out_at_a_route() -> None:
     arrivals, address = Arrivals(), Address("127.0.0.1", free_ports(1)[0])
     async with trio.open_nursery() as nursery:
         await arrivals.listen(nursery, "r", address)
-        met = await encounter.meet(address, arrivals)
+        met = await encounter.meet(Door(), address, arrivals)
         nursery.cancel_scope.cancel()
 
     assert met == Met(sort=Sort.ROUTE, route="r")
@@ -119,7 +120,7 @@ async def test_what_is_no_broker(answer: bytes, sort: Sort) -> None:
 
 
 async def test_nobody() -> None:
-    met = await encounter.meet(Address("127.0.0.1", free_ports(1)[0]), Arrivals())
+    met = await encounter.meet(Door(), Address("127.0.0.1", free_ports(1)[0]), Arrivals())
 
     assert met == Met(sort=Sort.UNREACHABLE, reason="cannot connect: connection refused")
 
@@ -144,4 +145,6 @@ async def test_ports_that_are_none(port: int) -> None:
         await encounter.resolve("127.0.0.1", port)
     except BrokerError:
         return
-    assert (await encounter.meet(Address("127.0.0.1", port), Arrivals())).sort is Sort.UNREACHABLE
+    assert (
+        await encounter.meet(Door(), Address("127.0.0.1", port), Arrivals())
+    ).sort is Sort.UNREACHABLE

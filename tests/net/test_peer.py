@@ -13,6 +13,7 @@ from proxy.apis.metadata import ClusterMetadata
 from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
+from proxy.net.door import Door
 from proxy.net.peer import Cause, Peer, PeerSettings
 from proxy.settings import Address
 from tests.net import messages
@@ -92,7 +93,9 @@ class _Scene:
         self.broker = FakeBroker(1, _BROKERS, leaders)
         self.route = Route("r", Mode.ON)
         self.told = _Told(self.route)
-        self.peer = Peer(_ADDRESS, _SETTINGS, self.told, route=self.route, open_stream=net.open)
+        self.peer = Peer(
+            _ADDRESS, _SETTINGS, self.told, route=self.route, door=Door(open_tcp=net.open)
+        )
         self._begin = trio.current_time()
 
     def attempts(self) -> list[float]:
@@ -358,7 +361,7 @@ async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
     async with network() as net:
         broker = net.brokers[_ADDRESS] = FakeBroker(2, _BROKERS, _ONE_TOPIC)
         told = _Told(Route("r", Mode.ON))
-        peer = Peer(_ADDRESS, _SETTINGS, told, node=2, open_stream=net.open)
+        peer = Peer(_ADDRESS, _SETTINGS, told, node=2, door=Door(open_tcp=net.open))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(peer.run)
             await trio.sleep(31)

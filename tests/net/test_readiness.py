@@ -6,6 +6,7 @@ from trio.testing import MockClock
 
 from proxy.core.mode import Mode
 from proxy.core.route import Route
+from proxy.net.door import Door
 from proxy.net.readiness import Readiness
 from proxy.observe.watched import Upstream
 from proxy.settings import Address
@@ -21,7 +22,9 @@ def _readiness(net: FakeNetwork, *modes: Mode, answers: bool | None = None) -> R
         (Route(f"r{number}", mode), address)
         for number, (mode, address) in enumerate(zip(modes, (_ONE, _TWO), strict=False))
     ]
-    return Readiness(routes, lambda route: Upstream(answers), "leader-hints", net.open)
+    door = Door(open_tcp=net.open)
+    doors = [(route, address, door) for route, address in routes]
+    return Readiness(doors, lambda route: Upstream(answers), "leader-hints")
 
 
 def _broker() -> FakeBroker:

@@ -15,20 +15,24 @@ from proxy.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import (
     Event,
+    HintMissed,
     LeaderMoved,
     RoutePlan,
     SubscriptionLost,
     SubscriptionReady,
     TopicIdsOffered,
     TopicIdsWithheld,
+    TopicsHidden,
 )
 from proxy.core.held import Held
 from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
+from proxy.core.reason import Reason
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.core.view import Leader
+from proxy.net.door import Door, Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, PeerSettings
 from proxy.net.subscription import Subscription
@@ -86,7 +90,7 @@ class _Scene:
             _SETTINGS,
             self.events.append,
             lambda cause, seconds: self.refreshed.append((cause, seconds)),
-            open_stream=net.open,
+            doors=lambda route: Doors(Door(open_tcp=net.open), Door(open_tcp=net.open)),
         )
         self.begin = trio.current_time()
 
@@ -812,3 +816,47 @@ async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockC
         scene.subscription.lacking(scene.route)
         await trio.sleep(0.1)
         assert Cause.UNKNOWN_TOPIC_ID in {cause for cause, _ in scene.refreshed}
+
+
+# What the proxy may not see.
+
+
+def _hidden(scene: _Scene) -> None:
+    for broker in scene.brokers.values():
+        broker.hides = lambda topic: True
+
+
+@pytest.mark.parametrize("topic", ["t", bytes(15) + b"\1"], ids=["by-name", "by-id"])
+async def test_errors_of_topics_that_brokers_hide_are_not_held(
+    autojump_clock: MockClock, topic: str | bytes
+) -> None:
+    async with _scene(1, before=_hidden) as scene:
+        if topic == "t":
+            # By its name it is known to be hidden once it was asked for.
+            scene.hold(topic)
+            await trio.sleep(1)
+        state = LinkState(scene.route, 2)
+        scanned = Scanned((Failure(topic, 0, NOT_LEADER, 0, 0),), False, 0, 0)
+        held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
+        assert scene.keeper.submit(held) == [None]
+        assert scene.told(HintMissed)[-1].reason == Reason.NOT_AUTHORIZED
+
+
+async def test_that_topics_are_hidden_is_told_once(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_hidden) as scene:
+        (told,) = scene.told(TopicsHidden)
+        assert (told.broker, told.visible) == (str(_upstream(1)), 0)
+        scene.hold("t")
+        await trio.sleep(1000)
+        assert scene.told(TopicsHidden) == [told]
+
+
+async def test_topics_that_are_shown_again_get_hints_again(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_hidden) as scene:
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: False
+        await trio.sleep(1000)
+        assert scene.leader(1) == Leader(2, 6)
+        assert scene.route.view is not None
+        assert not scene.route.view.is_hidden("t")
+        assert not scene.route.view.hides

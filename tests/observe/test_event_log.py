@@ -115,10 +115,19 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         },
     ),
     (
-        events.ClientSeen(route="r", link=7, client_id="c", software="lib", version="1.2"),
+        events.ClientSeen(
+            route="r", link=7, client_id="c", software="lib", version="1.2", address="192.0.2.1:5"
+        ),
         "debug",
         "client_seen",
-        {"route": "r", "link": 7, "client_id": "c", "software": "lib", "version": "1.2"},
+        {
+            "route": "r",
+            "link": 7,
+            "client_id": "c",
+            "software": "lib",
+            "version": "1.2",
+            "address": "192.0.2.1:5",
+        },
     ),
     (
         events.Recovered(
@@ -153,6 +162,30 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         "warning",
         "bad_client_bytes",
         {"route": "r", "client": "127.0.0.1:5", "reason": "TLS"},
+    ),
+    (
+        events.ClientRefused(route="r", client="127.0.0.1:5", reason="speaks no TLS"),
+        "warning",
+        "client_refused",
+        {"route": "r", "client": "127.0.0.1:5", "reason": "speaks no TLS"},
+    ),
+    (
+        events.CertificatesReloaded(route="r", group="client_tls"),
+        "info",
+        "certificates_reloaded",
+        {"route": "r", "group": "client_tls"},
+    ),
+    (
+        events.CertificatesRefused(route="r", group="client_tls", reason="no PEM"),
+        "warning",
+        "certificates_refused",
+        {"route": "r", "group": "client_tls", "reason": "no PEM"},
+    ),
+    (
+        events.TopicsHidden(cluster="c", broker="b:1", visible=3),
+        "warning",
+        "topics_hidden",
+        {"cluster": "c", "broker": "b:1", "visible": 3},
     ),
     (
         events.BadBrokerBytes(route="r", link=7, reason="short"),
@@ -353,6 +386,7 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         "subscription_ready",
         "topic_ids_offered",
         "topic_ids_withheld",
+        "topics_hidden",
     }
     assert written == {"link_failed", "admin_failed"} | of_hints | of_subscription
 

@@ -51,7 +51,14 @@ _SAMPLED = events.LatencySampled(
     version=16,
     latency_ms=1.23456,
 )
-_SEEN = events.ClientSeen(route="r", link=7, client_id="c", software="librdkafka", version="2.5.0")
+_SEEN = events.ClientSeen(
+    route="r",
+    link=7,
+    client_id="c",
+    software="librdkafka",
+    version="2.5.0",
+    address="192.0.2.1:5",
+)
 _MOVED = events.LeaderMoved(
     cluster="k", topic="t", partition=3, leader_before=1, epoch_before=4, leader=-1, epoch=5
 )
@@ -140,7 +147,7 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
                 "hinted": True,
             },
         ),
-        (_SEEN, "client", {**_ON_THE_LINK, **_KNOWN}),
+        (_SEEN, "client", {**_ON_THE_LINK, **_KNOWN, "address": "192.0.2.1:5"}),
         (
             _SAMPLED,
             "latency",

@@ -1,0 +1,103 @@
+"""TlsFiles: certificates, keys and roots as files, and the TLS context that is made of them."""
+
+import contextlib
+import os
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from proxy.errors import ConfigurationError
+from proxy.net.secret import read_secret
+from proxy.settings import BrokerTlsSettings, ClientTlsSettings
+
+_VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+#: What OpenSSL says of a file, in an operator's words. By the error's reason; often it has none.
+_WORDS: Final = {
+    None: "no such PEM in it or in its key file, or the key's password is not the right one",
+    "KEY_VALUES_MISMATCH": "the key is not that of the certificate",
+    "NO_CERTIFICATE_OR_CRL_FOUND": "no PEM certificate in it",
+    "EE_KEY_TOO_SMALL": "its key is too short",
+    "CA_MD_TOO_WEAK": "it is signed with a hash that is too weak",
+}
+
+_Settings = ClientTlsSettings | BrokerTlsSettings
+
+
+class TlsFiles:
+    """The TLS context of one side of a route, made anew when its files are others.
+
+    ``context``: the newest that could be made. Links keep the one that they began with.
+    """
+
+    def __init__(self, settings: _Settings) -> None:
+        """Make the first context.
+
+        :raises ConfigurationError: it cannot be made; the text says of which file, and why.
+        """
+        self._settings = settings
+        self._stamp = self._look()
+        self.context = _context(settings)
+
+    def changed(self) -> bool:
+        """Return whether files are others than when this was last asked. It reads the disk."""
+        before, self._stamp = self._stamp, self._look()
+        return self._stamp != before
+
+    def reload(self) -> None:
+        """Make the context anew. It reads the disk.
+
+        :raises ConfigurationError: it cannot be made; what was made before stays.
+        """
+        self.context = _context(self._settings)
+
+    def _look(self) -> tuple[tuple[int, int, int] | None, ...]:
+        settings = self._settings
+        return tuple(map(_stamp, (settings.certificate, settings.key, settings.ca)))
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    with contextlib.suppress(OSError):
+        status = os.stat(path)
+        return status.st_mtime_ns, status.st_ino, status.st_size
+    return None
+
+
+def _context(settings: _Settings) -> ssl.SSLContext:
+    if isinstance(settings, ClientTlsSettings):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        if settings.ca:
+            context.verify_mode = ssl.CERT_REQUIRED
+    else:
+        # It looks at the host name, too.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if not settings.ca:
+            context.load_default_certs()
+    context.minimum_version = _VERSIONS[settings.minimum_version]
+    # A renegotiation costs the server much and the client little, and TLS 1.3 has none.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    if settings.ca:
+        _load("ca", settings.ca, lambda: context.load_verify_locations(settings.ca))
+    if settings.certificate:
+        _load("certificate", settings.certificate, lambda: _load_chain(context, settings))
+    return context
+
+
+def _load_chain(context: ssl.SSLContext, settings: _Settings) -> None:
+    # Without a password of ours OpenSSL would ask for one on the terminal.
+    password = read_secret(settings.key_password) if settings.key_password else ""
+    if settings.key:
+        # Which of two files is missing is not told by the loading itself.
+        with open(settings.key, "rb"):
+            pass
+    context.load_cert_chain(settings.certificate, settings.key or None, password)
+
+
+def _load(what: str, path: str, load: Callable[[], None]) -> None:
+    try:
+        load()
+    except ssl.SSLError as error:
+        reason = _WORDS.get(error.reason, str(error.reason).lower())
+        raise ConfigurationError(f"{what} {path}: {reason}") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigurationError(f"{what} {error.filename or path}: {reason}") from None

@@ -1,0 +1,184 @@
+"""TlsSocket: a socket that speaks TLS, for the pump."""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+#: Encrypted at once, and so the most that is kept of what the other end does not take.
+_MOST = 262_144
+#: Received at once, by all of them: what comes is given to OpenSSL before the next one receives.
+_SCRATCH = memoryview(bytearray(_MOST))
+
+
+class Transport(Protocol):
+    """What the pump needs of a socket. Errors are OSErrors, as those of `socket`."""
+
+    def fileno(self) -> int:
+        """Return the descriptor that is polled."""
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """Receive what there is; 0 at the end.
+
+        :raises BlockingIOError: there is nothing.
+        """
+
+    def send(self, data: memoryview | bytes, /) -> int:
+        """Send what is taken, and return how much.
+
+        :raises BlockingIOError: nothing is taken.
+        """
+
+    def sendmsg(self, pieces: Sequence[memoryview | bytes], /) -> int:
+        """The same of several pieces, in order."""
+
+    def shutdown(self, how: int, /) -> None:
+        """Say that nothing more will be sent."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class TlsSocket:
+    """A :class:`Transport` over a socket that does not block, after its handshake.
+
+    TLS works on memory (:class:`ssl.MemoryBIO`), so that a read of the socket takes all that is
+    there and no more calls are made than for a plain one. ``keep``: told whether decrypted bytes
+    are kept back, since the reader had no room.
+
+    Bytes count as sent only when what they were encrypted into has gone. The caller offers those
+    that did not count again, first, which is what it does with any socket.
+    """
+
+    __slots__ = (
+        "_incoming",
+        "_keep",
+        "_keeps",
+        "_outgoing",
+        "_socket",
+        "_taken",
+        "_tls",
+        "_unsent",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        tls: ssl.SSLObject,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        keep: Callable[[int, bool], None],
+    ) -> None:
+        self._socket = sock
+        self._tls = tls
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._keep = keep
+        self._unsent = memoryview(b"")
+        #: Bytes at the head of what will be offered that are in ``_unsent``.
+        self._taken = 0
+        self._keeps = False
+        # The handshake may have brought more than its own bytes.
+        self._note(True)
+
+    def fileno(self) -> int:
+        """See :class:`Transport`."""
+        return self._socket.fileno()
+
+    def recv_into(self, buffer: memoryview, /) -> int:
+        """See :class:`Transport`."""
+        filled = self._decrypt(buffer)
+        if filled is None:
+            received = self._socket.recv_into(_SCRATCH)
+            if received:
+                self._incoming.write(_SCRATCH[:received])
+            else:
+                self._incoming.write_eof()
+            filled = self._decrypt(buffer)
+        if self._outgoing.pending:
+            # An alert, or an answer to a change of keys.
+            with contextlib.suppress(BlockingIOError):
+                self._flush()
+        if filled is None:
+            raise BlockingIOError
+        return filled
+
+    def send(self, data: memoryview | bytes, /) -> int:
+        """See :class:`Transport`."""
+        return self.sendmsg((data,))
+
+    def sendmsg(self, pieces: Sequence[memoryview | bytes], /) -> int:
+        """See :class:`Transport`."""
+        if not self._taken:
+            # One run of bytes makes the fewest records. Into memory all of it goes.
+            data = pieces[0] if len(pieces) == 1 else b"".join(_first(pieces, _MOST))
+            if data:
+                self._taken = self._tls.write(memoryview(data)[:_MOST])
+        self._flush()
+        taken, self._taken = self._taken, 0
+        return taken
+
+    def shutdown(self, how: int, /) -> None:
+        """See :class:`Transport`: with the alert close_notify, and then as TCP does."""
+        with contextlib.suppress(ssl.SSLError):
+            # What the other end still says can be read all the same.
+            self._tls.unwrap()
+        with contextlib.suppress(BlockingIOError):
+            self._flush()
+        self._socket.shutdown(how)
+
+    def close(self) -> None:
+        """See :class:`Transport`."""
+        self._note(False)
+        with contextlib.suppress(OSError):
+            if not self._unsent:
+                self._tls.unwrap()
+        with contextlib.suppress(OSError):
+            self._flush()
+        self._socket.close()
+
+    def _decrypt(self, buffer: memoryview) -> int | None:
+        """Fill ``buffer`` with what has come; return how much, 0 at the end, ``None``: nothing."""
+        filled = 0
+        try:
+            while filled < len(buffer):
+                read = self._tls.read(len(buffer) - filled, buffer[filled:])
+                if not read:
+                    break
+                filled += int(read)
+        except ssl.SSLWantReadError:
+            self._note(False)
+            return filled or None
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            pass
+        except ssl.SSLError:
+            if not filled:
+                raise
+        # There may be more, if only the end.
+        self._note(True)
+        return filled
+
+    def _note(self, keeps: bool) -> None:
+        if keeps is not self._keeps:
+            self._keeps = keeps
+            self._keep(self._socket.fileno(), keeps)
+
+    def _flush(self) -> None:
+        """Send what is encrypted.
+
+        :raises BlockingIOError: not all of it is taken.
+        """
+        if self._outgoing.pending:
+            encrypted = self._outgoing.read()
+            self._unsent = memoryview(bytes(self._unsent) + encrypted)
+        while self._unsent:
+            self._unsent = self._unsent[self._socket.send(self._unsent) :]
+
+
+def _first(pieces: Sequence[memoryview | bytes], size: int) -> Iterator[memoryview | bytes]:
+    for piece in pieces:
+        yield memoryview(piece)[:size]
+        size -= len(piece)
+        if size <= 0:
+            return

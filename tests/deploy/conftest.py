@@ -1,0 +1,35 @@
+"""What the tests of this folder share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.containers import Containers, package_index
+from tests.deploy.tools import need
+
+_TEST_TIMEOUT_S = 300  # The first test of the image makes its base.
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder time for set-up."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def index_address() -> Iterator[str]:
+    """A package index, by an address with a password in it."""
+    with package_index() as port:
+        yield f"http://builder:pass-for-the-index@127.0.0.1:{port}/simple"
+
+
+@pytest.fixture(scope="session")
+def containers(index_address: str) -> Containers:
+    """A storage with the image in it."""
+    need("buildah", "podman", "runc", "debootstrap", root=True)
+    made = Containers()
+    made.make_base()
+    made.build(index_address)
+    return made

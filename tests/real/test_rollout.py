@@ -1,0 +1,168 @@
+"""The way in and the way out, broker by broker under load, as docs/deploy/rollout.md says."""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.harness.admin import ClusterAdmin, TopicPartition
+from tests.harness.checker import check_consumed, check_produced
+from tests.harness.clients import (
+    ClientProcess,
+    ConsumerRun,
+    ConsumerSpec,
+    ProducerRun,
+    ProducerSpec,
+)
+from tests.harness.cluster import RealCluster
+from tests.harness.proxyproc import Hints, ProxyFleet, ProxyProcess
+from tests.harness.waiting import until
+from tests.real.names import CONFLUENT, JAVA
+
+PARTITIONS = (0, 1, 2)
+LAYOUT = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
+_GIVEN = "leader_hints_hints_given_total"
+
+
+class Rollout:
+    """A cluster without proxies at first, and clients that run from the first step to the last."""
+
+    def __init__(self, cluster: RealCluster, clients: Callable[[str], ClientProcess]) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._admin = ClusterAdmin(cluster)
+        self._producers: list[ProducerRun] = []
+        self._consumers: list[ConsumerRun] = []
+
+    def start(self) -> None:
+        """Start an idempotent producer and a group for each client library."""
+        # What clients were given before there was any proxy; nobody changes that.
+        bootstrap = ",".join(
+            f"{host}:{port}" for host, port in (b.upstream for b in self._cluster.brokers.values())
+        )
+        for library in (JAVA, CONFLUENT):
+            topic = f"rollout-{library}"
+            self._admin.create_topic(topic, LAYOUT, {"min.insync.replicas": "2"})
+            process = self._clients(library)
+            self._consumers.append(
+                process.consume(ConsumerSpec(bootstrap, topic, PARTITIONS, group=topic))
+            )
+            self._producers.append(
+                process.produce(
+                    ProducerSpec(bootstrap, topic, PARTITIONS, rate=50, idempotent=True)
+                )
+            )
+
+    def flow(self) -> None:
+        """Wait until every client has done more of its work."""
+        for producer in self._producers:
+            producer.wait_acked(30)
+        for consumer in self._consumers:
+            consumer.wait_count(len(consumer.consumed) + 30)
+
+    def move(self) -> None:
+        """Move all leaders; clients have found the new ones when it returns."""
+        self._admin.move_leaders(
+            {TopicPartition(p.spec.topic, n): None for p in self._producers for n in PARTITIONS}
+        )
+        self.flow()
+
+    def restart(self, node: int, *, behind_proxy: bool) -> None:
+        """Change what a broker advertises, by a restart; return when it leads what it led."""
+        broker = self._cluster.brokers[node]
+        self._cluster.advertise(node, broker.advertised if behind_proxy else broker.upstream)
+        broker.stop()
+        self._cluster.restart(node)
+        topics = [producer.spec.topic for producer in self._producers]
+        for topic in topics:
+            self._admin.wait_in_sync(topic)
+        led = [number for number, replicas in enumerate(LAYOUT) if replicas[0] == node]
+        self._admin.move_leaders({TopicPartition(t, n): node for t in topics for n in led})
+        self.flow()
+
+    def finish(self) -> None:
+        """Stop; nothing may be lost or doubled, and nothing be out of order."""
+        for producer in self._producers:
+            check_produced(self._admin, producer.stop())
+        for consumer in self._consumers:
+            check_consumed(self._admin, consumer)
+            consumer.stop()
+        self._cluster.check()
+
+
+def test_in_and_out_again_under_load(
+    clients: Callable[[str], ClientProcess], tmp_path: Path
+) -> None:
+    cluster = RealCluster("3.6.2", folder=tmp_path / "cluster")
+    for node, broker in cluster.brokers.items():
+        cluster.advertise(node, broker.upstream)
+
+    def proxies(hints: Hints) -> list[ProxyProcess]:
+        return [
+            ProxyProcess(
+                [(broker.advertised, broker.upstream)],
+                tmp_path / f"{hints}-{node}.log",
+                hints=hints,
+            )
+            for node, broker in cluster.brokers.items()
+        ]
+
+    with cluster, contextlib.ExitStack() as stack:
+        rollout = Rollout(cluster, clients)
+        rollout.start()
+        rollout.flow()
+
+        observing = ProxyFleet(proxies("observe"))
+        places = [stack.enter_context(contextlib.ExitStack()) for _ in observing.processes]
+        for place, process in zip(places, observing.processes, strict=True):
+            place.enter_context(process)
+        rollout.flow()
+        assert requests(observing) == 0, "nobody knows of them yet"
+
+        for number, node in enumerate(cluster.brokers):
+            rollout.restart(node, behind_proxy=True)
+            until(
+                lambda process=observing.processes[number]: requests(ProxyFleet([process])) > 0,  # type: ignore[misc]
+                f"clients come to broker {node} through its proxy",
+            )
+        rollout.move()
+        assert observing.metric("leader_hints_errors_seen_total") > 0
+        assert observing.metric(_GIVEN, mode="on") == 0
+        assert observing.metric("leader_hints_requests_total", asked="10") == 0
+
+        giving = ProxyFleet(proxies("on"))
+        for place, process in zip(places, giving.processes, strict=True):
+            place.close()
+            place.enter_context(process)
+            rollout.flow()
+        rollout.move()
+        assert giving.metric(_GIVEN, mode="on") > 0
+
+        switch(giving, "off")
+        given = giving.metric(_GIVEN, mode="on")
+        rollout.move()
+        assert giving.metric(_GIVEN, mode="on") == given
+        switch(giving, "on")
+        rollout.move()
+
+        for node in cluster.brokers:
+            rollout.restart(node, behind_proxy=False)
+        until(
+            lambda: giving.metric("leader_hints_links_open") == 0,
+            "the last client has left the proxies",
+        )
+        for place in places:
+            place.close()
+        rollout.flow()
+        rollout.finish()
+
+
+def requests(fleet: ProxyFleet) -> float:
+    """How many Produce and Fetch requests came."""
+    return sum(fleet.metric("leader_hints_requests_total", api=api) for api in ("Produce", "Fetch"))
+
+
+def switch(fleet: ProxyFleet, hints: Hints) -> None:
+    """Use the kill switch of every route."""
+    for process in fleet.processes:
+        for route in process.status()["routes"]:
+            process.switch_hints(route["name"], hints)
