@@ -30,6 +30,7 @@ def containers(index_address: str) -> Containers:
     """A storage with the image in it."""
     need("buildah", "podman", "runc", "debootstrap", root=True)
     made = Containers()
+    made.clear()
     made.make_base()
     made.build(index_address)
     return made

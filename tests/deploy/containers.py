@@ -21,7 +21,7 @@ from tests.harness.maven import ROOT
 from tests.harness.ports import free_ports
 
 BASE = "localhost/stand-in-base:1"
-IMAGE = "localhost/leader-hints:test"
+IMAGE = "localhost/leader-hints:latest"
 
 # A machine without systemd, whose own limits may be as low as these.
 _CONTAINERS = """
@@ -68,6 +68,10 @@ class Containers:
         found: dict[str, Any] = json.loads(self.podman("image", "inspect", image))[0]
         return found
 
+    def clear(self) -> None:
+        """Remove the containers that a killed run left behind."""
+        self.podman("rm", "--all", "--force", "--time=0")
+
     def make_base(self) -> None:
         """Make the stand-in for the base image, unless it is there."""
         if not self.podman("images", "-q", BASE).strip():
@@ -81,13 +85,16 @@ class Containers:
             *("--tag", IMAGE, ROOT),
             variables=self.variables,
         )
+        self.podman("image", "prune", "--force")
 
-    def start(self, *arguments: str, options: Sequence[str] = ()) -> "Container":
-        """Start a container of the image as the documentation does, on the host's network."""
+    def start(
+        self, *arguments: str, options: Sequence[str] = (), network: str = "host"
+    ) -> "Container":
+        """Start a container of the image with as little as the documentation gives it."""
         return Container(
             self,
             self.podman(
-                *("run", "--detach", "--pull=never", "--network=host", *_HARDENED),
+                *("run", "--detach", "--pull=never", f"--network={network}", *_HARDENED),
                 *(*options, IMAGE, *arguments),
             ).strip(),
         )
@@ -117,6 +124,15 @@ class Container:
         status = Path(f"/proc/{pid}/status").read_text()
         (caught,) = (line for line in status.splitlines() if line.startswith("SigCgt:"))
         return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+    def argv(self, *command: str) -> tuple[str, ...]:
+        """What runs a command in it, as a hook does."""
+        variables = (f"{name}={value}" for name, value in self._containers.variables.items())
+        return ("env", *variables, "podman", "exec", self._name, *command)
+
+    def processes(self) -> str:
+        """The command lines of all that runs in it."""
+        return self._containers.podman("top", self._name, "args")
 
     def stop(self, grace_s: int) -> int:
         """SIGTERM, after the grace period SIGKILL; returns the exit code."""

@@ -172,6 +172,20 @@ def test_the_chart_refuses_values_that_mean_nothing(value: str, says: str) -> No
         daemonset_chart(value)
 
 
+def test_secrets_are_mounted_where_they_are_named(tmp_path: Path) -> None:
+    need("helm", "kubernetes-validate")
+    secret = ("extraVolumes[0].name=keys", "extraVolumes[0].secret.secretName=kafka-keys")
+    mount = ("extraVolumeMounts[0].name=keys", "extraVolumeMounts[0].mountPath=/keys")
+    variable = ("extraEnv[0].name=LEADER_HINTS_LOG__LEVEL", "extraEnv[0].value=debug")
+    values = (*secret, *mount, *variable)
+    for rendered in (daemonset_chart(*values), brokers_chart(tmp_path / "charts", *values)):
+        validate(rendered, tmp_path)
+        volumes = {one["name"]: one for one in rendered.pod["spec"]["volumes"]}
+        assert volumes["keys"]["secret"] == {"secretName": "kafka-keys"}
+        assert {"name": "keys", "mountPath": "/keys"} in rendered.proxy["volumeMounts"]
+        assert rendered.environment(FIELDS)["LEADER_HINTS_LOG__LEVEL"] == "debug"
+
+
 def test_a_policy_without_the_brokers_labels_is_refused(tmp_path: Path) -> None:
     need("helm")
     with pytest.raises(AssertionError, match=r"networkPolicy\.podLabels"):

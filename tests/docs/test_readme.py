@@ -212,9 +212,10 @@ def test_a_plain_host_is_set_up(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    first, *settings, last = done.stdout.splitlines()
+    first, *settings, reload, last = done.stdout.splitlines()
     assert first == "pip -c constraints.txt ."
     assert "upstream: 127.0.0.1:9092" in "\n".join(settings)
+    assert reload == "systemctl daemon-reload"
     assert last == "systemctl enable --now leader-hints"
     unit = (etc / "systemd" / "system" / "leader-hints.service").read_text(encoding="utf-8")
     start = "/opt/leader-hints/bin/leader-hints run --config /etc/leader-hints.yaml"

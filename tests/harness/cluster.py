@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -92,6 +93,22 @@ class ServerProcess:
             self._process = None
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a broker runs, if not on this machine's loopback address.
+
+    ``port`` is its clients' listener's, ``advertised`` the one that this tells clients, both at
+    ``host``. ``inside`` begins the command that runs it, such as ``ip netns exec``. The listener
+    is bound to ``bind``.
+    """
+
+    host: str
+    port: int
+    advertised: int
+    inside: Sequence[str]
+    bind: str
+
+
 class Broker(ServerProcess):
     """A broker and its addresses.
 
@@ -141,11 +158,14 @@ class RealCluster:
         apart: bool = False,
         overrides: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
+        places: Mapping[int, Place] | None = None,
+        quorum_host: str = HOST,
     ) -> None:
         """``folder`` takes settings and logs; data goes to a memory file system where one is.
 
         ``apart``: clients are told the brokers' own addresses, from 127.0.0.2 on, as where no proxy
         is advertised.
+        ``places`` are the brokers' by their ids; ``quorum_host`` is where they find ZooKeeper.
         """
         self.version = version
         self.mode = mode
@@ -164,6 +184,8 @@ class RealCluster:
         self._apart = apart
         self._overrides = dict(overrides or {})
         self._jvm_options = tuple(jvm_options)
+        self._places = dict(places or {})
+        self._quorum_host = quorum_host
         self._quorum_ports = free_ports(1 if mode == "zk" else brokers)
         self._size = brokers
         self._zookeeper = self._make_zookeeper() if mode == "zk" else None
@@ -263,7 +285,8 @@ class RealCluster:
 
     def _broker_argv(self, node_id: int, library: Library) -> list[str]:
         file = self._folder / f"broker-{node_id}.properties"
-        return self._java("kafka.Kafka", str(file), library=library)
+        inside = self._places[node_id].inside if node_id in self._places else ()
+        return [*inside, *self._java("kafka.Kafka", str(file), library=library)]
 
     def _wait_until_forgotten(self, node_id: int) -> None:
         for broker in self.brokers.values():
@@ -314,7 +337,7 @@ class RealCluster:
         settings = {
             "dataDir": str(self._data / "zookeeper"),
             "clientPort": str(self._quorum_ports[0]),
-            "clientPortAddress": HOST,
+            "clientPortAddress": self._quorum_host,
             "admin.enableServer": "false",
             "maxClientCnxns": "0",
             "tickTime": "1000",
@@ -325,10 +348,14 @@ class RealCluster:
         return ServerProcess("zookeeper", argv, self._folder / "zookeeper.log")
 
     def _make_broker(self, node_id: int) -> Broker:
-        client, advertised, internal, sasl = ((HOST, port) for port in free_ports(4))
+        port, other = free_ports(2)
+        place = self._places.get(node_id, Place(HOST, port, other, (), HOST))
+        client, advertised = (place.host, place.port), (place.host, place.advertised)
+        internal, sasl = ((place.host, port) for port in free_ports(2))
+        bound = (place.bind, place.port)
         if self._apart:
-            client = advertised = (f"127.0.0.{node_id + 1}", client[1])
-        addresses = {"CLIENTS": client}
+            client = advertised = bound = (f"127.0.0.{node_id + 1}", place.port)
+        addresses = {"CLIENTS": bound}
         if self._listeners == "two":
             addresses["INTERNAL"] = internal
         if self._with_sasl:
@@ -378,8 +405,10 @@ class RealCluster:
         if self.mode == "zk":
             return {
                 "broker.id": str(node_id),
-                "zookeeper.connect": f"{HOST}:{self._quorum_ports[0]}",
+                "zookeeper.connect": f"{self._quorum_host}:{self._quorum_ports[0]}",
                 "zookeeper.session.timeout.ms": "6000",
+                # ZooKeeper starts together with the brokers.
+                "zookeeper.connection.timeout.ms": "60000",
             }
         voters = (f"{node}@{HOST}:{port}" for node, port in enumerate(self._quorum_ports, 1))
         return {

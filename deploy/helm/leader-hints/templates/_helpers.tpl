@@ -70,6 +70,9 @@ env:
     value: /etc/leader-hints/leader-hints.yaml
   - name: LEADER_HINTS_ADMIN
     value: {{ $admin | quote }}
+  {{- with .Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 ports:
   {{- range $number, $route := include "leader-hints.routes" . | fromYamlArray }}
   {{- $port := $route.listen | splitList ":" | last | int }}
@@ -117,13 +120,19 @@ volumeMounts:
   - name: leader-hints
     mountPath: /etc/leader-hints
     readOnly: true
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}
 
-{{/* The volume that the container mounts: an item of the pod's volumes. */}}
-{{- define "leader-hints.volume" -}}
-name: leader-hints
-configMap:
-  name: {{ include "leader-hints.name" . }}
+{{/* The volumes that the container mounts: items of the pod's volumes. */}}
+{{- define "leader-hints.volumes" -}}
+- name: leader-hints
+  configMap:
+    name: {{ include "leader-hints.name" . }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* An item of the brokers' initContainers; empty where sidecars are not native. */}}
