@@ -25,7 +25,7 @@ makes it anew. Read it so:
 - Metadata is delayed by two seconds while leaders move and while hints are wrong. Recovery times of
   seconds are those of a client that waited for it; without the delay they are much shorter.
 - A retry that comes later than 60 ms counts as one after a back-off. On a busy machine a client
-  that skips its back-off can look like that too: franz-go was seen at 40 ms in one run and at 312 ms
+  that skips its back-off can look like that: franz-go was seen at 40 ms in one run, at 312 ms
   in another.
 - "Metadata asked as well" counts requests between the refusal and the first success.
 - A consumer of franz-go, and of other clients that change leaders in the task that asks for
