@@ -1,11 +1,9 @@
 """Faults: the reasons for which the demo fails, each as a sentence. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from demo.report import COUNTED_APIS, RoundReport
-
-CAPS: Mapping[str, int] = {"Produce": 9, "Fetch": 15}
-"""The highest versions of Kafka 3.5 and 3.6. Below Produce 10 and Fetch 16 no hint can be sent."""
+from proxy.mock.cluster import BEFORE_HINTS
 
 
 def find_faults(reports: Sequence[RoundReport]) -> list[str]:
@@ -40,7 +38,7 @@ def _past_the_proxy(report: RoundReport) -> Iterator[str]:
 
 def _hints(report: RoundReport) -> Iterator[str]:
     for node, offered in sorted(report.offered.items()):
-        for api, cap in CAPS.items():
+        for api, cap in BEFORE_HINTS.items():
             if offered.get(api) != cap:
                 yield (
                     f"mock broker {node} offers {api} up to {offered.get(api)}, not {cap}, "

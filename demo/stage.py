@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from demo.faults import CAPS
 from demo.move import Move
 from demo.offered import offered_versions
 from demo.ports import free_ports
 from demo.proxy_process import ProxyProcess
 from demo.report import COUNTED_APIS, RoundReport
 from demo.traffic import Traffic
-from proxy.mock.cluster import MockCluster
+from proxy.mock.cluster import BEFORE_HINTS, MockCluster
 
 TOPIC = "demo"
 PARTITIONS = 3
@@ -49,7 +48,7 @@ def open_stage(hints_on: bool) -> Iterator[Stage]:
     """
     *listens, admin = ((_HOST, port) for port in free_ports(BROKERS + 1))
     advertise = dict(enumerate(listens, start=1))
-    with MockCluster(BROKERS, {TOPIC: PARTITIONS}, CAPS, advertise) as cluster:
+    with MockCluster(BROKERS, {TOPIC: PARTITIONS}, BEFORE_HINTS, advertise) as cluster:
         routes = {listen: cluster.brokers[node] for node, listen in advertise.items()}
         with ProxyProcess(routes, "on" if hints_on else "off", admin) as proxy:
             yield Stage(cluster, proxy, hints_on)

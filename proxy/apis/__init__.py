@@ -9,6 +9,8 @@ Nouns:
 - RequestHeader: what stands before every request's body.
 - Failure: a partition in a response whose error a hint can answer, and where its tags stand.
 - LeaderHint, Endpoint: the answer, in KIP-951's CurrentLeader and NodeEndpoints.
+- Readdress: what stands in place of a broker's address, wherever a response says one.
+- refuse, restage: a refusal that no broker gave, Metadata of a former state; both by kio.
 - FetchScan: looks for failures in a Fetch response while its bytes still arrive.
 - AnswerScan: reads which partitions a response answers, and how, while its bytes go by.
 - TopicMetadata, MetadataResponse: what a broker says of leaders and endpoints.

@@ -14,10 +14,18 @@ from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.header import read_request_header
+from proxy.apis.keys import ApiKey
+from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
+from proxy.wire.splice import Splice
+from proxy.wire.varint import write_uvarint
 from proxy.wire.writer import compact_string
+from proxy.wire.writer import frame as written_frame
 
 _MAXIMUM = struct.Struct(">h")
+_COUNT = struct.Struct(">i")
+#: Error, count, and the one entry: key, minimum, maximum.
+_ENTRY = struct.Struct(">hihhh")
 #: In front of a response's body: size prefix and correlation id.
 BODY = 8
 
@@ -91,3 +99,56 @@ def raise_maxima(
     for key, maximum in raised.items():
         if key in ranges:
             _MAXIMUM.pack_into(frame, ranges[key].at, maximum)
+
+
+def mended_refusal(frame: memoryview) -> bytes | None:
+    """Return what stands for a refusal of the asked version that no client could read.
+
+    librdkafka's mock cluster writes a body of its own there. ``None``: the response is no such
+    refusal, or has the body of v0, as it must.
+    """
+    reader = Reader(frame, BODY)
+    try:
+        if reader.int16() != ErrorCode.UNSUPPORTED_VERSION:
+            return None
+        for _ in range(reader.array(6)):
+            reader.skip(6)
+        reader.done()
+    except WireError:
+        entry = _ENTRY.pack(ErrorCode.UNSUPPORTED_VERSION, 1, ApiKey.API_VERSIONS, 0, 0)
+        return written_frame(bytes(frame[4:BODY]) + entry)
+    return None
+
+
+def withhold(frame: memoryview, version: int, newest: Mapping[int, int]) -> list[Splice]:
+    """Return the splices that take from a whole response what is not to be offered.
+
+    ``newest``: by API key the newest version that stays; other APIs are taken out, and so are
+    those that the broker takes in newer versions only. Nothing is changed in an error answer.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader = Reader(frame, BODY)
+    if reader.int16() != ErrorCode.NONE:
+        return []
+    flexible = version >= 3
+    count_at = reader.at
+    count = reader.compact_array(7) if flexible else reader.array(6)
+    entries_at = reader.at
+    splices = []
+    left = count
+    for _ in range(count):
+        start = reader.at
+        key, minimum, maximum = reader.int16(), reader.int16(), reader.int16()
+        if flexible:
+            reader.skip_tags()
+        most = newest.get(key, -1)
+        if minimum > most:
+            left -= 1
+            splices.append(Splice(start, reader.at, b""))
+        elif maximum > most:
+            splices.append(Splice(start + 4, start + 6, _MAXIMUM.pack(most)))
+    if left != count:
+        written = write_uvarint(left + 1) if flexible else _COUNT.pack(left)
+        splices.insert(0, Splice(count_at, entries_at, written))
+    return splices

@@ -16,6 +16,9 @@ from typing import Any, Final, get_args
 import click
 import yaml
 
+from proxy.cli.conformance import conformance
+from proxy.cli.fault import fault
+from proxy.cli.local import local
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.errors import LeaderHintsError
 from proxy.observe import journal_schema as journal_lines
@@ -97,6 +100,11 @@ def run(settings: Settings) -> None:
     from proxy.net.app import run as serve
 
     sys.exit(serve(settings))
+
+
+cli.add_command(local)
+cli.add_command(fault)
+cli.add_command(conformance)
 
 
 @cli.command("check")

@@ -21,6 +21,9 @@ Nouns:
 - LatencySampler: takes the time of some exchanges, where that is wanted.
 - RouteFacts, MachineFacts: what a checkup found; Finding: what is right, or wrong, and its remedy;
   Outlook: what a kind of client gets on a route.
+- AddressBook: where clients find each broker of a virtual cluster, and what they are offered.
+- Fault: something that is done on purpose to what passes; Scenario: faults by the clock.
+- Seen: a message that was seen; Trait: one thing that a client does with hints.
 - Tally: counts of what passed; Event: something worth a line in a log.
 
 Nothing here reads a clock: the time is an argument, in seconds of a clock that never goes back.

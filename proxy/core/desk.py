@@ -410,7 +410,7 @@ class Desk:
         if leader.node < 0:
             wanted.reason = Reason.NO_LEADER
             return None
-        endpoint = route.endpoints.get(leader.node)
+        endpoint = route.endpoint(leader.node)
         if endpoint is None:
             wanted.reason = Reason.NO_ENDPOINT
             return None

@@ -281,6 +281,59 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerMoved:
+    """A broker of the virtual cluster is at another address than before; its port here stays."""
+
+    route: str
+    upstream_before: str
+    upstream: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLeft:
+    """No broker knows a broker of the virtual cluster any more; its port takes no connections."""
+
+    route: str
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerWithoutPort:
+    """A broker of the virtual cluster has no listener, so clients cannot reach it."""
+
+    route: str
+    upstream: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRestarted:
+    """The cluster that this process keeps died; a new one stands in its place, without data."""
+
+    brokers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultDone:
+    """A fault that somebody asked for was done to a message, or to a connection.
+
+    ``number``: which one of those in force; ``action`` and ``hint``: see
+    :mod:`proxy.core.fault`. ``api``, ``client_id``: "" where a connection was refused. ``topic``:
+    "", ``partition``: -1, ``error``: 0 where it was no refusal of a partition.
+    """
+
+    route: str
+    number: int
+    action: str
+    api: str
+    client_id: str
+    topic: str
+    partition: int
+    error: int
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdminListening:
     """The admin server takes connections."""
 
@@ -371,6 +424,11 @@ Event = (
     | TopicIdsOffered
     | TopicIdsWithheld
     | Listening
+    | BrokerMoved
+    | BrokerLeft
+    | BrokerWithoutPort
+    | ClusterRestarted
+    | FaultDone
     | AdminListening
     | AdminExposed
     | AdminFailed

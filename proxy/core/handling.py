@@ -1,7 +1,11 @@
 """What is done with the requests of one API and version on one link."""
 
+from proxy.core.address_book import Rewriter
 from proxy.core.reason import Reason
 from proxy.core.tally import Cell
+
+#: In place of the API key, where a client may not use it.
+NOT_OFFERED = 1 << 16
 
 
 class Handling:
@@ -11,9 +15,19 @@ class Handling:
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
     hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
     and errors in it are counted; ``None``: nothing is counted. ``cell``: where they are counted.
+    ``rewriter``: what puts a virtual cluster's addresses into the responses.
     """
 
-    __slots__ = ("cell", "hintable", "key", "recoded", "sent", "unhinted", "version")
+    __slots__ = (
+        "cell",
+        "hintable",
+        "key",
+        "recoded",
+        "rewriter",
+        "sent",
+        "unhinted",
+        "version",
+    )
 
     def __init__(
         self,
@@ -33,3 +47,4 @@ class Handling:
         self.recoded = recoded
         self.hintable = hintable
         self.unhinted = unhinted
+        self.rewriter: Rewriter | None = None

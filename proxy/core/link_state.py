@@ -7,10 +7,11 @@ from proxy.apis.api_versions import ClientSoftware
 from proxy.apis.header import FLEXIBLE_FROM, read_request_header
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, Failure
+from proxy.core.address_book import AddressBook
 from proxy.core.client_uses import OWN_NAME, Use, uses
 from proxy.core.events import ClientSeen, ErrorAnswered, Event, NotUnderstood
 from proxy.core.exchange import Exchange
-from proxy.core.handling import Handling
+from proxy.core.handling import NOT_OFFERED, Handling
 from proxy.core.mode import Mode
 from proxy.core.plan import Plan
 from proxy.core.reason import Reason
@@ -126,10 +127,21 @@ class LinkState:
             handling.hintable = self.hintable(ApiKey(key), version)
             if not handling.hintable:
                 handling.unhinted = self.unhinted(ApiKey(key), version)
+        if self.route.book is not None:
+            self._readdress(handling, self.route.book)
         if len(self.handlings) >= _MOST_KINDS:
             self.handlings.clear()
         self.handlings[kind] = handling
         return handling
+
+    def _readdress(self, handling: Handling, book: AddressBook) -> None:
+        """Have the addresses in responses rewritten, and refuse where that is not known."""
+        key, version = handling.key, handling.version
+        if not book.offered(key, version):
+            handling.key = NOT_OFFERED
+        elif key not in _COUNTED or (key, version) not in self.plan.sent:
+            # Of raised versions the endpoints are our own.
+            handling.rewriter = book.rewriter(key, version)
 
     def hintable(self, key: ApiKey, version: int) -> bool:
         """Whether a response of ``version`` is to be looked at for errors.

@@ -8,7 +8,7 @@ brokers, which do not know them, are asked by name.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from proxy.apis import metadata
@@ -87,6 +87,10 @@ class Plan:
             for row in self.rows
             if row.use in uses and (topic_ids or not row.topic_ids)
         }
+
+    def reading(self) -> "Plan":
+        """Return the plan for a link whose frames must be looked at in any case."""
+        return self if self.reads else replace(self, reads=True)
 
 
 #: Nothing is raised, frames are looked at: until the broker's versions are known, and where

@@ -100,6 +100,10 @@ class Recovery:
         """How many errors, moves and clients that came are remembered."""
         return len(self._errors) + len(self._moves) + self._arrivals
 
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process served."""
+        self._routes[route.name] = route
+
     def take(self, event: Event) -> None:
         """Note what an event tells: how an error was answered, or that a leader moved."""
         if isinstance(event, HintGiven | HintMissed):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from proxy.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
 from proxy.apis.fetch import TOPIC_IDS_FROM
 from proxy.apis.fetch_request import read_request, write_request
-from proxy.apis.keys import ApiKey
+from proxy.apis.keys import ApiKey, api_name
 from proxy.core.budget import Budget
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
-from proxy.core.handling import Handling
+from proxy.core.handling import NOT_OFFERED, Handling
 from proxy.core.link_state import LinkState
 from proxy.wire.errors import Truncated, WireError
 
@@ -18,8 +18,8 @@ from proxy.wire.errors import Truncated, WireError
 _HEAD = struct.Struct(">iii")
 _SIZE = struct.Struct(">i")
 _VERSION = struct.Struct(">h")
-#: Position of the version in a frame.
-_VERSION_AT = 6
+#: Positions of key and version in a frame.
+_KEY_AT, _VERSION_AT = 4, 6
 #: Key, version and correlation id: no request is shorter.
 _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
@@ -55,6 +55,7 @@ class RequestFlow(Flow):
             ApiKey.METADATA: self._metadata,
             ApiKey.SASL_HANDSHAKE: self._sasl_handshake,
             ApiKey.API_VERSIONS: self._api_versions,
+            NOT_OFFERED: self._refuse,
         }
 
     def _walk(self, data: memoryview) -> Pieces:
@@ -279,8 +280,19 @@ class RequestFlow(Flow):
             return None
         return bytes(frame)
 
+    def _refuse(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        key = _VERSION.unpack_from(frame, _KEY_AT)[0]
+        self.fault = f"{api_name(key)} ({key}) v{handling.version} is not offered here"
+        return False
+
     def _lost(self, reason: str) -> bool:
         """Give up reading: whether a response will come is not known from here on."""
+        if self._link.route.book is not None:
+            # Unread responses would tell the brokers' own addresses.
+            self.fault = reason
+            return False
         self.opaque = self._link.unread = True
         self._link.misunderstood("client", reason)
         return True

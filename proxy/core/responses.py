@@ -10,10 +10,12 @@ from proxy.apis.fetch_older import Names, Raised, response_up
 from proxy.apis.fetch_request import read_request
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import LeaderHint, Scanned
+from proxy.core.address_book import NEWEST
 from proxy.core.budget import Budget
 from proxy.core.events import ErrorAnswered, HintMissed
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
+from proxy.core.handling import Handling
 from proxy.core.held import Held
 from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
@@ -26,6 +28,7 @@ from proxy.core.witness import Witness
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
 from proxy.wire.scatter import Rest
+from proxy.wire.splice import spliced
 
 #: Size prefix, correlation id.
 _HEAD = struct.Struct(">ii")
@@ -104,7 +107,7 @@ class ResponseFlow(Flow):
             length, correlation_id = _HEAD.unpack_from(data, at)
             exchange = self._match(length, correlation_id)
             if exchange is None:
-                return [*pieces, data[begun:]]
+                return [*pieces, data[begun : at if self.fault else size]]
             end = at + _SIZE_PREFIX + length
             if not self._look(exchange, data[at:end], end - at):
                 if self.held is not None:
@@ -124,7 +127,7 @@ class ResponseFlow(Flow):
         if at < size and not self._link.exchanges:
             # Nothing is awaited, so no header begins here: do not keep it back.
             self._stop_looking()
-            return [*pieces, data[begun:]]
+            return [*pieces, data[begun : at if self.fault else size]]
         self._carry = bytes(data[at:])
         if at > begun:
             pieces.append(data[begun:at])
@@ -169,6 +172,8 @@ class ResponseFlow(Flow):
 
     def _stop_looking(self) -> None:
         self.opaque = True
+        if self._link.route.book is not None:
+            self.fault = "response that answers no request"
         if not self._link.unread:
             self._link.misunderstood("broker", "response that answers no request")
         self._give_back_requests()
@@ -177,7 +182,8 @@ class ResponseFlow(Flow):
     def _gathered(self, frame: memoryview) -> Pieces:
         assert self._exchange is not None
         exchange = self._exchange
-        if exchange.handling.key == ApiKey.FETCH and not exchange.recoded:
+        handling = exchange.handling
+        if handling.key == ApiKey.FETCH and not exchange.recoded and handling.rewriter is None:
             return self._gathered_fetch(exchange, frame)
         if self._filled < self._size:
             return []
@@ -207,9 +213,7 @@ class ResponseFlow(Flow):
                 return self._raise(exchange, frame)
             if exchange.handling.key == ApiKey.FETCH and self._begin_raise(exchange, frame, length):
                 return True
-            self._exchange = exchange
-            self._gather_anyway(frame, length)
-            return False
+            return self._gather_whole(exchange, frame, length)
         handling = exchange.handling
         if handling.hintable:
             if handling.key == ApiKey.FETCH:
@@ -222,12 +226,41 @@ class ResponseFlow(Flow):
         if handling.unhinted is not None:
             return self._pass(exchange, frame, length, handling.version)
         if handling.key == ApiKey.API_VERSIONS:
-            if len(frame) < length:
+            if len(frame) == length:
+                return self._look_at_versions(exchange, frame)
+            if self._link.route.book is None:
                 return self._pass_or_gather(exchange, frame, length)
-            self._look_at_versions(exchange, frame)
-        elif handling.key == ApiKey.METADATA and len(frame) == length:
+            return self._gather_whole(exchange, frame, length)
+        if handling.key == ApiKey.METADATA and len(frame) == length:
             self._snoop(handling.version, frame)
+        if handling.rewriter is not None:
+            return self._readdress(exchange, frame, length)
         return True
+
+    def _gather_whole(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        """Begin to gather a frame that cannot go on as it is."""
+        self._exchange = exchange
+        self._gather_anyway(frame, length)
+        return False
+
+    def _readdress(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        """Put a virtual cluster's addresses into a response, and go on with that."""
+        if len(frame) < length:
+            return self._gather_whole(exchange, frame, length)
+        try:
+            self._instead = self._readdressed(exchange.handling, frame)
+        except WireError as error:
+            # Nothing of it may go on: it has addresses.
+            handling = exchange.handling
+            self.fault = f"{api_name(handling.key)} v{handling.version} response: {error}"
+            return False
+        return True
+
+    def _readdressed(self, handling: Handling, frame: memoryview) -> Pieces:
+        book = self._link.route.book
+        assert handling.rewriter is not None
+        assert book is not None
+        return spliced(frame, handling.rewriter(frame, handling.version, book.readdress))
 
     def _snoop(self, version: int, frame: memoryview) -> None:
         if len(frame) <= _SNOOPED and metadata.OLDEST <= version <= metadata.NEWEST:
@@ -260,6 +293,9 @@ class ResponseFlow(Flow):
         self._instead = metadata_older.response_up(
             frame, exchange.recoded, exchange.handling.version, exchange.by_id, self._make_id
         )
+        if exchange.handling.rewriter is not None:
+            raised = memoryview(b"".join(self._instead))
+            self._instead = self._readdressed(exchange.handling, raised)
         return True
 
     def _make_id(self, cluster_id: str, name: str) -> bytes:
@@ -442,18 +478,31 @@ class ResponseFlow(Flow):
         for failure in scanned.failures:
             yield self._link.answered(key, exchange.handling.version, failure, UNKNOWN_EPOCH, 0.0)
 
-    def _look_at_versions(self, exchange: Exchange, frame: memoryview) -> None:
+    def _look_at_versions(self, exchange: Exchange, frame: memoryview) -> bool:
+        link = self._link
         try:
             reader = Reader(frame, api_versions.BODY)
             ranges = api_versions.read_ranges(reader, exchange.handling.version)
         except WireError as error:
-            self._link.misunderstood("broker", f"ApiVersions v{exchange.handling.version}: {error}")
-            return
-        link = self._link
+            reason = f"ApiVersions v{exchange.handling.version}: {error}"
+            if link.route.book is not None:
+                # What it offers might say addresses.
+                self.fault = reason
+                return False
+            link.misunderstood("broker", reason)
+            return True
         if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
-            link.agree(plan_for(maxima, made_up=link.makes_up_ids))
+            plan = plan_for(maxima, made_up=link.makes_up_ids)
+            link.agree(plan if link.route.book is None else plan.reading())
         if ranges and link.route.mode is Mode.ON:
             topic_ids = link.route.view is not None and link.route.view.topic_ids
             offers = link.plan.offers(link.uses, topic_ids=topic_ids)
             api_versions.raise_maxima(frame, ranges, offers)
+        if ranges and link.route.book is not None:
+            version = exchange.handling.version
+            self._instead = spliced(frame, api_versions.withhold(frame, version, NEWEST))
+        elif link.route.book is not None:
+            mended = api_versions.mended_refusal(frame)
+            self._instead = [] if mended is None else [mended]
+        return True

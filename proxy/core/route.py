@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from proxy.apis.fetch import Topic
 from proxy.apis.leader_hint import Endpoint
+from proxy.core.address_book import AddressBook
 from proxy.core.latency_sampler import LatencySampler
 from proxy.core.mode import Mode
 from proxy.core.named_fetch import NamedSessions
@@ -29,6 +30,7 @@ class Route:
     behind a proxy that does the same; see :mod:`proxy.core.agreement`. ``made_up_plan``: the
     ``plan`` for that. ``raised``: versions were offered here that the broker lacks, so clients may
     keep to them. ``relays_tls``: a link that begins in TLS is relayed unread, and not refused.
+    ``book``: of a virtual cluster, whose addresses stand in place of the brokers'.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Route:
     named_sessions: NamedSessions = field(default_factory=NamedSessions)
     tally: Tally = field(default_factory=Tally)
     latencies: LatencySampler | None = None
+    book: AddressBook | None = None
     relays_tls: bool = False
     raised: bool = field(init=False)
 
@@ -68,6 +71,18 @@ class Route:
     @property
     def link_plan(self) -> Plan:
         """The plan that a new link starts with."""
+        plan = self._plan
+        return plan if self.book is None else plan.reading()
+
+    def endpoint(self, node: int) -> Endpoint | None:
+        """Return where clients of this route find a broker, ``None`` where that is not known."""
+        endpoint = self.endpoints.get(node)
+        if endpoint is None or self.book is None:
+            return endpoint
+        return self.book.endpoint(node, endpoint)
+
+    @property
+    def _plan(self) -> Plan:
         if self.mode is Mode.OFF and not self.raised:
             return PASS
         if self.plan is not None and not self.plan.reads:

@@ -9,6 +9,7 @@ Nouns:
 
 - MockCluster: the handle that a test or the demo holds; it starts the child process and talks
   to it.
+- SteadyCluster: one that is started again when it dies.
 - Child: the process that owns the embedded cluster, obeys commands and ends with its parent.
 - EmbeddedCluster: librdkafka's mock cluster, driven through ctypes, inside the child.
 

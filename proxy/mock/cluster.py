@@ -14,6 +14,9 @@ _ANSWER_SECONDS = 10.0  # Commands take milliseconds; only a hung child needs lo
 _CLOSE_SECONDS = 5.0
 _LAST_WORDS_LINES = 3
 
+BEFORE_HINTS: Mapping[str, int] = {"Produce": 9, "Fetch": 15}
+"""The highest versions of Kafka 3.5 and 3.6. Below Produce 10 and Fetch 16 no hint can be sent."""
+
 Address = tuple[str, int]
 """Host and port."""
 

@@ -19,5 +19,9 @@ Nouns:
 - FileSink, KafkaSink: where those lines go, files or a topic; they block, in a worker thread.
 - Doctor: gathers the facts for a checkup. Encounter: who answers at an address; Arrivals: which
   connections come out at an address; Machine: what this machine says of itself.
+- VirtualCluster: the listeners of `local`, one for each broker; discovery finds the first ones.
+- Interposer: stands before a link where faults are allowed; FaultStage: all that is for them;
+  FaultPages: what the admin server has for them; WireRecorder: writes down what passes.
+- Lab: a virtual cluster in a thread, for tests.
 - App: everything together, from the first listener to the last.
 """

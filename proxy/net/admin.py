@@ -1,5 +1,6 @@
 """The HTTP server for metrics, health, the status and the kill switch."""
 
+import json
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
@@ -18,6 +19,7 @@ _RECEIVE = 8192
 _MOST_BODY = 1024
 
 TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
 #: Of every answer: it is of this moment, nothing else than it says, and for nobody's page to use.
 _HEADERS = (
     ("Connection", "close"),
@@ -43,6 +45,11 @@ class Reply(NamedTuple):
     body: bytes
     content_type: str = TEXT
     headers: tuple[tuple[str, str], ...] = ()
+
+
+def json_reply(status: int, value: object) -> Reply:
+    """Return an answer with a JSON document."""
+    return Reply(status, f"{json.dumps(value)}\n".encode(), JSON)
 
 
 class _TooLarge(Exception):

@@ -1,15 +1,14 @@
 """What the admin server has at which path."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import unquote
 
 from proxy.core.mode import Mode
-from proxy.net.admin import TEXT, Reply, Request
+from proxy.net.admin import JSON, TEXT, Reply, Request, json_reply
+from proxy.net.fault_pages import FaultPages
 from proxy.observe.page import CONTENT_SECURITY_POLICY, PAGE
 
-_JSON: Final = "application/json"
 _MODES: Final = ", ".join(Mode)
 _SWITCH: Final = ("/routes/", "/hints")
 
@@ -19,7 +18,7 @@ class AdminPages:
 
     ``metrics``: body and content type for an Accept header. ``status``: a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
-    each route does about hints now; ``switch`` changes that.
+    each route does about hints now; ``switch`` changes that. ``faults``: where they are allowed.
     """
 
     def __init__(
@@ -29,7 +28,9 @@ class AdminPages:
         readiness: Callable[[], Awaitable[Mapping[str, str]]],
         modes: Callable[[], Mapping[str, Mode]],
         switch: Callable[[str, Mode], None],
+        faults: FaultPages | None = None,
     ) -> None:
+        self._faults = faults
         self._metrics = metrics
         self._status = status
         self._readiness = readiness
@@ -49,6 +50,8 @@ class AdminPages:
         if request.path.startswith(before) and request.path.endswith(after):
             name = unquote(request.path[len(before) : -len(after)])
             return self._hints(request, name)
+        if self._faults is not None and self._faults.has(request.path):
+            return self._faults.answer(request)
         page = self._pages.get(request.path)
         if page is None:
             return Reply(404, b"not found\n")
@@ -70,7 +73,7 @@ class AdminPages:
     async def _readyz(self, request: Request) -> Reply:
         reasons = await self._readiness()
         ready = not any(reasons.values())
-        return _json(
+        return json_reply(
             200 if ready else 503,
             {
                 "ready": ready,
@@ -79,23 +82,19 @@ class AdminPages:
         )
 
     async def _status_page(self, request: Request) -> Reply:
-        return Reply(200, self._status(), _JSON)
+        return Reply(200, self._status(), JSON)
 
     def _hints(self, request: Request, name: str) -> Reply:
         mode = self._modes().get(name)
         if mode is None:
             known = ", ".join(self._modes())
-            return _json(404, {"error": f"no such route; there are: {known}"})
+            return json_reply(404, {"error": f"no such route; there are: {known}"})
         if request.method in ("GET", "HEAD"):
-            return _json(200, {"route": name, "hints": mode})
+            return json_reply(200, {"route": name, "hints": mode})
         if request.method != "PUT":
             return Reply(405, b"only GET, HEAD and PUT\n", TEXT, (("Allow", "GET, HEAD, PUT"),))
         asked = request.body.decode("latin-1").strip()
         if asked not in [*Mode]:
-            return _json(400, {"error": f"the body must be one of: {_MODES}"})
+            return json_reply(400, {"error": f"the body must be one of: {_MODES}"})
         self._switch(name, Mode(asked))
-        return _json(200, {"route": name, "hints": asked, "before": mode})
-
-
-def _json(status: int, value: object) -> Reply:
-    return Reply(status, f"{json.dumps(value)}\n".encode(), _JSON)
+        return json_reply(200, {"route": name, "hints": asked, "before": mode})

@@ -5,7 +5,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -52,6 +52,7 @@ from proxy.net.readiness import Readiness
 from proxy.net.security import LOOK_SECONDS, Security, make_route
 from proxy.net.subscription import Subscription
 from proxy.net.tls_socket import TlsSocket, Transport
+from proxy.net.virtual_cluster import Found, VirtualCluster
 from proxy.net.watchdog import Watchdog
 from proxy.observe.counts import Counts
 from proxy.observe.event_log import EventLog
@@ -61,7 +62,14 @@ from proxy.observe.metrics import Metrics
 from proxy.observe.status import status
 from proxy.observe.summary import Summary
 from proxy.observe.watched import Load, Watched
-from proxy.settings import Address, HoldSettings, LimitSettings, RouteSettings, Settings
+from proxy.settings import (
+    Address,
+    HoldSettings,
+    LimitSettings,
+    LocalSettings,
+    RouteSettings,
+    Settings,
+)
 
 _DISTRIBUTION = "kafka-leader-hints"
 #: How long no client is let in until all brokers were asked whether they give made-up ids.
@@ -69,27 +77,31 @@ _ASKING_SECONDS = 2.0
 #: Seconds between two looks whether a link's time is over or the log has something to sum up, and
 #: between two summaries.
 _TICK = 1.0
+#: Seconds between two looks whether all brokers are known.
+_MOMENT = 0.01
 _SUMMARY = 60.0
 #: Seconds between two looks whether all links have finished at the end.
 _LOOK = 0.02
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, local: Found | None = None) -> int:
     """Serve until SIGTERM or SIGINT, and then until links rest; return the exit code.
+
+    ``local``: in place of the settings' routes there are those of a virtual cluster.
 
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
     """
     try:
-        trio.run(partial(serve, settings), strict_exception_groups=True)
+        trio.run(partial(serve, settings, local), strict_exception_groups=True)
     except* ListenError as group:
         raise _first(group) from None
     return 0
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: Settings, local: Found | None = None) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
-    app = _App(settings)
+    app = _App(settings, local)
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         with trio.open_signal_receiver(*wanted) as signals:
@@ -115,19 +127,34 @@ async def _ending(app: "_App", signals: AsyncIterator[int]) -> None:
         await app.reload_certificates(all_of_them=True)
 
 
+async def hold(settings: Settings, local: Found, started: Callable[[], None]) -> None:
+    """Serve a virtual cluster until cancelled, without minding signals.
+
+    ``started``: called when its brokers' versions are known.
+    """
+    app = _App(settings, local)
+    async with trio.open_nursery() as nursery:
+        await app.start(nursery)
+        await app.await_plans()
+        started()
+        await trio.sleep_forever()
+
+
 class _App:
     """Builds the parts and joins them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, local: Found | None) -> None:
         self._settings = settings
-        synthesize = settings.topic_ids == "synthesize" and Mode(settings.hints) is Mode.ON
-        self._routes = [
-            (make_route(r, Mode(settings.hints), synthesize=synthesize), r) for r in settings.routes
-        ]
-        self._security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
+        self._local = local
+        self._routes = [(self._route(r), r) for r in settings.routes if local is None]
+        self._nursery: trio.Nursery | None = None
+        self._security = Security(
+            settings.routes if local is None else (), settings.greeting_timeout_ms / 1000
+        )
         self._poller = KeepingPoller(make_poller()) if self._security.decrypts else None
         self._listens: dict[str, str] = {}
         routes = [route for route, _ in self._routes]
+        self._every_route = routes
         self._recovery = Recovery(routes, trio.current_time)
         self._unreachable: set[str] = set()
         self._started = time.time()
@@ -156,6 +183,7 @@ class _App:
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
             lambda route: self._security.doors[route.name],
+            placed=lambda: self._virtual.review() if self._virtual is not None else None,
         )
         self._watched = Watched(
             version(_DISTRIBUTION),
@@ -189,6 +217,25 @@ class _App:
             self._log.stuck,
             lambda seconds: self._emit(LoopStood(seconds=seconds)),
         )
+        self._virtual = None if local is None else self._make_virtual(local.settings)
+        self._stage = None if local is None else local.stage
+        if self._stage is not None:
+            self._stage.bind(self._emit, self._leaders)
+
+    def _route(self, settings: RouteSettings) -> Route:
+        mode = Mode(self._settings.hints)
+        synthesize = self._settings.topic_ids == "synthesize" and mode is Mode.ON
+        return make_route(settings, mode, synthesize=synthesize)
+
+    def _make_virtual(self, local: LocalSettings) -> VirtualCluster:
+        return VirtualCluster(
+            local,
+            self._add,
+            self._move,
+            self._join,
+            self._accept_all,
+            self._emit,
+        )
 
     def _emit(self, event: Event) -> None:
         self._recovery.take(event)
@@ -204,6 +251,7 @@ class _App:
         self._fit_to_descriptors()
         if self._settings.stuck_ms:
             nursery.start_soon(self._watchdog.run)
+        self._nursery = nursery
         nursery.start_soon(self._pump.run)
         nursery.start_soon(self._keeper.run)
         nursery.start_soon(self._subscription.run)
@@ -219,12 +267,24 @@ class _App:
             # connection: franz-go's consumers would hear of no leader any more.
             with trio.move_on_after(_ASKING_SECONDS):
                 await self._subscription.all_asked.wait()
+        if self._virtual is not None and self._local is not None:
+            self._virtual.start(nursery, self._local.brokers)
+            if self._local.renew is not None:
+                nursery.start_soon(self._virtual.keep, self._local.renew)
+            if self._stage is not None:
+                nursery.start_soon(self._stage.play)
+            return
         for route, settings in self._routes:
             bound = await self._listen(
                 nursery, settings.listen, partial(self._accept, route, settings), self._doors
             )
             self._listens[route.name] = bound
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
+
+    async def await_plans(self) -> None:
+        """Wait until the versions of all brokers, and who leads, are known."""
+        while any(route.plan is None or route.view is None for route in self._every_route):  # noqa: ASYNC110
+            await trio.sleep(_MOMENT)
 
     async def finish(self) -> None:
         """Take no connection any more, let links finish their requests, and write the journal.
@@ -245,17 +305,16 @@ class _App:
             await self._journal.finished.wait()
 
     async def _start_admin(self, nursery: trio.Nursery, address: Address) -> None:
-        readiness = Readiness(
-            [(r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes],
-            self._subscription.upstream,
-            OWN_NAME,
-        )
-
         async def ready() -> Mapping[str, str]:
             if self._stopping:
                 return {r.name: "stopping" for r in self._watched.routes}
             deaf = {r.name: "not listening yet" for r in self._watched.routes}
-            return await readiness.check() if len(self._listens) == len(deaf) else deaf
+            if len(self._listens) < len(deaf):
+                return deaf
+            routes = [
+                (r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes
+            ]
+            return await Readiness(routes, self._subscription.upstream, OWN_NAME).check()
 
         pages = AdminPages(
             self._metrics.render,
@@ -263,6 +322,7 @@ class _App:
             ready,
             lambda: {route.name: route.mode for route in self._watched.routes},
             self._switch,
+            None if self._stage is None else self._stage.pages,
         )
         admin = Admin(pages.answer, address, self._emit)
 
@@ -349,18 +409,29 @@ class _App:
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
+        if not await self._join(route, settings.upstream, client):
+            _reset_when_closed(client)
+            await trio.aclose_forcefully(client)
+
+    async def _join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
+        """Connect to the broker and hand both sockets to the pump.
+
+        A client that is refused for what it says is closed; false where its broker is at fault, or
+        a limit: another broker may take it.
+        """
+        if self._stage is not None and self._stage.refuses(route):
+            return False
         limit = self._admission.refusal(route)
         if limit is not None:
             self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
-            _reset_when_closed(client)
-            return
+            return False
         route.tally.connecting += 1
         try:
-            await self._join(route, settings, client)
+            return await self._connect(route, upstream, client)
         finally:
             route.tally.connecting -= 1
 
-    async def _join(self, route: Route, settings: RouteSettings, client: trio.SocketStream) -> None:
+    async def _connect(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
         try:
             name, session = await self._admit(route, client)
         except RefusedError as error:
@@ -368,20 +439,22 @@ class _App:
                 refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
                 self._emit(refused)
             await trio.aclose_forcefully(client)
-            return
-        upstream, patience = settings.upstream, self._settings.connect_timeout_ms / 1000
+            return True
+        patience = self._settings.connect_timeout_ms / 1000
         door = self._security.doors[route.name].upstream
         try:
             with self._pump.urgent():
                 broker, broker_session = await door.open_for_link(upstream, patience)
         except BrokerError as error:
             self._tell_unreachable(route, upstream, str(error))
-            _reset_when_closed(client)
-            return
+            return False
         self._unreachable.discard(route.name)
+        if self._stage is not None and self._nursery is not None:
+            client = self._stage.interpose(self._nursery, route, client)
         self._pump.adopt(
             route, self._transport(client, session), self._transport(broker, broker_session), name
         )
+        return True
 
     async def _admit(self, route: Route, client: trio.SocketStream) -> Admitted:
         """Have a client do what goes before its first request.
@@ -414,6 +487,46 @@ class _App:
         """Read TLS files again: those that have changed, or all."""
         for event in await self._security.reload(all_of_them=all_of_them):
             self._emit(event)
+
+    # Of a virtual cluster.
+
+    async def _accept_all(self, listener: trio.SocketListener, handler: Handler) -> None:
+        assert self._nursery is not None
+        with trio.CancelScope() as door:
+            self._doors.append(door)
+            await accept(listener, handler, self._nursery, self._pump, self._emit)
+
+    def _leaders(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return leader and epoch by topic and partition, as they are known now."""
+        return {
+            (topic, partition): leader
+            for known in self._subscription.clusters()
+            for topic, partition, leader in known.view.led()
+        }
+
+    def _add(self, settings: RouteSettings) -> Route:
+        """Have one more route."""
+        assert self._virtual is not None
+        route = self._route(settings)
+        route.book = self._virtual.book
+        self._security.add(settings)
+        self._routes.append((route, settings))
+        self._every_route.append(route)
+        self._listens[route.name] = str(settings.listen)
+        self._recovery.follow(route)
+        if self._journal is not None:
+            self._journal.follow(route)
+        if route.mode is not Mode.OFF:
+            self._subscription.follow(route, settings.upstream)
+        return route
+
+    def _move(self, route: Route, upstream: Address) -> None:
+        """Have a route's broker asked at another address."""
+        self._routes[:] = [
+            (of, s.model_copy(update={"upstream": upstream}) if of is route else s)
+            for of, s in self._routes
+        ]
+        self._subscription.move(route, upstream)
 
     def _tell_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Tell it once until a connection is made again: clients try many times a second."""

@@ -15,6 +15,7 @@ from typing import Protocol
 import trio
 
 from proxy.core.events import Event, JournalAbandoned, JournalFailing, JournalWritten
+from proxy.core.route import Route
 from proxy.observe.journal import Journal, JournalTally
 
 #: Seconds that events gather before they are handed on: a thread for each would cost more.
@@ -92,6 +93,10 @@ class JournalWriter:
     def begin(self, software: str, version: str, hints: str) -> None:
         """Buffer the line that begins the run; before all else."""
         self._push(self._journal.start(software, version, hints))
+
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process looked up."""
+        self._journal.follow(route)
 
     def take(self, event: Event) -> None:
         """Buffer ``event``, if it belongs into the journal and there is room."""

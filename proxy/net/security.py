@@ -29,20 +29,28 @@ class Security:
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
+        self._greeting = greeting
         self._files: list[tuple[str, str, TlsFiles]] = []
         self.gates: dict[str, Gate] = {}
         self.doors: dict[str, Doors] = {}
         for route in routes:
-            terminates = route.client_tls.mode == "terminate"
-            tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
-            proxied = route.proxy_protocol
-            self.gates[route.name] = Gate(tls, proxy_protocol=proxied, seconds=greeting)
-            self.doors[route.name] = Doors(
-                self._door(route, "upstream_tls", route.upstream_tls),
-                self._door(route, "peer_tls", route.peer_tls),
-            )
+            self.add(route)
         self.decrypts = any(
             route.client_tls.mode == "terminate" or route.upstream_tls.enabled for route in routes
+        )
+
+    def add(self, route: RouteSettings) -> None:
+        """Make the gate and the doors of one more route.
+
+        :raises ConfigurationError: a certificate, key or root cannot be used.
+        """
+        terminates = route.client_tls.mode == "terminate"
+        tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
+        proxied = route.proxy_protocol
+        self.gates[route.name] = Gate(tls, proxy_protocol=proxied, seconds=self._greeting)
+        self.doors[route.name] = Doors(
+            self._door(route, "upstream_tls", route.upstream_tls),
+            self._door(route, "peer_tls", route.peer_tls),
         )
 
     def _door(self, route: RouteSettings, group: str, settings: BrokerTlsSettings) -> Door:

@@ -53,7 +53,8 @@ class Subscription:
 
     ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
     was asked whether it gives made-up ids, or could not be. ``refreshed``: told of each answer of a
-    broker why it was asked and how many seconds it took.
+    broker why it was asked and how many seconds it took. ``placed``: called when a
+    route's broker says other endpoints than before, or nothing any more.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Subscription:
         emit: Callable[[Event], None],
         refreshed: Callable[[str, float], None] = lambda cause, seconds: None,
         doors: Callable[[Route], Doors] = lambda route: Doors(),
+        placed: Callable[[], None] = lambda: None,
     ) -> None:
+        self._placed = placed
         self._keeper = keeper
         self._rate = rate
         self._interval = interval
@@ -100,11 +103,18 @@ class Subscription:
     def follow(self, route: Route, address: Address) -> None:
         """Ask the broker of one more route, if it is not asked yet."""
         if all(peer.route is not route for peer in self._own):
-            assert self._nursery is not None
             door = self._doors(route).upstream
             peer = Peer(address, self._settings, self, route=route, door=door)
             self._own.append(peer)
-            self._nursery.start_soon(peer.run)
+            if self._nursery is not None:
+                self._nursery.start_soon(peer.run)
+
+    def move(self, route: Route, address: Address) -> None:
+        """Ask the broker of ``route`` at another address from now on."""
+        for peer in self._own:
+            if peer.route is route:
+                peer.address = address
+                peer.reconnect()
 
     def clusters(self) -> Iterator[KnownCluster]:
         """Iterate over the views of the clusters that some broker was last heard to be of."""
@@ -190,6 +200,7 @@ class Subscription:
             peer.route.plan = None
             peer.route.reachable = False
             self._faults[peer.route.name] = reason
+            self._placed()
         if peer not in self._lost:
             self._lost.add(peer)
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
@@ -312,6 +323,7 @@ class Subscription:
             route.view, route.node, route.others = view, None, frozenset()
         if route.endpoints != answer.endpoints:
             route.endpoints = answer.endpoints
+            self._placed()
         self._meet_others(answer.cluster_id)
         self._agree(answer.cluster_id)
         return view

@@ -25,6 +25,11 @@ class _Line(NamedTuple):
 #: what an operator should mend is a warning.
 LINES: Final[Mapping[type[Event], _Line]] = {
     events.Listening: _Line("routes", "info"),
+    events.BrokerMoved: _Line("routes", "info"),
+    events.BrokerLeft: _Line("routes", "info"),
+    events.BrokerWithoutPort: _Line("routes", "warning"),
+    events.ClusterRestarted: _Line("routes", "warning"),
+    events.FaultDone: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
     events.UpstreamUnreachable: _Line("routes", "warning"),

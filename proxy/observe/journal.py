@@ -10,6 +10,7 @@ from proxy.core.events import (
     ClientSeen,
     ErrorAnswered,
     Event,
+    FaultDone,
     HintGiven,
     HintMissed,
     HintsSwitched,
@@ -29,6 +30,8 @@ _EPOCH: Final = datetime(1970, 1, 1)  # UTC; without a zone, which would be writ
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 #: The columns of a leader change, named as in its event.
 _MOVED: Final = tuple(field.name for field in fields(LeaderMoved))
+
+_HINTED_APIS: Final = ("Produce", "Fetch")
 
 Row = dict[str, Any]
 
@@ -56,6 +59,10 @@ class Journal:
         self._run = run
         self._now = now
         self._next = 0
+
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process looked up."""
+        self._routes[route.name] = route
 
     def row(self, event: Event) -> Row | None:
         """Return the columns of ``event`` that not all have; ``None``: it is not for the journal.
@@ -123,6 +130,8 @@ class Journal:
                     "api_version": event.version,
                     "latency_ms": round(event.latency_ms, 3),
                 }
+            case FaultDone():
+                return _fault(event)
             case _:
                 return None
 
@@ -175,6 +184,22 @@ class Journal:
         if route is not None and route.node is not None:
             row["node"] = route.node
         return row
+
+
+def _fault(event: FaultDone) -> Row:
+    row = _row("fault", route=event.route, action=event.action)
+    if event.api:
+        row["client_id"] = event.client_id
+    if event.api in _HINTED_APIS:
+        row["api"] = event.api
+    if event.error:
+        row |= {
+            "topic": event.topic,
+            "partition": event.partition,
+            "error": event.error,
+            "hint": event.hint,
+        }
+    return row
 
 
 def _row(event: Kind, **columns: Any) -> Row:

@@ -14,7 +14,16 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 VERSION: Final = 1
 
 Kind = Literal[
-    "start", "stop", "mode", "client", "error", "recovery", "leader_change", "latency", "gap"
+    "start",
+    "stop",
+    "mode",
+    "client",
+    "error",
+    "recovery",
+    "leader_change",
+    "latency",
+    "fault",
+    "gap",
 ]
 Type = Literal["string", "integer", "number", "boolean"]
 
@@ -32,6 +41,7 @@ KIND_MEANINGS: Final[dict[Kind, str]] = {
     "leader came to this broker",
     "leader_change": "a partition's leader epoch rose; the leader may be the same as before",
     "latency": "an ordinary exchange that was sampled (setting journal.sample_latencies)",
+    "fault": "somebody who tests clients had a fault made (leader-hints local --allow-faults)",
     "gap": "events were dropped, since the journal could not be written fast enough or at all",
 }
 
@@ -88,7 +98,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
         _ON_A_LINK,
     ),
     Column(
-        "route", "string", "The route's name: which broker of this sidecar.", ("mode", *_ON_A_LINK)
+        "route",
+        "string",
+        "The route's name: which broker of this sidecar.",
+        ("mode", "fault", *_ON_A_LINK),
     ),
     Column(
         "node",
@@ -110,6 +123,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "string",
         "The client's id, empty where it gives none; cut after 256 characters.",
         _ON_A_LINK,
+        ("fault",),
     ),
     Column(
         "software",
@@ -143,9 +157,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "api",
         "string",
-        "The API of the exchange.",
+        "The API of the exchange. Of a fault: only of one to Produce or Fetch.",
         ("error", "recovery", "latency"),
-        (),
+        ("fault",),
         {"enum": ["Produce", "Fetch"]},
     ),
     Column(
@@ -161,18 +175,34 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "string",
         "The topic's name. Of an error whose topic id has no known name: the id in hexadecimal.",
         ("error", "recovery", "leader_change"),
+        ("fault",),
     ),
     Column(
         "partition",
         "integer",
         "The partition's number.",
         ("error", "recovery", "leader_change"),
+        ("fault",),
     ),
     Column(
         "error",
         "integer",
         "Kafka's error code: 6 NOT_LEADER_OR_FOLLOWER, 74 FENCED_LEADER_EPOCH.",
         ("error",),
+        ("fault",),
+    ),
+    Column(
+        "action",
+        "string",
+        "What the fault did: error, delay, throttle, cut, drop, refuse or stale_metadata.",
+        ("fault",),
+    ),
+    Column(
+        "hint",
+        "string",
+        "Which hint an error that was made carried: none, right, equal, stale or unreachable.",
+        (),
+        ("fault",),
     ),
     Column(
         "leader_before",

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from demo.faults import CAPS
 from demo.move import LogLine, Move
 from demo.report import RoundReport
+from proxy.mock.cluster import BEFORE_HINTS
 
 
 def hint_line(**changes: Any) -> LogLine:
@@ -33,7 +33,7 @@ def good_round(hints_on: bool, **changes: Any) -> RoundReport:
         "hints_on": hints_on,
         "moves": (good_move(hints=lines),),
         "leaders": {(0, 1): 1, (0, 2): 2},
-        "offered": {1: dict(CAPS), 2: dict(CAPS)},
+        "offered": {1: dict(BEFORE_HINTS), 2: dict(BEFORE_HINTS)},
         "acknowledged": 300,
         "lost": 0,
         "doubled": 0,

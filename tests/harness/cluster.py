@@ -162,6 +162,7 @@ class RealCluster:
         listeners: Listeners = "two",
         sasl: bool = False,
         racks: bool = True,
+        apart: bool = False,
         overrides: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = _JVM_OPTIONS,
         places: Mapping[int, Place] | None = None,
@@ -169,6 +170,8 @@ class RealCluster:
     ) -> None:
         """``folder`` takes settings and logs; data goes to a memory file system where one is.
 
+        ``apart``: clients are told the brokers' own addresses, from 127.0.0.2 on, as where no proxy
+        is advertised.
         ``places`` are the brokers' by their ids; ``quorum_host`` is where they find ZooKeeper.
         """
         self.version = version
@@ -185,6 +188,7 @@ class RealCluster:
         self._listeners = listeners
         self._with_sasl = sasl
         self._with_racks = racks
+        self._apart = apart
         self._overrides = dict(overrides or {})
         self._jvm_options = tuple(jvm_options)
         self._places = dict(places or {})
@@ -377,7 +381,10 @@ class RealCluster:
         place = self._places.get(node_id, Place(HOST, port, other, (), HOST))
         client, advertised = (place.host, place.port), (place.host, place.advertised)
         internal, sasl = ((place.host, port) for port in free_ports(2))
-        addresses = {"CLIENTS": (place.bind, place.port)}
+        bound = (place.bind, place.port)
+        if self._apart:
+            client = advertised = bound = (f"127.0.0.{node_id + 1}", place.port)
+        addresses = {"CLIENTS": bound}
         if self._listeners == "two":
             addresses["INTERNAL"] = internal
         if self._with_sasl:

@@ -6,6 +6,8 @@ import socket
 from pathlib import Path
 
 _LOWEST = 10_000
+#: For ports that follow each other.
+_RANGES = range(5_000, _LOWEST)
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _given: set[int] = set()
 
@@ -33,11 +35,33 @@ def free_ports(count: int) -> list[int]:
     return found
 
 
+def free_range(count: int) -> int:
+    """Return the first of ``count`` ports that follow each other.
+
+    They lie below those of :func:`free_ports`, in a stretch that is this process's alone.
+    """
+    workers, number = _worker()
+    size = len(_RANGES) // workers
+    own = _RANGES[number * size : (number + 1) * size]
+    while True:
+        first = random.choice(own[:-count])
+        ports = range(first, first + count)
+        if _given.isdisjoint(ports) and all(map(_can_bind, ports)):
+            _given.update(ports)
+            return first
+
+
 def _own_share(ports: range) -> range:
     """Return what is this process's alone where pytest-xdist runs the tests in several."""
+    workers, number = _worker()
+    return ports[number::workers]
+
+
+def _worker() -> tuple[int, int]:
+    """How many processes run the tests, and which of them this is."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return ports[number::workers]
+    return workers, number
 
 
 def _can_bind(port: int) -> bool:

@@ -50,6 +50,7 @@ class ProxyProcess:
         self.routes = list(routes)
         self.log = log
         self._errs = False
+        self._listeners = len(self.routes)
         self._admin = free_ports(1)[0]
         self._argv = [
             *(sys.executable, "-m", program, "run", "--hints", hints),
@@ -172,7 +173,7 @@ class ProxyProcess:
         self.check()
         with contextlib.suppress(OSError):
             self.get("/livez")
-            return len(self.events("listening")) >= len(self.routes)
+            return len(self.events("listening")) >= self._listeners
         return False
 
     def get(self, path: str) -> str:
@@ -180,6 +181,25 @@ class ProxyProcess:
         with urllib.request.urlopen(f"{self.admin}{path}", timeout=10) as answer:
             body: bytes = answer.read()
             return body.decode()
+
+
+class LocalProcess(ProxyProcess):
+    """One ``leader-hints local``: ``base`` is the port of its bootstrap listener."""
+
+    def __init__(
+        self, bootstrap: str, base: int, log: Path, *, brokers: int, arguments: Sequence[str] = ()
+    ) -> None:
+        """``bootstrap``: of the cluster, "" for none; ``brokers``: how many it has."""
+        super().__init__([], log)
+        self._listeners = brokers + 1
+        self.bootstrap = f"127.0.0.1:{base}"
+        self._argv = [
+            *(sys.executable, "-m", "proxy.cli.main", "local", "--listen", self.bootstrap),
+            *(("--bootstrap", bootstrap) if bootstrap else ()),
+            *("--admin", f"127.0.0.1:{self._admin}"),
+            *("--log-level", "debug", "--log-format", "json"),
+            *arguments,
+        ]
 
 
 class ProxyFleet:

@@ -70,7 +70,7 @@ def test_it_fails_if_clients_are_sent_past_the_proxy(
 def test_it_fails_if_the_brokers_could_give_hints_themselves(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("demo.stage.CAPS", {"Produce": 10, "Fetch": 16})
+    monkeypatch.setattr("demo.stage.BEFORE_HINTS", {"Produce": 10, "Fetch": 16})
     assert run_main(monkeypatch) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "mock broker 1 offers Produce up to 10, not 9, so a hint could come from it" in shown

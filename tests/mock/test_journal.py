@@ -12,7 +12,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from proxy.mock.cluster import MockCluster
+from proxy.mock.cluster import BEFORE_HINTS, MockCluster
 from proxy.observe.journal import CLIENT_ID_PREFIX
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import LogLine, ProxyError, ProxyProcess
@@ -22,7 +22,7 @@ from tests.mock.journals import TopicReader, file_lines
 from tests.observe.journal_lines import Line, checked, in_order
 
 _SECONDS = 20.0
-_CAPS = {"Produce": 9, "Fetch": 15}
+
 _TMPFS_BYTES = 65_536
 
 
@@ -45,7 +45,7 @@ class _Scene:
         """The cluster, which advertises the proxy."""
         advertise = dict(enumerate(self._listens, start=1))
         wanted = dict.fromkeys(("t", *topics), 1)
-        with MockCluster(3, wanted, _CAPS, advertise=advertise) as cluster:
+        with MockCluster(3, wanted, BEFORE_HINTS, advertise=advertise) as cluster:
             yield cluster
 
     def proxy(self, cluster: MockCluster) -> ProxyProcess:

@@ -18,6 +18,9 @@ from tests.harness.python_client import python_clients
 from tests.harness.secured import Authority, sasl_brokers
 from tests.matrix.brokers import BROKERS, CLOSEST_REPLICA
 from tests.real.names import (
+    APART_24,
+    APART_36,
+    APART_39,
     CONFLUENT,
     JAVA,
     KAFKA_PYTHON,
@@ -49,6 +52,9 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     TLS_36: lambda folder: RealCluster(
         "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()
     ),
+    APART_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder, apart=True),
+    APART_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, apart=True),
+    APART_39: lambda folder: RealCluster("3.9.1", "kraft", folder=folder, apart=True),
 }
 #: How long a client's session lasts before brokers that ask for SASL.
 SESSION_MS = 3000

@@ -12,11 +12,16 @@ SASL_24 = "2.4-zk-sasl"  # asks clients for SASL, and has ACLs
 SASL_36 = "3.6-zk-sasl"
 TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
+# Their brokers advertise themselves, at addresses of their own.
+APART_24, APART_36, APART_39 = "apart-2.4-zk", "apart-3.6-zk", "apart-3.9-kraft"
 
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
 
 __all__ = [
+    "APART_24",
+    "APART_36",
+    "APART_39",
     "CONFLUENT",
     "JAVA",
     "KAFKA_PYTHON",

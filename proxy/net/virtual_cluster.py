@@ -1,0 +1,236 @@
+"""The listeners of a virtual cluster, which come and go with the brokers of the real one.
+
+A broker's listener is open before the response that first names the broker goes on: it is opened
+in the same step. The real cluster's answers pass through here on their way to clients, so a
+client never knows of a broker that this does not know.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from proxy.core.address_book import AddressBook
+from proxy.core.events import (
+    BrokerLeft,
+    BrokerMoved,
+    BrokerWithoutPort,
+    ClusterRestarted,
+    Event,
+    Listening,
+)
+from proxy.core.route import Route
+from proxy.errors import ListenError
+from proxy.net.listening import Handler
+from proxy.settings import Address, LocalSettings, RouteSettings
+
+if TYPE_CHECKING:
+    # It needs kio, which a process without faults must not load.
+    from proxy.net.fault_stage import FaultStage
+
+_BACKLOG = 128
+#: Seconds between two looks whether a cluster that this process keeps still lives.
+_LOOK = 0.25
+BOOTSTRAP = "bootstrap"
+
+#: Starts a cluster again if it has died; returns where its brokers are then, ``None`` if it lives.
+Renew = Callable[[], Mapping[int, Address] | None]
+
+
+class Found(NamedTuple):
+    """What a virtual cluster is made for: its settings, and the brokers that there are by now.
+
+    ``renew``: of a cluster that this process keeps. It blocks, and is called now and then.
+    ``stage``: where faults are allowed.
+    """
+
+    settings: LocalSettings
+    brokers: Mapping[int, Address]
+    renew: Renew | None = None
+    stage: "FaultStage | None" = None
+
+
+class _Node:
+    """A broker: its route, where it is, and its listener while that is open."""
+
+    def __init__(self, route: Route, upstream: Address) -> None:
+        self.route = route
+        self.upstream = upstream
+        self.scope: trio.CancelScope | None = None
+        self.without_port = False
+
+
+class VirtualCluster:
+    """``add``: makes a route of the process. ``move``: tells that one's broker is elsewhere.
+    ``join``: connects a client to the broker of a route, false where that takes no connection.
+    ``accept``: takes connections of a listener until cancelled, and then closes it.
+    """
+
+    def __init__(
+        self,
+        settings: LocalSettings,
+        add: Callable[[RouteSettings], Route],
+        move: Callable[[Route, Address], None],
+        join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
+        accept: Callable[[trio.SocketListener, Handler], Awaitable[None]],
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._settings = settings
+        self._add = add
+        self._move = move
+        self._join = join
+        self._accept_all = accept
+        self._emit = emit
+        self._nodes: dict[int, _Node] = {}
+        self._nursery: trio.Nursery | None = None
+        self._turn = 0
+        self.book = AddressBook(settings.host, settings.listen.port, settings.ports, self.met)
+
+    def start(self, nursery: trio.Nursery, brokers: Mapping[int, Address]) -> None:
+        """Open the listeners of the brokers that there are, and then that for bootstrap.
+
+        :raises ListenError: one cannot be opened.
+        """
+        self._nursery = nursery
+        for node, upstream in brokers.items():
+            self._meet(node, upstream)
+            self._open(node)
+        listen = self._settings.listen
+        self._serve(_listener(listen), self._accept, trio.CancelScope())
+        upstreams = ",".join(str(address) for address in self._settings.bootstrap)
+        self._emit(Listening(route=BOOTSTRAP, listen=str(listen), upstream=upstreams))
+
+    async def keep(self, renew: Renew) -> None:
+        """Have the cluster live, until cancelled; see Found."""
+        while True:
+            await trio.sleep(_LOOK)
+            brokers = await trio.to_thread.run_sync(renew)
+            if brokers is not None:
+                self._emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
+                for node, address in brokers.items():
+                    self.met(node, address.host, address.port)
+
+    def met(self, node: int, host: str, port: int) -> None:
+        """Have a listener for a broker whose address goes by; see AddressBook."""
+        if self._nursery is None:
+            return
+        self._meet(node, Address(host, port))
+        found = self._nodes[node]
+        if found.scope is not None:
+            return
+        try:
+            self._open(node)
+        except ListenError as error:
+            # Clients cannot reach this broker; all others they can. It is tried again each time.
+            if not found.without_port:
+                found.without_port = True
+                self._emit(
+                    BrokerWithoutPort(
+                        route=found.route.name, upstream=str(found.upstream), reason=str(error)
+                    )
+                )
+
+    def review(self) -> None:
+        """Open and close listeners by what the brokers say now: one has left when none knows it."""
+        known: dict[int, Address] = {}
+        for found in self._nodes.values():
+            if found.route.reachable:
+                for node, endpoint in found.route.endpoints.items():
+                    known[node] = Address(endpoint.host, endpoint.port)
+        if not known:
+            return
+        for node in known.keys() - self._nodes.keys():
+            self.met(node, known[node].host, known[node].port)
+        for node, found in self._nodes.items():
+            if node not in known and found.scope is not None:
+                found.scope.cancel()
+                found.scope = None
+                listen = Address(self._settings.listen.host, self.book.port(node))
+                self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
+
+    def _meet(self, node: int, upstream: Address) -> None:
+        found = self._nodes.get(node)
+        if found is None:
+            listen = Address(self._settings.listen.host, self.book.port(node))
+            # The model is for what operators write; a broker may advertise anything.
+            settings = RouteSettings.model_construct(
+                listen=listen, upstream=upstream, name=f"broker-{node}"
+            )
+            self._nodes[node] = _Node(self._add(settings), upstream)
+        elif found.upstream != upstream:
+            before, found.upstream = found.upstream, upstream
+            self._move(found.route, upstream)
+            self._emit(
+                BrokerMoved(
+                    route=found.route.name, upstream_before=str(before), upstream=str(upstream)
+                )
+            )
+
+    def _open(self, node: int) -> None:
+        found = self._nodes[node]
+        port = self.book.port(node)
+        if not port:
+            raise ListenError(
+                f"node {node} would listen on a port above 65535; give --port {node}=PORT"
+            )
+        listen = Address(self._settings.listen.host, port)
+        listener = _listener(listen)
+        found.scope = trio.CancelScope()
+        found.without_port = False
+
+        async def accept(client: trio.SocketStream) -> None:
+            if not await self._join(found.route, found.upstream, client):
+                await client.aclose()
+
+        self._serve(listener, accept, found.scope)
+        self._emit(
+            Listening(route=found.route.name, listen=str(listen), upstream=str(found.upstream))
+        )
+
+    def _serve(
+        self, listener: trio.SocketListener, accept: Handler, scope: trio.CancelScope
+    ) -> None:
+        assert self._nursery is not None
+
+        async def serve() -> None:
+            with scope:
+                await self._accept_all(listener, accept)
+
+        self._nursery.start_soon(serve)
+
+    async def _accept(self, client: trio.SocketStream) -> None:
+        """Join a client of the bootstrap listener to a broker that takes it, another each time."""
+        for found in self._in_turn():
+            if await self._join(found.route, found.upstream, client):
+                return
+        await client.aclose()
+
+    def _in_turn(self) -> Iterator[_Node]:
+        self._turn += 1
+        nodes = [found for found in self._nodes.values() if found.scope is not None]
+        for at in range(len(nodes)):
+            yield nodes[(self._turn + at) % len(nodes)]
+
+
+def _listener(address: Address) -> trio.SocketListener:
+    """Return an open listener, without waiting for anything but the look-up of a local name.
+
+    :raises ListenError: the address cannot be listened on.
+    """
+    try:
+        (family, kind, protocol, _, place), *_ = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        sock = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from None
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(place)
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(f"cannot listen on {address}: {reason}") from None
+    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))

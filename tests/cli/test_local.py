@@ -1,0 +1,32 @@
+import pytest
+
+from tests.cli.commands import leader_hints
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "give --bootstrap HOST:PORT[,HOST:PORT...] for a cluster, or --cluster mock:N"),
+        (("--bootstrap", "a:1", "--cluster", "mock:3"), "one of the two"),
+        (("--cluster", "mock:0"), "allowed: mock:N, N from 1 to 100"),
+        (("--bootstrap", "nowhere"), "no port"),
+        (("--bootstrap", "a:1", "--listen", "0.0.0.0:19092"), "give --advertise HOST"),
+        (("--bootstrap", "a:1", "--listen", "127.0.0.1:0"), "the port cannot be 0"),
+        (("--bootstrap", "a:1", "--port", "x"), "allowed: NODE=PORT"),
+        (("--bootstrap", "a:1", "--port", "1=70000"), "65535"),
+        (("--bootstrap", "a:1", "--port", "1=19092"), "19092 is used twice"),
+    ],
+)
+def test_bad_use_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:
+    ended = leader_hints("local", *arguments)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_cluster_that_is_not_there_is_named() -> None:
+    ended = leader_hints("local", "--bootstrap", "127.0.0.1:1")
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "leader-hints: no cluster at 127.0.0.1:1: cannot connect: connection refused\n"
+    )

@@ -1,0 +1,91 @@
+"""Writes docs/clients.md: `python -m tests.conformance [CLIENT...]` runs those, or all, anew.
+
+Reports of clients that are not run are taken from build/conformance, where each run leaves its own.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+
+from tests.harness.maven import BUILD, ROOT
+from tests.harness.python_client import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
+from tests.matrix.roster import CLIENTS
+
+_PAGE = ROOT / "docs" / "clients.md"
+_REPORTS = BUILD / "conformance"
+_HEAD = """\
+# What clients do with leader hints
+
+Made by `leader-hints conformance` ([local.md](local.md#what-does-my-client-do-with-hints)), one run
+each on a machine with other work, before librdkafka's mock cluster. `python -m tests.conformance`
+makes it anew. Read it so:
+
+- Metadata is delayed by two seconds while leaders move and while hints are wrong. Recovery times of
+  seconds are those of a client that waited for it; without the delay they are much shorter.
+- A retry that comes later than 60 ms counts as one after a back-off. On a busy machine a client
+  that skips its back-off can look like that: franz-go was seen at 40 ms in one run, at 312 ms
+  in another.
+- "Metadata asked as well" counts requests between the refusal and the first success.
+- A consumer of franz-go, and of other clients that change leaders in the task that asks for
+  Metadata, waits for a question that is under way: where that was asked before the hint came, the
+  hint counts as not used.
+- Produce of clients with idempotence on and off may differ; these have it off.
+"""
+
+
+#: Installed beside the proxy, or of the matrix.
+_CLIENTS = (CONFLUENT, KAFKA_PYTHON)
+_OF_MATRIX = (AIOKAFKA, "franz-go", "java-3.6.2", "java-3.9.1")
+
+
+def _clients() -> list[str]:
+    """The names of all clients, in the order of the page."""
+    of_matrix = [
+        name for wanted in _OF_MATRIX for name in sorted(CLIENTS) if name.startswith(wanted)
+    ]
+    return [*_CLIENTS, *of_matrix]
+
+
+def _run(client: str) -> None:
+    """Run one client and keep its report."""
+    command = [sys.executable, "-m", "proxy.cli.main", "conformance", "--"]
+    command += [sys.executable, "-m", "tests.conformance.harness", client]
+    ended = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if not ended.stdout:
+        print(f"{client}: no report", file=sys.stderr)
+        return
+    _REPORTS.mkdir(parents=True, exist_ok=True)
+    (_REPORTS / f"{client}.md").write_text(ended.stdout, encoding="utf-8")
+
+
+def _title(client: str) -> str:
+    return f"{client}-{version(client)}" if client in _CLIENTS else client
+
+
+def _page(clients: Sequence[str]) -> Iterator[str]:
+    yield _HEAD
+    for client in clients:
+        report = _REPORTS / f"{client}.md"
+        if report.exists():
+            yield f"\n## {_title(client)}\n\n{report.read_text(encoding='utf-8')}"
+
+
+def main(wanted: Sequence[str]) -> None:
+    """Run the wanted clients, or all, and write the page of all reports that there are."""
+    clients = _clients()
+    for client in wanted or clients:
+        _run(client)
+    _PAGE.write_text("".join(_page(clients)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,112 @@
+from collections.abc import Sequence
+
+import pytest
+
+from proxy.apis.keys import ApiKey
+from proxy.core import conformance
+from proxy.core.conformance import Answered, Verdict, follow
+from proxy.core.wire_log import Said, Seen
+
+_AT = ("t", 0)
+_REFUSED = Said({_AT: 6}, {_AT: (2, 5)}, (2,))
+_SERVED = Said({_AT: 0})
+
+
+def _seen(at: float, route: str, api: str, said: Said | None = None, version: int = 10) -> Seen:
+    named = (_AT,) if api in ("Produce", "Fetch") else ()
+    return Seen(at, route, 1, "c", api, version, 1, named, said)
+
+
+def _follow(seen: Sequence[Seen]) -> Answered:
+    found = follow(seen, ApiKey.PRODUCE, "t", 1.0)
+    assert found is not None
+    return found
+
+
+def test_a_hint_is_used_by_who_comes_before_any_metadata() -> None:
+    found = _follow(
+        [
+            _seen(0.5, "broker-1", "Produce", _REFUSED),
+            _seen(1.0, "broker-1", "Produce", _REFUSED),
+            _seen(1.01, "broker-1", "Metadata"),
+            _seen(1.02, "broker-2", "Produce"),
+            _seen(1.03, "broker-2", "Produce", _SERVED),
+            _seen(3.0, "broker-1", "Metadata", Said()),
+        ]
+    )
+    assert (found.hint, found.endpoint, found.before_metadata, found.metadata) == (
+        2,
+        True,
+        True,
+        True,
+    )
+    assert found.came == pytest.approx(0.02)
+    assert found.recovered == pytest.approx(0.03)
+
+
+def test_who_comes_after_metadata_may_not_have_used_it() -> None:
+    found = _follow(
+        [
+            _seen(1.0, "broker-1", "Produce", _REFUSED),
+            _seen(1.1, "broker-1", "Metadata", Said()),
+            _seen(1.2, "broker-2", "Produce"),
+        ]
+    )
+    assert not found.before_metadata
+    assert found.recovered is None
+
+
+def test_without_a_refusal_there_is_nothing_to_judge() -> None:
+    assert follow([_seen(2.0, "broker-1", "Produce", _SERVED)], ApiKey.PRODUCE, "t", 1.0) is None
+    for judge in (
+        conformance.of_move,
+        conformance.of_unknown_node,
+        conformance.of_refusing_leader,
+    ):
+        assert {t.verdict for t in judge(ApiKey.FETCH, None)} == {Verdict.NOT_APPLICABLE}
+
+
+def _answered(**values: object) -> Answered:
+    usual = {
+        "version": 10,
+        "hint": 2,
+        "endpoint": True,
+        "came": 0.02,
+        "before_metadata": True,
+        "recovered": 0.03,
+        "metadata": True,
+    }
+    return Answered(**{**usual, **values})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "answers", "differs"),
+    [
+        ({}, {"hint used": "yes, after 20 ms", "back-off": "skipped"}, set()),
+        ({"came": 0.2}, {"back-off": "kept, 200 ms"}, {"back-off"}),
+        ({"before_metadata": False}, {"hint used": "no"}, {"hint used"}),
+        ({"metadata": False}, {"Metadata asked as well": "no"}, {"Metadata asked as well"}),
+        ({"hint": None, "version": 9}, {"hint used": "asks v9, which has no hints"}, set()),
+    ],
+)
+def test_a_move_is_judged(
+    values: dict[str, object], answers: dict[str, str], differs: set[str]
+) -> None:
+    traits = conformance.of_move(ApiKey.PRODUCE, _answered(**values))
+    assert answers.items() <= {t.question: t.answer for t in traits}.items()
+    assert {t.question for t in traits if t.verdict is Verdict.DIFFERS} == differs
+    assert all(t.section == conformance.CLIENT for t in traits if t.verdict is Verdict.DIFFERS)
+
+
+def test_an_old_hint_is_to_be_ignored() -> None:
+    followed = conformance.of_old_hint("stale epoch", ApiKey.FETCH, _answered())
+    ignored = conformance.of_old_hint("stale epoch", ApiKey.FETCH, _answered(before_metadata=False))
+    assert [t.verdict for t in followed] == [Verdict.NOT_APPLICABLE, Verdict.DIFFERS]
+    assert [t.verdict for t in ignored] == [Verdict.NOT_APPLICABLE, Verdict.OK]
+
+
+def test_versions_are_those_that_were_asked() -> None:
+    seen = [_seen(1, "b", "Fetch", version=16), _seen(1, "b", "Fetch", version=12)]
+    assert conformance.versions(seen) == {"Fetch": [12, 16]}
+    told = [conformance.asks_for_hints(ApiKey.FETCH, version) for version in (11, 12, 16)]
+    assert told == ["none", "leader", "leader and endpoint"]

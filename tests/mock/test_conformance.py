@@ -1,0 +1,51 @@
+"""The conformance command with a real client."""
+
+import json
+import os
+import subprocess
+import sys
+
+from tests.cli.commands import COMMAND
+from tests.harness.maven import ROOT
+from tests.harness.python_client import CONFLUENT
+
+_TIMEOUT_S = 110
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "conformance", *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+
+
+def test_a_client_that_uses_hints_but_keeps_its_back_off() -> None:
+    client = [sys.executable, "-m", "tests.conformance.harness", CONFLUENT]
+    ended = _run("--json", "--scenario", "move", "--", *client)
+    report = json.loads(ended.stdout)
+    assert (report["versions"]["Produce"], report["versions"]["Fetch"]) == ([10], [16])
+    found = {(t["api"], t["question"]): (t["answer"], t["verdict"]) for t in report["traits"]}
+    for api in ("Produce", "Fetch"):
+        answer, verdict = found[api, "hint used"]
+        assert answer.startswith("yes")
+        assert verdict == "ok"
+    # librdkafka keeps its back-off on Produce, which KIP-951 would have it skip.
+    assert found["Produce", "back-off"][1] == "differs"
+    assert ended.returncode == 1
+
+
+def test_a_client_that_does_nothing_is_told() -> None:
+    ended = _run("--scenario", "move", "--", "true")
+    assert ended.returncode == 1
+    assert ended.stderr == "leader-hints: the client ended with 0\n"
+
+
+def test_the_command_must_be_given() -> None:
+    ended = _run()
+    assert ended.returncode == 2
+    assert "no COMMAND" in ended.stderr

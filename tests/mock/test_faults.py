@@ -1,0 +1,272 @@
+"""Faults on demand before real clients, with the mock cluster behind."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from proxy.mock.cluster import BEFORE_HINTS, MockCluster
+from tests.cli.commands import leader_hints
+from tests.harness.ports import free_range
+from tests.harness.proxyproc import LocalProcess, LogLine
+from tests.harness.waiting import until
+
+_TOPIC = "t"
+
+
+class _Lab:
+    """A mock cluster and a `local --allow-faults` before it."""
+
+    def __init__(self, cluster: MockCluster, local: LocalProcess, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.local = local
+
+    def begin(self, action: str, **values: object) -> int:
+        """Put a fault in force; return its number."""
+        body = json.dumps({"action": action, **values}).encode()
+        url = f"{self.local.admin}/faults"
+        with urllib.request.urlopen(url, body, timeout=10) as answer:
+            number: int = json.loads(answer.read())["number"]
+            return number
+
+    def clear(self) -> None:
+        """Take all faults back."""
+        asked = urllib.request.Request(f"{self.local.admin}/faults", method="DELETE")
+        with urllib.request.urlopen(asked, timeout=10):
+            pass
+
+    def done(self, number: int) -> list[LogLine]:
+        """The messages that a fault was done to."""
+        return [line for line in self.local.events("fault_done") if line["number"] == number]
+
+    def produced(self) -> int:
+        """How many Produce requests reached the brokers."""
+        return self.cluster.request_counts().get("Produce", 0)
+
+    def producer(self, **settings: object) -> Producer:
+        """A producer that backs off for long, so that hints show."""
+        return Producer(
+            {
+                "bootstrap.servers": self.local.bootstrap,
+                "client.id": "lab",
+                "linger.ms": 0,
+                **settings,
+            }
+        )
+
+
+@pytest.fixture(scope="module")
+def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Lab]:
+    folder = tmp_path_factory.mktemp("faults")
+    with MockCluster(3, {_TOPIC: 3}, BEFORE_HINTS) as cluster:
+        base, log = free_range(5), folder / "local.log"
+        arguments = ["--allow-faults", "--config", str(_journalling(folder))]
+        with LocalProcess(cluster.bootstrap, base, log, brokers=3, arguments=arguments) as local:
+            until(lambda: len(local.events("route_plan")) >= 3, "all brokers are known")
+            yield _Lab(cluster, local, folder)
+
+
+@pytest.fixture
+def lab(_lab: _Lab) -> Iterator[_Lab]:
+    """The lab; no fault outlives its test."""
+    yield _lab
+    _lab.clear()
+
+
+def _journalling(folder: Path) -> Path:
+    (folder / "journal").mkdir()
+    file = folder / "settings.yaml"
+    place = f"journal:\n  kind: files\n  path: {folder / 'journal'}\n"
+    file.write_text(place, encoding="utf-8")
+    return file
+
+
+def _send(producer: Producer, partition: int = 0, value: bytes = b"x") -> list[str | None]:
+    """Send one record; its outcome is appended when it is known."""
+    outcome: list[str | None] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        outcome.append(None if error is None else error.name())
+
+    producer.produce(_TOPIC, value, partition=partition, on_delivery=delivered)
+    return outcome
+
+
+def _acked(producer: Producer, outcome: list[str | None], seconds: float = 20.0) -> bool:
+    producer.flush(seconds)
+    return outcome == [None]
+
+
+@pytest.mark.parametrize("hint", ["none", "right", "equal", "stale"])
+def test_a_refused_record_reaches_no_broker_until_the_fault_is_over(lab: _Lab, hint: str) -> None:
+    producer = lab.producer(**{"retry.backoff.ms": 50})
+    partition = 1
+    first, second = f"first-{hint}".encode(), f"second-{hint}".encode()
+    assert _acked(producer, _send(producer, partition, first))
+    before = lab.produced()
+    number = lab.begin("error", apis=["Produce"], topics=[_TOPIC], hint=hint, times=3)
+    assert _acked(producer, _send(producer, partition, second))
+    done = lab.done(number)
+    assert {(line["topic"], line["partition"], line["hint"]) for line in done} == {
+        (_TOPIC, partition, hint)
+    }
+    assert len(done) == 3
+    # A wrong hint may lead to one more request, which a broker refuses; nothing is written twice.
+    assert lab.produced() - before <= 2
+    assert _read(lab, partition)[-2:] == [first, second]
+
+
+def _read(lab: _Lab, partition: int) -> list[bytes]:
+    """All records of a partition, past the proxy."""
+    consumer = Consumer({"bootstrap.servers": lab.cluster.bootstrap, "group.id": "past"})
+    _, end = consumer.get_watermark_offsets(TopicPartition(_TOPIC, partition), 10)
+    consumer.assign([TopicPartition(_TOPIC, partition, 0)])
+    values: list[bytes] = []
+
+    def read() -> bool:
+        message = consumer.poll(0.2)
+        if message is not None and message.error() is None:
+            values.append(message.value() or b"")
+        return len(values) == end
+
+    try:
+        until(read, "the records are read")
+    finally:
+        consumer.close()
+    return values
+
+
+def test_a_fetch_is_refused_and_recovers(lab: _Lab) -> None:
+    producer = lab.producer()
+    assert _acked(producer, _send(producer))
+    number = lab.begin("error", apis=["Fetch"], error="FENCED_LEADER_EPOCH", times=2)
+    consumer = Consumer({"bootstrap.servers": lab.local.bootstrap, "group.id": "g"})
+    consumer.assign([TopicPartition(_TOPIC, 0, 0)])
+
+    def read() -> bool:
+        message = consumer.poll(0.2)
+        return message is not None and message.error() is None
+
+    try:
+        until(read, "it is read")
+    finally:
+        consumer.close()
+    assert {line["error"] for line in lab.done(number)} == {74}
+
+
+@pytest.mark.parametrize("action", ["drop", "cut"])
+def test_a_connection_ends_and_the_record_is_sent_again(lab: _Lab, action: str) -> None:
+    producer = lab.producer()
+    before = lab.produced()
+    number = lab.begin(action, apis=["Produce"], times=1)
+    assert _acked(producer, _send(producer))
+    assert len(lab.done(number)) == 1
+    assert lab.produced() - before == 2
+
+
+def _seconds(act: Callable[[], bool]) -> float:
+    begun = time.monotonic()
+    assert act()
+    return time.monotonic() - begun
+
+
+def test_responses_are_delayed_and_throttled(lab: _Lab) -> None:
+    producer = lab.producer()
+    assert _acked(producer, _send(producer))
+    delay = lab.begin("delay", apis=["Produce"], client_ids=["lab"], delay_ms=400)
+    other = lab.begin("delay", apis=["Produce"], client_ids=["another"], delay_ms=60000)
+    assert _seconds(lambda: _acked(producer, _send(producer))) >= 0.4
+    lab.clear()
+    throttle = lab.begin("throttle", apis=["Produce"], bytes_per_second=100)
+    assert _seconds(lambda: _acked(producer, _send(producer))) >= 0.4
+    assert lab.done(delay)
+    assert not lab.done(other)
+    assert lab.done(throttle)
+
+
+def test_the_command_begins_lists_and_ends_faults(lab: _Lab) -> None:
+    def fault(command: str, *arguments: str) -> str:
+        admin = lab.local.admin.removeprefix("http://")
+        ended = leader_hints("fault", command, "--admin", admin, *arguments)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.strip()
+
+    producer = lab.producer(**{"message.timeout.ms": 60000, "reconnect.backoff.max.ms": 200})
+    assert _acked(producer, _send(producer))
+    number = fault("begin", "refuse", "--route", "broker-1")
+    outcome = _send(producer)
+    producer.flush(1)
+    assert outcome == []
+    begun = {"number": int(number), "action": "refuse", "routes": ["broker-1"]}
+    assert json.loads(fault("list")) == begun
+    fault("end", number)
+    assert _acked(producer, outcome)
+    assert fault("list") == ""
+    assert lab.done(int(number))
+
+
+def test_metadata_stays_as_it_was(lab: _Lab) -> None:
+    def leader(of: Producer) -> int:
+        told: int = of.list_topics(_TOPIC, 10).topics[_TOPIC].partitions[2].leader
+        return told
+
+    assert leader(lab.producer()) == 3
+    lab.begin("stale_metadata", hide_nodes=[2])
+    lab.cluster.set_leader(_TOPIC, 2, 1)
+    stale = lab.producer()
+    assert leader(stale) == 3
+    assert 2 not in stale.list_topics(_TOPIC, 10).brokers
+    lab.clear()
+    fresh = lab.producer()
+    assert leader(fresh) == 1
+    assert set(fresh.list_topics(_TOPIC, 10).brokers) >= {1, 2, 3}
+
+
+def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
+    producer = lab.producer(**{"client.id": "journalled"})
+    lab.begin("error", apis=["Produce"], hint="right", times=1)
+    assert _acked(producer, _send(producer))
+
+    def found() -> list[dict[str, Any]]:
+        lines = [
+            json.loads(line)
+            for file in (lab.folder / "journal").iterdir()
+            for line in file.read_text(encoding="utf-8").splitlines()
+            if line.endswith("}")
+        ]
+        return [line for line in lines if line.get("client_id") == "journalled"]
+
+    faults = until(lambda: [line for line in found() if line["event"] == "fault"], "it is written")
+    wanted = {
+        "action": "error",
+        "hint": "right",
+        "error": 6,
+        "topic": _TOPIC,
+        "partition": 0,
+        "route": "broker-1",
+        "api": "Produce",
+    }
+    assert [wanted.items() <= line.items() for line in faults] == [True]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"action": "explode"}', "action: Input should be"),
+        (b'{"action": "drop", "apis": ["Poduce"]}', "no such API: Poduce"),
+        (b'{"action": "drop", "colour": 1}', "colour: Extra inputs are not permitted"),
+        (b"no json", "fault: Invalid JSON"),
+    ],
+)
+def test_a_wrong_fault_is_told(lab: _Lab, body: bytes, told: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{lab.local.admin}/faults", body, timeout=10)
+    assert refused.value.code == 400
+    assert told in json.loads(refused.value.read())["error"]

@@ -1,0 +1,144 @@
+"""`leader-hints local` before real brokers on addresses of their own: no byte tells of those."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from kio.index import load_request_schema, load_response_schema
+
+from proxy.core.address_book import NEWEST
+from tests.apis.messages import Entity, element, plain
+from tests.apis.readdressing import addresses
+from tests.harness.admin import ClusterAdmin
+from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
+from tests.harness.cluster import RealCluster
+from tests.harness.connection import BrokerConnection
+from tests.harness.ports import free_range
+from tests.harness.proxyproc import LocalProcess
+from tests.harness.relay import Relay
+from tests.harness.waiting import until
+from tests.real.names import APART_24, APART_36, APART_39, CONFLUENT, JAVA
+from tests.real.sandwich import stream_of
+
+#: Where clients are sent: relays that record, before the virtual cluster's own listeners.
+_SEEN = "127.0.0.9"
+_BROKERS = (1, 2, 3)
+_METADATA, _FIND_COORDINATOR, _API_VERSIONS, _DESCRIBE_CLUSTER = 3, 10, 18, 60
+_ASKED = (_METADATA, _FIND_COORDINATOR, _DESCRIBE_CLUSTER)
+
+
+class _Virtual:
+    """A virtual cluster, and relays before it that record what clients get."""
+
+    def __init__(self, process: LocalProcess, relays: dict[int, Relay], base: int) -> None:
+        self.process = process
+        self.relays = relays
+        self.bootstrap = f"{_SEEN}:{base}"
+        self.addresses = {node: (_SEEN, base + 1 + node) for node in _BROKERS}
+
+    def told(self) -> bytes:
+        """All bytes towards clients."""
+        return stream_of([talk for relay in self.relays.values() for talk in relay.conversations])
+
+
+@contextmanager
+def _before(cluster: RealCluster, folder: Path) -> Iterator[_Virtual]:
+    base = free_range(2 + len(_BROKERS) + 1)
+    log = folder / "local.log"
+    arguments = ("--advertise", _SEEN)
+    process = LocalProcess(cluster.bootstrap, base, log, brokers=len(_BROKERS), arguments=arguments)
+    ports = [base, *(base + 1 + node for node in _BROKERS)]
+    with ExitStack() as opened:
+        opened.enter_context(process)
+        relays = {
+            port: opened.enter_context(Relay((_SEEN, port), ("127.0.0.1", port))) for port in ports
+        }
+        yield _Virtual(process, relays, base)
+
+
+@pytest.mark.parametrize("cluster", [APART_24, APART_36, APART_39], indirect=True, scope="session")
+def test_clients_stay_here_and_hear_of_no_broker(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topic: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    topic = new_topic("local")
+    with _before(cluster, tmp_path) as virtual:
+        for library in (JAVA, CONFLUENT):
+            process = clients(library)
+            group = f"group-{library}"
+            consumer = process.consume(ConsumerSpec(virtual.bootstrap, topic, group=group))
+            producer = process.produce(ProducerSpec(virtual.bootstrap, topic, rate=50))
+            producer.wait_acked(10)
+            before = len(producer.acked)
+            admin.move_leader(topic)
+            producer.wait_acked(before + 10)
+            producer.stop()
+            consumer.wait_count(len(producer.acked))
+            consumer.stop()
+        asked = sum(map(_ask_every_version, [(_SEEN, int(virtual.bootstrap.split(":")[1]))]))
+        assert asked > 10
+        told = virtual.told()
+        assert _SEEN.encode() in told
+        for node in _BROKERS:
+            host, _ = cluster.brokers[node].upstream
+            assert host.encode() not in told, host
+        if cluster.version < "3.7":
+            until(lambda: virtual.process.events("hint_given"), "a hint was given")
+
+
+def _ask_every_version(address: tuple[str, int]) -> int:
+    """Ask for brokers in every version that is offered; check each answer; return how many."""
+    with BrokerConnection(address) as connection:
+        offer = load_response_schema(_API_VERSIONS, 0)
+        offers: Entity = connection.ask(plain(load_request_schema(_API_VERSIONS, 0)), offer)
+        offered = {
+            int(o.api_key): (int(o.min_version), int(o.max_version)) for o in offers.api_keys
+        }
+        assert all(newest <= NEWEST[key] for key, (_, newest) in offered.items())
+        count = 0
+        for key in _ASKED:
+            oldest, newest = offered.get(key, (0, -1))
+            for version in range(oldest, newest + 1):
+                answer: Entity = connection.ask(
+                    _question(key, version), load_response_schema(key, version)
+                )
+                for node, host, port in addresses(answer):
+                    assert (host, port) == (_SEEN, address[1] + 1 + node)
+                    count += 1
+        return count
+
+
+def _question(key: int, version: int) -> Entity:
+    kind = load_request_schema(key, version)
+    if key == _FIND_COORDINATOR:
+        return plain(kind, **({"coordinator_keys": ("g",)} if version >= 4 else {"key": "g"}))
+    if key == _METADATA and version < 4:
+        return plain(kind, topics=(plain(element(kind, "topics"), name="no-such-topic"),))
+    return plain(kind)
+
+
+@pytest.mark.parametrize("cluster", [APART_36], indirect=True)
+def test_a_broker_that_goes_and_comes_back_is_followed(
+    cluster: RealCluster, admin: ClusterAdmin, tmp_path: Path
+) -> None:
+    with _before(cluster, tmp_path) as virtual:
+        cluster.brokers[3].stop()
+        until(lambda: _nodes(virtual) == {1, 2}, "broker 3 has left")
+        cluster.restart(3)
+        until(lambda: _nodes(virtual) == {1, 2, 3}, "broker 3 is back")
+        with BrokerConnection(virtual.addresses[3]) as connection:
+            assert _ask_brokers(connection) == {1, 2, 3}
+
+
+def _nodes(virtual: _Virtual) -> set[int]:
+    with BrokerConnection(virtual.addresses[1]) as connection:
+        return _ask_brokers(connection)
+
+
+def _ask_brokers(connection: BrokerConnection) -> set[int]:
+    answer: Entity = connection.ask(_question(_METADATA, 9), load_response_schema(_METADATA, 9))
+    return {int(broker.node_id) for broker in answer.brokers}
