@@ -12,6 +12,7 @@ that is reported with one is reported without an id.
 from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
@@ -36,6 +37,8 @@ _ALIASES = 100_000
 _MOST_HIDDEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
+#: Partitions that are learnt in one go: each may have moved, which is told to all takers of events.
+_LEARNT_AT_ONCE = 200
 
 
 class Leader(NamedTuple):
@@ -74,11 +77,12 @@ class _Topic:
     def key(self) -> Topic:
         return self.id or self.name
 
-    def grow(self, partitions: int) -> None:
-        missing = partitions - len(self.leaders)
-        if missing > 0:
-            self.leaders.extend([UNKNOWN] * missing)
-            self.epochs.extend([UNKNOWN] * missing)
+    def grow(self, partitions: int) -> int:
+        """Have room for so many; return how many there were too few."""
+        missing = max(partitions - len(self.leaders), 0)
+        self.leaders.extend([UNKNOWN] * missing)
+        self.epochs.extend([UNKNOWN] * missing)
+        return missing
 
 
 class LeaderView:
@@ -92,6 +96,7 @@ class LeaderView:
         self.cluster_id = cluster_id
         self.forgotten = 0
         self._with_ids = 0
+        self._partitions = 0
         self._topics: dict[Topic, _Topic] = {}
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
@@ -100,7 +105,7 @@ class LeaderView:
 
     def __len__(self) -> int:
         """Partitions known."""
-        return sum(len(topic.leaders) for topic in self._topics.values())
+        return self._partitions
 
     @property
     def names(self) -> Collection[str]:
@@ -181,11 +186,14 @@ class LeaderView:
         return True if move is None else move.word
 
     def led(self) -> Iterator[tuple[str, int, Leader]]:
-        """Iterate over name, partition and leader of every partition that somebody leads."""
+        """Iterate over name, partition and leader of one partition for each node that leads any."""
+        seen = {UNKNOWN}
         for topic in self._topics.values():
-            for partition, node in enumerate(topic.leaders):
-                if node != UNKNOWN:
-                    yield topic.name, partition, Leader(node, topic.epochs[partition])
+            # Partitions are not looked at one by one: there may be 100,000.
+            for node in set(topic.leaders) - seen:
+                seen.add(node)
+                partition = topic.leaders.index(node)
+                yield topic.name, partition, Leader(node, topic.epochs[partition])
 
     def partitions(self, name: str) -> int:
         """Return how many partitions of a topic are known."""
@@ -200,16 +208,30 @@ class LeaderView:
         ``source``: the node that answered, where it is known. ``poll``: the answer belongs to
         a poll of everything, of which one broker makes one at a time.
         """
+        return [*chain.from_iterable(self.learning(answer, source, poll=poll))]
+
+    def learning(
+        self, answer: TopicMetadata, source: int | None, *, poll: bool = False
+    ) -> Iterator[list[LeaderMoved]]:
+        """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
         topic = self._topic(answer, poll)
         if topic is None:
-            return []
+            return
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
-        partitions = [led for led in answer.partitions if 0 <= led.partition < most]
-        topic.grow(1 + max((led.partition for led in partitions), default=-1))
-        moves = []
+        numbers = (led.partition for led in answer.partitions if led.partition < most)
+        self._partitions += topic.grow(1 + max(numbers, default=-1))
+        moves: list[LeaderMoved] = []
         lower = set()
-        for led in partitions:
+        for number, led in enumerate(answer.partitions, 1):
+            if number % _LEARNT_AT_ONCE == 0:
+                yield moves
+                if self._topics.get(topic.key) is not topic:
+                    # Another answer has it that the topic is gone, or is another.
+                    return
+                moves = []
+            if not 0 <= led.partition < most:
+                continue
             known = topic.epochs[led.partition]
             if led.epoch <= UNKNOWN:
                 # A leader without an epoch cannot be ordered, nor paired with another's.
@@ -224,7 +246,7 @@ class LeaderView:
                     moves += self._move(topic, led, source)
         if poll:
             topic.lower = frozenset(lower)
-        return moves
+        yield moves
 
     def elected(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take the word of a node that it leads at an epoch; return the move, if it is new."""
@@ -278,6 +300,7 @@ class LeaderView:
 
     def _forget(self, topic: _Topic) -> None:
         self.forgotten += 1
+        self._partitions -= len(topic.leaders)
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
         self._names.pop(topic.name, None)

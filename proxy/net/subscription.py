@@ -34,13 +34,14 @@ from proxy.core.view import Leader, LeaderView
 from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
+from proxy.net.turn import Turn
 from proxy.observe.watched import KnownCluster, Upstream
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
 
-#: Topics that are taken from a large answer before other tasks get their turn.
-_TOPICS_IN_A_STEP = 50
+#: Seconds for which a large answer is read before other tasks get their turn.
+_TURN = 0.004
 #: What an operator can do about a broker that does not give the ids that are made up here.
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
@@ -149,7 +150,7 @@ class Subscription:
             answer = metadata.read_response(reader, version)
             view = self._place(route, answer)
             for topic in answer.topics:
-                self._learn_topic(view, topic, route.node, poll=False)
+                self._tell(view.learn(topic, route.node))
         except WireError:
             route.tally.raw["not understood"] += 1
             return
@@ -208,18 +209,22 @@ class Subscription:
         if poll:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
+        told: set[Topic] = set()
         judged = False
         hid = view.hides
+        turn = Turn(_TURN)
         for topic in answer.topics:
-            names.add(topic.name)
             view.permitted(topic)
-            self._learn_topic(view, topic, peer.node, poll=poll)
+            for moves in view.learning(topic, peer.node, poll=poll):
+                self._tell(moves)
+                await turn.yield_if_over()
+            names.add(topic.name)
+            told.update((topic.name, view.key(topic.name)))
             if not judged and not topic.error:
                 # As with one topic, so with all of them.
                 judged = True
                 self._judge(peer, answer.cluster_id, topic)
-            if len(names) % _TOPICS_IN_A_STEP == 0:
-                await trio.lowlevel.checkpoint()
+            await turn.yield_if_over()
         if view.hides and not hid:
             # Once, until nothing is hidden any more: each topic of each client would tell it again.
             visible = len(view.names)
@@ -227,8 +232,7 @@ class Subscription:
                 TopicsHidden(cluster=view.cluster_id, broker=str(peer.address), visible=visible)
             )
         if peer.route is not None:
-            keys: set[Topic] = {view.key(name) for name in names}
-            self._keeper.desk.asked(peer.route, names | keys, asked_at)
+            self._keeper.desk.asked(peer.route, told, asked_at)
         self._keeper.review()
         return names
 
@@ -291,11 +295,6 @@ class Subscription:
 
     def _view(self, cluster_id: str) -> LeaderView:
         return self._views.setdefault(cluster_id, LeaderView(cluster_id))
-
-    def _learn_topic(
-        self, view: LeaderView, topic: TopicMetadata, source: int | None, *, poll: bool
-    ) -> None:
-        self._tell(view.learn(topic, source, poll=poll))
 
     def _tell(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:
