@@ -15,7 +15,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
-.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
+.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching bench-control
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -83,6 +83,9 @@ bench-recoding: $(STAMP) ## Measure CPU before 2.4 against 3.6; writes docs/benc
 
 bench-watching: $(STAMP) ## Measure CPU with journal and metrics read; writes docs/benchmarks.md
 	$(BIN)/python -m bench watching
+
+bench-control: $(STAMP) ## Measure polls and storms of a large cluster; writes docs/benchmarks.md
+	$(BIN)/python -m bench control
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -2,7 +2,7 @@
 
 import click
 
-from bench import cost_report, stall_report
+from bench import control_report, cost_report, stall_report
 
 click.Group(
     "bench",
@@ -12,6 +12,7 @@ click.Group(
         cost_report.cost,
         cost_report.recoding,
         cost_report.watching,
+        control_report.main,
     ],
     help="Measure before real brokers; write the figures to docs/benchmarks.md.",
 )()

@@ -11,7 +11,7 @@ that is reported with one is reported without an id.
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ _MOST_HIDDEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
 #: Partitions that are learnt in one go: each may have moved, which is told to all takers of events.
-_LEARNT_AT_ONCE = 200
+_LEARNT_AT_ONCE = 100
 
 
 class Leader(NamedTuple):
@@ -61,7 +61,17 @@ class _Move:
 class _Topic:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small."""
 
-    __slots__ = ("absent", "claimant", "epochs", "id", "leaders", "lower", "name", "retired")
+    __slots__ = (
+        "absent",
+        "changed",
+        "claimant",
+        "epochs",
+        "id",
+        "leaders",
+        "lower",
+        "name",
+        "retired",
+    )
 
     def __init__(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> None:
         self.name = name
@@ -72,6 +82,7 @@ class _Topic:
         self.epochs = array("i")
         self.lower: frozenset[int] = frozenset()
         self.absent = 0
+        self.changed = 0
 
     @property
     def key(self) -> Topic:
@@ -97,6 +108,8 @@ class LeaderView:
         self.forgotten = 0
         self._with_ids = 0
         self._partitions = 0
+        self._changes = 0
+        self._unknown_changed = 0
         self._topics: dict[Topic, _Topic] = {}
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
@@ -127,10 +140,16 @@ class LeaderView:
 
         Answers to clients tell of what those may see.
         """
-        if answer.error != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if hidden == (answer.name in self._hidden):
+            return
+        if not hidden:
             self._hidden.discard(answer.name)
         elif len(self._hidden) < _MOST_HIDDEN:
             self._hidden.add(answer.name)
+        self._change(self._topics.get(self.key(answer.name)))
+        # An id that is not known may be that of a topic that is hidden.
+        self._change(None)
 
     def is_hidden(self, topic: Topic) -> bool:
         """Whether brokers hide a topic, given by name or id, from the proxy's own principal.
@@ -184,6 +203,11 @@ class LeaderView:
         """
         move = self._moves.get((self.key(topic), partition))
         return True if move is None else move.word
+
+    def changed(self, topics: Iterable[Topic]) -> int:
+        """Return a number that is another one as soon as something is news of one of ``topics``."""
+        known = (self._topics.get(self.key(topic)) for topic in topics)
+        return max((t.changed if t else self._unknown_changed for t in known), default=0)
 
     def led(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of one partition for each node that leads any."""
@@ -265,6 +289,7 @@ class LeaderView:
         move = self._moves.get((self.key(name), partition))
         if move is not None and move.word is None and self.leader(name, partition) == leader:
             move.word = False
+            self._change(self._topics[self.key(name)])
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
         topic_id = b"" if self._is_none(answer) else answer.id
@@ -291,7 +316,16 @@ class LeaderView:
     def _is_none(self, answer: TopicMetadata) -> bool:
         return answer.id in (ZERO_ID, made_up_id(self.cluster_id, answer.name))
 
+    def _change(self, topic: _Topic | None) -> None:
+        """Note that there is news of a topic, or of one that is not known."""
+        self._changes += 1
+        if topic is not None:
+            topic.changed = self._changes
+        else:
+            self._unknown_changed = self._changes
+
     def _add(self, topic: _Topic) -> _Topic:
+        self._change(topic)
         self.make_up(topic.name)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic.id)
@@ -300,6 +334,7 @@ class LeaderView:
 
     def _forget(self, topic: _Topic) -> None:
         self.forgotten += 1
+        self._change(None)
         self._partitions -= len(topic.leaders)
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
@@ -316,6 +351,7 @@ class LeaderView:
                 self._forget(topic)
 
     def _move(self, topic: _Topic, led: Led, source: int | None) -> list[LeaderMoved]:
+        self._change(topic)
         before = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
         topic.leaders[led.partition] = led.leader
         topic.epochs[led.partition] = led.epoch
@@ -343,9 +379,11 @@ class LeaderView:
             # A ZooKeeper broker says -1 at the same epoch while it does not see the leader's
             # endpoint alive; who names the leader knows more.
             topic.leaders[led.partition] = led.leader
+            self._change(topic)
         move = self._moves.get((topic.key, led.partition))
         if move is not None and led.leader == source == topic.leaders[led.partition]:
             move.word = True
+            self._change(topic)
 
 
 def _insists(topic: _Topic, former: bytes, poll: bool) -> bool:

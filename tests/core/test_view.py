@@ -453,7 +453,7 @@ def test_a_large_topic_is_learnt_in_steps() -> None:
     view = LeaderView("cluster")
     view.learn(_large(1, 5), None)
     steps = [*view.learning(_large(2, 6), None)]
-    assert max(map(len, steps)) <= 200
+    assert max(map(len, steps)) <= 100
     moved = [move.partition for moves in steps for move in moves]
     assert moved == [*range(_LARGE)]
     assert len(view) == _LARGE
