@@ -2,7 +2,14 @@
 
 import click
 
-from bench import control_report, cost_report, stall_report
+from bench import (
+    control_report,
+    cost_report,
+    kip951_report,
+    memory_report,
+    profile,
+    stall_report,
+)
 
 click.Group(
     "bench",
@@ -13,6 +20,9 @@ click.Group(
         cost_report.recoding,
         cost_report.watching,
         control_report.main,
+        kip951_report.main,
+        memory_report.main,
+        profile.main,
     ],
     help="Measure before real brokers; write the figures to docs/benchmarks.md.",
 )()

@@ -81,7 +81,7 @@ class FakeCluster:
     to be changed at will. ``polled``: called when a broker is asked for all topics, or for the
     first of them. ``largest_of_many``: most partitions in an answer to a question for some topics,
     and not for a single one. ``answers``: what Produce and Fetch requests are answered, by client
-    id.
+    id; to "" there is no answer.
     """
 
     def __init__(self, brokers: int, layout: Layout) -> None:
@@ -115,27 +115,30 @@ class FakeCluster:
                         break
                     request = bytes(received[4:end])
                     del received[:end]
-                    answer = self._answer(node, request)
+                    pieces = self._answer(node, request)
                     key = int.from_bytes(request[:2])
                     self.traffic.requests[key] += 1
                     self.traffic.asked[key] += len(request)
-                    self.traffic.answered[key] += len(answer)
-                    await stream.send_all(answer)
+                    self.traffic.answered[key] += sum(map(len, pieces))
+                    for piece in pieces:
+                        await stream.send_all(piece)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return
 
-    def _answer(self, node: int, request: bytes) -> bytes:
+    def _answer(self, node: int, request: bytes) -> list[bytes | memoryview]:
         key, version, correlation, client = struct.unpack_from(">hhih", request)
         body = request[10 + max(client, 0) + ((key, version) in _FLEXIBLE) :]
         if key == API_VERSIONS:
-            return messages.api_versions_response(correlation, version, _OFFERED)
+            return [messages.api_versions_response(correlation, version, _OFFERED)]
         if key == METADATA:
-            return self._metadata(node, correlation, body)
+            return [self._metadata(node, correlation, body)]
         if key == LIST_OFFSETS:
             errors = self._offices(node, body)
-            return messages.list_offsets_response(correlation, errors)
+            return [messages.list_offsets_response(correlation, errors)]
         answer = self.answers[request[10 : 10 + client].decode()]
-        return answer[:4] + struct.pack(">i", correlation) + answer[8:]
+        if not answer:
+            return []
+        return [answer[:4] + struct.pack(">i", correlation), memoryview(answer)[8:]]
 
     def _metadata(self, node: int, correlation: int, body: bytes) -> bytes:
         layout = self.layouts[node]
