@@ -16,7 +16,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
-.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching
+.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching bench-control bench-memory bench-kip951 profile
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -93,6 +93,18 @@ bench-recoding: $(STAMP) ## Measure CPU before 2.4 against 3.6; writes docs/benc
 
 bench-watching: $(STAMP) ## Measure CPU with journal and metrics read; writes docs/benchmarks.md
 	$(BIN)/python -m bench watching
+
+bench-control: $(STAMP) ## Measure polls and storms of a large cluster; writes docs/benchmarks.md
+	$(BIN)/python -m bench control
+
+bench-memory: $(STAMP) ## Measure memory of links and slow readers; writes docs/benchmarks.md
+	$(BIN)/python -m bench memory
+
+bench-kip951: $(STAMP) ## Measure the case KIP-951 was made for; writes docs/benchmarks.md
+	$(BIN)/python -m bench kip951
+
+profile: $(STAMP) ## Draw where the time goes; WORK=produce-16k, produce-1m, consume, single or fifty
+	$(BIN)/python -m bench profile $(WORK)
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -2,7 +2,14 @@
 
 import click
 
-from bench import cost_report, stall_report
+from bench import (
+    control_report,
+    cost_report,
+    kip951_report,
+    memory_report,
+    profile,
+    stall_report,
+)
 
 click.Group(
     "bench",
@@ -12,6 +19,10 @@ click.Group(
         cost_report.cost,
         cost_report.recoding,
         cost_report.watching,
+        control_report.main,
+        kip951_report.main,
+        memory_report.main,
+        profile.main,
     ],
     help="Measure before real brokers; write the figures to docs/benchmarks.md.",
 )()

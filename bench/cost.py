@@ -38,7 +38,7 @@ listen relay
 """
 #: Data of a round must not stay in memory through all rounds; and batches of 1 MiB are more than a
 #: broker of 2.4 takes by default.
-_TOPIC = {"file.delete.delay.ms": "1000", "max.message.bytes": "2000000"}
+TOPIC = {"file.delete.delay.ms": "1000", "max.message.bytes": "2000000"}
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ def _round(
     partitions = max(work.connections for work in works)
     topics = {work: f"{topic}-{work.topic}" for work in works}
     for name in sorted(set(topics.values())):
-        admin.create_topics({name: [[1]] * partitions}, _TOPIC)
-    with _relay(arm, cluster, folder) as pid:
+        admin.create_topics({name: [[1]] * partitions}, TOPIC)
+    with relay(arm, cluster, folder) as pid:
         bootstrap = cluster.direct_bootstrap if pid is None else cluster.bootstrap
         for work in works:
             before = cpu_seconds(pid)
@@ -129,7 +129,7 @@ def _round(
 
 
 @contextmanager
-def _relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | None]:
+def relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | None]:
     """Run what stands before the broker; yield its process id."""
     (broker,) = cluster.brokers.values()
     if arm.via == "direct":

@@ -30,7 +30,8 @@ class Work:
 
 def do(work: Work, bootstrap: str, topic: str) -> Mapping[str, float]:
     """Do ``work``; return seconds, CPU seconds of the client, and latencies in microseconds."""
-    classpath = f"{compile_java(_SOURCES, _CLIENT)}:{client_library(_CLIENT).classpath}"
+    library = client_library(_CLIENT)
+    classpath = f"{compile_java(_SOURCES, library)}:{library.classpath}"
     arguments = [work.kind, bootstrap, topic, work.amount, work.size, work.connections]
     done = subprocess.run(
         ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", classpath, "Load", *map(str, arguments)],

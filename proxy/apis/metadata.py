@@ -25,9 +25,11 @@ CLUSTER_OPERATIONS_UNTIL = 10
 #: A topic may be asked for by its id alone.
 BY_ID_FROM = 12
 
-#: Error code, partition, leader, leader epoch.
-_PARTITION = struct.Struct(">hiii")
+#: Error code, which is passed over, partition, leader, leader epoch.
+_PARTITION = struct.Struct(">2xiii")
 _SMALLEST_PARTITION = _PARTITION.size + 4
+#: Bytes that a list of nodes takes, by its length as a varint of one byte.
+_NODES = [1 + 4 * max(length - 1, 0) for length in range(0x80)]
 _SMALLEST_TOPIC = 10
 _SMALLEST_BROKER = 11
 
@@ -103,19 +105,41 @@ def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata]:
         error, name = reader.int16(), reader.compact_string() or ""
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
-        partitions = tuple(
-            _read_partition(reader) for _ in range(reader.compact_array(_SMALLEST_PARTITION))
-        )
+        partitions = tuple(_read_partitions(reader))
         reader.int32()
         reader.skip_tags()
         yield TopicMetadata(error, name, topic_id, partitions)
 
 
+def _read_partitions(reader: Reader) -> Iterator[Led]:
+    """Read the partitions of a topic.
+
+    A large cluster has 100,000 of them, so there is no call for what nearly all are: lists of
+    nodes whose lengths are one byte each, and no tags. All else is read field by field.
+    """
+    count = reader.compact_array(_SMALLEST_PARTITION)
+    buffer, nodes, unpack = reader.buffer, _NODES, _PARTITION.unpack_from
+    for _ in range(count):
+        at = reader.at
+        try:
+            after = at + _PARTITION.size
+            after += nodes[buffer[after]]
+            after += nodes[buffer[after]]
+            after += nodes[buffer[after]]
+            plain = not buffer[after] and after < reader.end
+        except IndexError:
+            plain = False
+        if plain:
+            reader.at = after + 1
+            yield Led(*unpack(buffer, at))
+        else:
+            yield _read_partition(reader)
+
+
 def _read_partition(reader: Reader) -> Led:
     at = reader.at
     reader.skip(_PARTITION.size)
-    _, partition, leader, epoch = _PARTITION.unpack_from(reader.buffer, at)
     for _ in ("replicas", "in-sync replicas", "offline replicas"):
         reader.skip(4 * max(reader.uvarint() - 1, 0))
     reader.skip_tags()
-    return Led(partition, leader, epoch)
+    return Led(*_PARTITION.unpack_from(reader.buffer, at))

@@ -54,6 +54,8 @@ _AT_MOST_AT_EPOCH = frozenset(
 
 #: Why there is no hint, where nothing that is waited for would change it.
 _FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
+#: Failed partitions that one review judges at most, as each is told to all takers of events.
+_JUDGED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +137,25 @@ class _Wanted:
 class _Waiting:
     """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6.
 
+    ``basis``: what it was judged by last; ``told``: how often a broker's word was noted. Thousands
+    of partitions may wait, so only those are judged again of which there is news, or that are due
+    at ``confirm_at``.
     ``detached``: hints are only counted. It has gone on already; what would have come of it is
     told all the same.
     """
 
-    __slots__ = ("deadline", "detached", "first_hint", "held", "since", "wanted")
+    __slots__ = (
+        "basis",
+        "confirm_at",
+        "deadline",
+        "detached",
+        "first_hint",
+        "held",
+        "since",
+        "told",
+        "topics",
+        "wanted",
+    )
 
     def __init__(self, held: Held, wanted: list[_Wanted], since: float, *, detached: bool) -> None:
         self.held = held
@@ -148,6 +164,10 @@ class _Waiting:
         self.deadline = math.inf
         self.first_hint: float | None = None
         self.detached = detached
+        self.topics = frozenset(w.failure.topic for w in wanted)
+        self.told = 0
+        self.basis: object = None
+        self.confirm_at = math.inf
 
 
 class _Sought(NamedTuple):
@@ -165,17 +185,24 @@ class _Sought(NamedTuple):
 class Desk:
     """Holds error responses of all links of a process until their hints are good.
 
-    ``events``: what was given and missed; whoever calls takes them out.
+    ``events``: what was given and missed; whoever calls takes them out. ``unfinished``: a review
+    ended before all was judged, since that would take too long: it is to be gone on with.
     """
 
     def __init__(self, rules: HoldRules) -> None:
         self.rules = rules
         self.events: list[Event] = []
+        self.unfinished = False
         self._waiting: list[_Waiting] = []
         self._sought: dict[tuple[str, Topic, int], _Sought] = {}
         self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         self._first_found: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         self._holds: dict[int, deque[tuple[float, float]]] = {}
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is held, or looked for."""
+        return bool(self._waiting or self._sought)
 
     def submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
         """Take an error response; return its hints, or ``None`` while it is held.
@@ -205,7 +232,17 @@ class Desk:
         """Return the responses whose hints are good, or whose time is over."""
         done = []
         waiting, self._waiting = self._waiting, []
+        left = _JUDGED_AT_ONCE
+        self.unfinished = False
         for item in waiting:
+            if not self._due(item, now):
+                self._waiting.append(item)
+                continue
+            if left <= 0:
+                self.unfinished = True
+                self._waiting.append(item)
+                continue
+            left -= len(item.wanted)
             if self._ready(item, now) or now >= item.deadline:
                 hints = self._finish(item, now, Reason.HOLD_EXPIRED)
                 if not item.detached:
@@ -223,33 +260,41 @@ class Desk:
 
         ``since``: when it was asked. Only errors from before that moment are concerned.
         """
-        for of, wanted, failed_at in self._wanted():
-            if of is route and failed_at <= since:
-                topic = wanted.failure.topic
-                key = route.view.key(topic) if route.view is not None else topic
-                wanted.asked = wanted.asked or topic in topics or key in topics
+        for wanted in self._concerned(route, since):
+            topic = wanted.failure.topic
+            key = route.view.key(topic) if route.view is not None else topic
+            wanted.asked = wanted.asked or topic in topics or key in topics
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
 
         ``errors``: by partition, 0 where it leads at the epoch of :class:`Wants`.
         """
-        for of, wanted, failed_at in self._wanted():
-            if of is route and failed_at <= since:
-                name = route.view.name(wanted.failure.topic) if route.view else None
-                error = errors.get((name, wanted.failure.partition)) if name else None
-                if error in _AT_MOST_AT_EPOCH:
-                    wanted.asked = True
-                    wanted.serves = error == ErrorCode.NONE
+        for wanted in self._concerned(route, since):
+            name = route.view.name(wanted.failure.topic) if route.view else None
+            error = errors.get((name, wanted.failure.partition)) if name else None
+            if error in _AT_MOST_AT_EPOCH:
+                wanted.asked = True
+                wanted.serves = error == ErrorCode.NONE
 
-    def _wanted(self) -> Iterator[tuple[Route, _Wanted, float]]:
-        """Iterate over route, partition and time of every failure that has no hint yet."""
+    def _concerned(self, route: Route, since: float) -> Iterator[_Wanted]:
+        """Iterate over what a word of the broker behind ``route`` may be about."""
+        for item in self._waiting:
+            if item.held.link.route is route and item.since <= since:
+                item.told += 1
+                yield from (wanted for wanted in item.wanted if wanted.hint is None)
+        for sought in self._sought.values():
+            if sought.route is route and sought.since <= since:
+                yield sought.wanted
+
+    def _wanted(self) -> Iterator[tuple[Route, _Wanted]]:
+        """Iterate over route and partition of every failure that has no hint yet."""
         for item in self._waiting:
             for wanted in item.wanted:
                 if wanted.hint is None:
-                    yield item.held.link.route, wanted, item.since
+                    yield item.held.link.route, wanted
         for sought in self._sought.values():
-            yield sought.route, sought.wanted, sought.since
+            yield sought.route, sought.wanted
 
     def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Return what is held of a route whose mode was changed: it goes on without a hint."""
@@ -275,22 +320,16 @@ class Desk:
 
     def next_deadline(self) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt."""
-        times = [sought.until for sought in self._sought.values()]
-        for item in self._waiting:
-            times.append(item.deadline)
-            times += [
-                w.found_at + self.rules.confirm
-                for w in item.wanted
-                if w.hint is None
-                and w.found is not None
-                and self._word(item.held.link.route, w, w.found) is None
-            ]
+        # They are in the order in which they are to be given up.
+        first = next(iter(self._sought.values()), None)
+        times = [first.until] if first is not None else []
+        times += [min(item.deadline, item.confirm_at) for item in self._waiting]
         return min(times, default=None)
 
     def waiting_for(self) -> list[Wants]:
         """Return what would help the responses that wait or will come, route by route."""
         wants: dict[str, Wants] = {}
-        for route, wanted, _ in self._wanted():
+        for route, wanted in self._wanted():
             mine = wants.setdefault(route.name, Wants(route))
             mine.topics.add(wanted.failure.topic)
             self._look_for(mine, wanted)
@@ -365,13 +404,20 @@ class Desk:
                 return leader.epoch
         return UNKNOWN_EPOCH
 
+    def _due(self, waiting: _Waiting, now: float) -> bool:
+        """Whether there is news of it, or its time has come."""
+        at = min(waiting.deadline, waiting.confirm_at)
+        return now >= at or waiting.basis != _basis(waiting)
+
     def _ready(self, waiting: _Waiting, now: float) -> bool:
         """Look for hints; whether nothing is left to wait for."""
         route = waiting.held.link.route
+        waiting.basis, waiting.confirm_at = _basis(waiting), math.inf
         missing = False
         for wanted in waiting.wanted:
             if not wanted.settled:
                 self._judge(route, wanted, now)
+                waiting.confirm_at = min(waiting.confirm_at, self._confirm_at(route, wanted))
             if wanted.hint is not None and waiting.first_hint is None:
                 waiting.first_hint = now
                 waiting.deadline = min(waiting.deadline, now + self.rules.grace)
@@ -389,6 +435,13 @@ class Desk:
         word = self._word(route, wanted, found)
         if word or (word is None and now >= wanted.found_at + self.rules.confirm):
             wanted.hint = found
+
+    def _confirm_at(self, route: Route, wanted: _Wanted) -> float:
+        """Return when the hint that was found is good although the leader is silent."""
+        found = wanted.found
+        if wanted.hint is not None or found is None or self._word(route, wanted, found) is not None:
+            return math.inf
+        return wanted.found_at + self.rules.confirm
 
     def _found_at(self, route: Route, wanted: _Wanted, found: LeaderHint, now: float) -> float:
         """Return when this leader was first found: a silent one is waited for once."""
@@ -478,3 +531,10 @@ class Desk:
                 yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
             else:
                 yield HintMissed(answered=answered, reason=wanted.reason or reason)
+
+
+def _basis(waiting: _Waiting) -> tuple[object, ...]:
+    """Return what the judgement of a response rests on, beside the time."""
+    route = waiting.held.link.route
+    changed = route.view.changed(waiting.topics) if route.view is not None else 0
+    return changed, waiting.told, route.view, route.endpoints, route.node, route.others

@@ -16,13 +16,7 @@ Probe = dict[Partition, Leader]
 
 def probe(view: LeaderView) -> Probe:
     """Return one partition for each node that leads something, to be asked of the broker."""
-    chosen: dict[int, Partition] = {}
-    leaders: Probe = {}
-    for name, partition, leader in view.led():
-        if leader.node not in chosen:
-            chosen[leader.node] = (name, partition)
-            leaders[name, partition] = leader
-    return leaders
+    return {(name, partition): leader for name, partition, leader in view.led()}
 
 
 def conclude(route: Route, asked: Probe, errors: dict[Partition, int]) -> None:

@@ -11,7 +11,8 @@ that is reported with one is reported without an id.
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
@@ -36,6 +37,8 @@ _ALIASES = 100_000
 _MOST_HIDDEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
+#: Partitions that are learnt in one go: each may have moved, which is told to all takers of events.
+_LEARNT_AT_ONCE = 100
 
 
 class Leader(NamedTuple):
@@ -58,7 +61,17 @@ class _Move:
 class _Topic:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small."""
 
-    __slots__ = ("absent", "claimant", "epochs", "id", "leaders", "lower", "name", "retired")
+    __slots__ = (
+        "absent",
+        "changed",
+        "claimant",
+        "epochs",
+        "id",
+        "leaders",
+        "lower",
+        "name",
+        "retired",
+    )
 
     def __init__(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> None:
         self.name = name
@@ -69,16 +82,18 @@ class _Topic:
         self.epochs = array("i")
         self.lower: frozenset[int] = frozenset()
         self.absent = 0
+        self.changed = 0
 
     @property
     def key(self) -> Topic:
         return self.id or self.name
 
-    def grow(self, partitions: int) -> None:
-        missing = partitions - len(self.leaders)
-        if missing > 0:
-            self.leaders.extend([UNKNOWN] * missing)
-            self.epochs.extend([UNKNOWN] * missing)
+    def grow(self, partitions: int) -> int:
+        """Have room for so many; return how many there were too few."""
+        missing = max(partitions - len(self.leaders), 0)
+        self.leaders.extend([UNKNOWN] * missing)
+        self.epochs.extend([UNKNOWN] * missing)
+        return missing
 
 
 class LeaderView:
@@ -92,6 +107,9 @@ class LeaderView:
         self.cluster_id = cluster_id
         self.forgotten = 0
         self._with_ids = 0
+        self._partitions = 0
+        self._changes = 0
+        self._unknown_changed = 0
         self._topics: dict[Topic, _Topic] = {}
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
@@ -100,7 +118,7 @@ class LeaderView:
 
     def __len__(self) -> int:
         """Partitions known."""
-        return sum(len(topic.leaders) for topic in self._topics.values())
+        return self._partitions
 
     @property
     def names(self) -> Collection[str]:
@@ -122,10 +140,16 @@ class LeaderView:
 
         Answers to clients tell of what those may see.
         """
-        if answer.error != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if hidden == (answer.name in self._hidden):
+            return
+        if not hidden:
             self._hidden.discard(answer.name)
         elif len(self._hidden) < _MOST_HIDDEN:
             self._hidden.add(answer.name)
+        self._change(self._topics.get(self.key(answer.name)))
+        # An id that is not known may be that of a topic that is hidden.
+        self._change(None)
 
     def is_hidden(self, topic: Topic) -> bool:
         """Whether brokers hide a topic, given by name or id, from the proxy's own principal.
@@ -180,12 +204,20 @@ class LeaderView:
         move = self._moves.get((self.key(topic), partition))
         return True if move is None else move.word
 
+    def changed(self, topics: Iterable[Topic]) -> int:
+        """Return a number that is another one as soon as something is news of one of ``topics``."""
+        known = (self._topics.get(self.key(topic)) for topic in topics)
+        return max((t.changed if t else self._unknown_changed for t in known), default=0)
+
     def led(self) -> Iterator[tuple[str, int, Leader]]:
-        """Iterate over name, partition and leader of every partition that somebody leads."""
+        """Iterate over name, partition and leader of one partition for each node that leads any."""
+        seen = {UNKNOWN}
         for topic in self._topics.values():
-            for partition, node in enumerate(topic.leaders):
-                if node != UNKNOWN:
-                    yield topic.name, partition, Leader(node, topic.epochs[partition])
+            # Partitions are not looked at one by one: there may be 100,000.
+            for node in set(topic.leaders) - seen:
+                seen.add(node)
+                partition = topic.leaders.index(node)
+                yield topic.name, partition, Leader(node, topic.epochs[partition])
 
     def partitions(self, name: str) -> int:
         """Return how many partitions of a topic are known."""
@@ -200,16 +232,30 @@ class LeaderView:
         ``source``: the node that answered, where it is known. ``poll``: the answer belongs to
         a poll of everything, of which one broker makes one at a time.
         """
+        return [*chain.from_iterable(self.learning(answer, source, poll=poll))]
+
+    def learning(
+        self, answer: TopicMetadata, source: int | None, *, poll: bool = False
+    ) -> Iterator[list[LeaderMoved]]:
+        """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
         topic = self._topic(answer, poll)
         if topic is None:
-            return []
+            return
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
-        partitions = [led for led in answer.partitions if 0 <= led.partition < most]
-        topic.grow(1 + max((led.partition for led in partitions), default=-1))
-        moves = []
+        numbers = (led.partition for led in answer.partitions if led.partition < most)
+        self._partitions += topic.grow(1 + max(numbers, default=-1))
+        moves: list[LeaderMoved] = []
         lower = set()
-        for led in partitions:
+        for number, led in enumerate(answer.partitions, 1):
+            if number % _LEARNT_AT_ONCE == 0:
+                yield moves
+                if self._topics.get(topic.key) is not topic:
+                    # Another answer has it that the topic is gone, or is another.
+                    return
+                moves = []
+            if not 0 <= led.partition < most:
+                continue
             known = topic.epochs[led.partition]
             if led.epoch <= UNKNOWN:
                 # A leader without an epoch cannot be ordered, nor paired with another's.
@@ -224,7 +270,7 @@ class LeaderView:
                     moves += self._move(topic, led, source)
         if poll:
             topic.lower = frozenset(lower)
-        return moves
+        yield moves
 
     def elected(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take the word of a node that it leads at an epoch; return the move, if it is new."""
@@ -243,6 +289,7 @@ class LeaderView:
         move = self._moves.get((self.key(name), partition))
         if move is not None and move.word is None and self.leader(name, partition) == leader:
             move.word = False
+            self._change(self._topics[self.key(name)])
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
         topic_id = b"" if self._is_none(answer) else answer.id
@@ -269,7 +316,16 @@ class LeaderView:
     def _is_none(self, answer: TopicMetadata) -> bool:
         return answer.id in (ZERO_ID, made_up_id(self.cluster_id, answer.name))
 
+    def _change(self, topic: _Topic | None) -> None:
+        """Note that there is news of a topic, or of one that is not known."""
+        self._changes += 1
+        if topic is not None:
+            topic.changed = self._changes
+        else:
+            self._unknown_changed = self._changes
+
     def _add(self, topic: _Topic) -> _Topic:
+        self._change(topic)
         self.make_up(topic.name)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic.id)
@@ -278,6 +334,8 @@ class LeaderView:
 
     def _forget(self, topic: _Topic) -> None:
         self.forgotten += 1
+        self._change(None)
+        self._partitions -= len(topic.leaders)
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
         self._names.pop(topic.name, None)
@@ -293,6 +351,7 @@ class LeaderView:
                 self._forget(topic)
 
     def _move(self, topic: _Topic, led: Led, source: int | None) -> list[LeaderMoved]:
+        self._change(topic)
         before = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
         topic.leaders[led.partition] = led.leader
         topic.epochs[led.partition] = led.epoch
@@ -320,9 +379,11 @@ class LeaderView:
             # A ZooKeeper broker says -1 at the same epoch while it does not see the leader's
             # endpoint alive; who names the leader knows more.
             topic.leaders[led.partition] = led.leader
+            self._change(topic)
         move = self._moves.get((topic.key, led.partition))
         if move is not None and led.leader == source == topic.leaders[led.partition]:
             move.word = True
+            self._change(topic)
 
 
 def _insists(topic: _Topic, former: bytes, poll: bool) -> bool:

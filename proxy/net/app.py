@@ -1,5 +1,6 @@
 """Everything together: listeners, pump, subscription, admin server, signals."""
 
+import gc
 import math
 import signal
 import socket
@@ -102,6 +103,10 @@ def run(settings: Settings, local: Found | None = None) -> int:
 async def serve(settings: Settings, local: Found | None = None) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
     app = _App(settings, local)
+    # What was imported and built stays. A full collection would look through all of it each time,
+    # and stop every link for up to a tenth of a second.
+    gc.collect()
+    gc.freeze()
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         with trio.open_signal_receiver(*wanted) as signals:

@@ -28,18 +28,28 @@ class HoldKeeper:
         self.waiting = trio.Event()
         self._emit = emit
         self._changed = trio.Event()
+        self._news = False
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """See :meth:`proxy.core.desk.Desk.submit`."""
         hints = self.desk.submit(held, trio.current_time())
         self._tell()
-        if self.desk.next_deadline() is not None:
+        if self.desk.busy:
             self.waiting.set()
         return hints
+
+    def news(self) -> None:
+        """Have :meth:`run` review what is held: the view may have moved.
+
+        Answers of many brokers come at once, and one review does for all of them.
+        """
+        self._news = True
+        self._changed.set()
 
     def review(self) -> None:
         """Let go what the view's news, or the time, allow."""
         decided = self.desk.review(trio.current_time())
+        self._news = self.desk.unfinished
         self._tell()
         self._rest()
         if decided:
@@ -59,18 +69,21 @@ class HoldKeeper:
         self._rest()
 
     async def run(self) -> None:
-        """Review at each deadline, until cancelled."""
+        """Review at each deadline, and when there is news, until cancelled."""
         while True:
             self._changed = trio.Event()
+            if self._news:
+                # So much is due that others get their turn before the rest.
+                self._changed.set()
             deadline = self.desk.next_deadline()
             with trio.move_on_at(math.inf if deadline is None else deadline) as scope:
                 await self._changed.wait()
-            if scope.cancelled_caught:
+            if scope.cancelled_caught or self._news:
                 self.review()
 
     def _rest(self) -> None:
         """Have nobody wait on, where nothing is held any more."""
-        if self.waiting.is_set() and self.desk.next_deadline() is None:
+        if self.waiting.is_set() and not self.desk.busy:
             # Only one that is set may be replaced: others would be waited for in vain.
             self.waiting = trio.Event()
 

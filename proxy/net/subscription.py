@@ -29,18 +29,23 @@ from proxy.core.events import (
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
+from proxy.core.refresh_share import RefreshShare
 from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
 from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
+from proxy.net.turn import Turn
 from proxy.observe.watched import KnownCluster, Upstream
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 from proxy.wire.reader import Reader
 
-#: Topics that are taken from a large answer before other tasks get their turn.
-_TOPICS_IN_A_STEP = 50
+#: Seconds for which a large answer is read before other tasks get their turn.
+_TURN = 0.004
+#: Partitions of which one refresh asks the leader whether it serves, where thousands are looked
+#: for. That word spares clients a back-off; what must be known Metadata tells.
+_QUESTIONS = 500
 #: What an operator can do about a broker that does not give the ids that are made up here.
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
@@ -91,6 +96,8 @@ class Subscription:
         self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
         self._clusters: dict[Peer, str] = {}
         self._lost: set[Peer] = set()
+        self._share = RefreshShare(settings.slice_partitions)
+        self._questions = RefreshShare(_QUESTIONS)
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
@@ -143,10 +150,32 @@ class Subscription:
             view = wants.route.view
             if view is None:
                 continue
+            peers = self._peers(view.cluster_id)
             names = {view.name(topic) for topic in wants.topics}
-            known = {name for name in names if name is not None}
-            for peer in self._peers(view.cluster_id):
-                peer.refresh(known, wants.epochs, everything=None in names)
+            known = [name for name in names if name is not None]
+            topics: dict[int, list[str]] = {}
+            sizes = [view.partitions(name) for name in known]
+            for broker, topic in self._share.pairs(len(peers), sizes):
+                topics.setdefault(broker, []).append(known[topic])
+            many = len(wants.epochs) * len(peers) > self._settings.slice_partitions
+            # Where they are many, Metadata must find the leader, which is asked whether it serves.
+            named = self._by_leader(view, wants.epochs) if many else {}
+            for number, peer in enumerate(peers):
+                epochs = named.get(peer.node, {}) if many else wants.epochs
+                peer.refresh(topics.get(number, ()), epochs, everything=None in names)
+
+    def _by_leader(
+        self, view: LeaderView, epochs: Mapping[Partition, int]
+    ) -> dict[int | None, dict[Partition, int]]:
+        """Return some of ``epochs`` by the node that leads the partition, as the view has it."""
+        by_leader: dict[int | None, dict[Partition, int]] = {}
+        all_of_them = [*epochs.items()]
+        for _, number in self._questions.pairs(1, [1] * len(all_of_them)):
+            partition, epoch = all_of_them[number]
+            leader = view.leader(*partition)
+            if leader is not None:
+                by_leader.setdefault(leader.node, {})[partition] = epoch
+        return by_leader
 
     def _peers(self, cluster_id: str) -> list[Peer]:
         return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]
@@ -159,11 +188,11 @@ class Subscription:
             answer = metadata.read_response(reader, version)
             view = self._place(route, answer)
             for topic in answer.topics:
-                self._learn_topic(view, topic, route.node, poll=False)
+                self._tell(view.learn(topic, route.node))
         except WireError:
             route.tally.raw["not understood"] += 1
             return
-        self._keeper.review()
+        self._keeper.news()
 
     # What the peers tell.
 
@@ -219,18 +248,22 @@ class Subscription:
         if poll:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
+        told: set[Topic] = set()
         judged = False
         hid = view.hides
+        turn = Turn(_TURN)
         for topic in answer.topics:
-            names.add(topic.name)
             view.permitted(topic)
-            self._learn_topic(view, topic, peer.node, poll=poll)
+            for moves in view.learning(topic, peer.node, poll=poll):
+                self._tell(moves)
+                await turn.yield_if_over()
+            names.add(topic.name)
+            told.update((topic.name, view.key(topic.name)))
             if not judged and not topic.error:
                 # As with one topic, so with all of them.
                 judged = True
                 self._judge(peer, answer.cluster_id, topic)
-            if len(names) % _TOPICS_IN_A_STEP == 0:
-                await trio.lowlevel.checkpoint()
+            await turn.yield_if_over()
         if view.hides and not hid:
             # Once, until nothing is hidden any more: each topic of each client would tell it again.
             visible = len(view.names)
@@ -238,9 +271,8 @@ class Subscription:
                 TopicsHidden(cluster=view.cluster_id, broker=str(peer.address), visible=visible)
             )
         if peer.route is not None:
-            keys: set[Topic] = {view.key(name) for name in names}
-            self._keeper.desk.asked(peer.route, names | keys, asked_at)
-        self._keeper.review()
+            self._keeper.desk.asked(peer.route, told, asked_at)
+        self._keeper.news()
         return names
 
     def offices(
@@ -264,7 +296,7 @@ class Subscription:
                     view.declined(name, partition, leader)
         if peer.route is not None:
             self._keeper.desk.probed(peer.route, errors, asked_at)
-        self._keeper.review()
+        self._keeper.news()
 
     def lacking(self, route: Route) -> None:
         """Have the names of all topics asked for: a client uses an id that is not known."""
@@ -303,11 +335,6 @@ class Subscription:
     def _view(self, cluster_id: str) -> LeaderView:
         return self._views.setdefault(cluster_id, LeaderView(cluster_id))
 
-    def _learn_topic(
-        self, view: LeaderView, topic: TopicMetadata, source: int | None, *, poll: bool
-    ) -> None:
-        self._tell(view.learn(topic, source, poll=poll))
-
     def _tell(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:
             self._emit(moved)
@@ -341,7 +368,7 @@ class Subscription:
         if topic.id != made_up_id(cluster_id, topic.name):
             gives = "no topic ids" if topic.id == ZERO_ID else "topic ids of its own"
             fault = f"it gives {gives}; {_HAVE_IT_PROXIED}"
-        for event in self._agreement(cluster_id).judge(peer.node, _named(peer), fault):
+        for event in self._agreement(cluster_id).judge(peer.node, _called(peer), fault):
             self._emit(event)
         self._agree(cluster_id)
         self._asked.add(peer)
@@ -363,7 +390,7 @@ class Subscription:
         for peer in own:
             if peer.node is not None and peer.route is not None and peer.route.plan is not None:
                 fault = None if peer.route.plan.reads else _NEEDS_NO_PROXY
-                for event in agreement.judge(peer.node, _named(peer), fault):
+                for event in agreement.judge(peer.node, _called(peer), fault):
                     self._emit(event)
         for event in agreement.review(nodes):
             self._emit(event)
@@ -420,5 +447,5 @@ class Subscription:
         self._asked.discard(peer)
 
 
-def _named(peer: Peer) -> str:
+def _called(peer: Peer) -> str:
     return f"{peer.node} at {peer.address}"

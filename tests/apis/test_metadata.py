@@ -1,4 +1,5 @@
 import contextlib
+import struct
 import uuid
 
 import pytest
@@ -35,9 +36,10 @@ def _id(topic: Entity) -> bytes:
     return known.bytes if known else ZERO_ID
 
 
-@given(_ANSWERS, st.integers(0, 99))
-def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int) -> None:
-    cluster, topics = _read(encode_with_unknown_tags(answer, seed), answer.__version__)
+@given(_ANSWERS, st.integers(0, 99) | st.none())
+def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int | None) -> None:
+    raw = encode(answer) if seed is None else encode_with_unknown_tags(answer, seed)
+    cluster, topics = _read(raw, answer.__version__)
     assert cluster.endpoints == {b.node_id: (b.host, b.port, b.rack) for b in answer.brokers}
     assert cluster.cluster_id == (answer.cluster_id or "")
     assert topics == [
@@ -49,6 +51,20 @@ def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int) -> None:
         )
         for topic in answer.topics
     ]
+
+
+def test_reads_lists_of_nodes_of_any_length() -> None:
+    """None, few, and so many that their length takes two bytes."""
+    lengths = (b"\0", b"\1", b"\4", b"\x7f", b"\x80\1", b"\x84\0")
+    counts = (0, 0, 3, 126, 127, 3)
+    raw, led = b"", []
+    for number, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+        nodes = length + bytes(4 * count)
+        raw += struct.pack(">hiii", 0, number, number + 1, 9) + nodes * 3 + b"\0"
+        led.append((number, number + 1, 9))
+    topic = b"\0\0\2t\0" + bytes([len(led) + 1]) + raw + bytes(5)
+    _, (read,) = _read(bytes(4) + b"\1\0" + bytes(4) + b"\2" + topic, 9)
+    assert read == (0, "t", ZERO_ID, tuple(led))
 
 
 @settings(max_examples=25)

@@ -252,6 +252,26 @@ def test_a_leader_whose_endpoint_never_comes_is_told_so() -> None:
     assert counter.reasons() == ["no_endpoint"]
 
 
+# Many at once.
+
+
+def test_a_review_of_very_many_is_done_in_steps() -> None:
+    first, counter = _link(), Counter()
+    links = [first, *(LinkState(first.route, number) for number in (2, 3, 4))]
+    for number, link in enumerate(links):
+        partitions = range(60 * number, 60 * (number + 1))
+        learn(first.route, dict.fromkeys(partitions, (1, 5)), source=1)
+        assert counter.produce(link, T, *partitions) is None
+    learn(first.route, dict.fromkeys(range(240), (2, 6)), source=2)
+    assert len(counter.review(T + 0.01)) == 2
+    assert counter.desk.unfinished
+    done = counter.review(T + 0.01)
+    assert len(done) == 2
+    assert all(hint is not None for hints in done for hint in hints)
+    assert not counter.desk.unfinished
+    assert not counter.desk.busy
+
+
 # Rule 4: a deadline from the first error on, then calm.
 
 

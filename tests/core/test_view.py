@@ -428,17 +428,46 @@ class View(RuleBasedStateMachine):
         for name, topic in self.current.items():
             assert self.view.key(name) == topic
         assert {*self.view.names} == {*self.current}
-        led = {(name, p): leader for name, p, leader in self.view.led()}
-        assert led == {
-            (name, p): leader
-            for name, topic in self.current.items()
-            for (of, p), leader in self.known.items()
-            if of == topic and leader.node >= 0
-        }
+        led = [*self.view.led()]
+        leading = {leader.node for leader in self.known.values() if leader.node >= 0}
+        assert sorted(leader.node for _, _, leader in led) == sorted(leading)
+        for name, partition, leader in led:
+            assert self.known[self.current[name], partition] == leader
+        assert len(self.view) == sum(self.view.partitions(name) for name in self.view.names)
 
 
 TestView = View.TestCase
 TestView.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+# Large topics.
+
+_LARGE = 1000
+
+
+def _large(node: int, epoch: int) -> TopicMetadata:
+    return _said(dict.fromkeys(range(_LARGE), (node, epoch)))
+
+
+def test_a_large_topic_is_learnt_in_steps() -> None:
+    view = LeaderView("cluster")
+    view.learn(_large(1, 5), None)
+    steps = [*view.learning(_large(2, 6), None)]
+    assert max(map(len, steps)) <= 100
+    moved = [move.partition for moves in steps for move in moves]
+    assert moved == [*range(_LARGE)]
+    assert len(view) == _LARGE
+
+
+def test_a_topic_that_is_deleted_while_it_is_learnt_stays_forgotten() -> None:
+    view = LeaderView("cluster")
+    view.learn(_large(1, 5), None)
+    steps = view.learning(_large(2, 6), None)
+    next(steps)
+    view.learn(_said({}, error=3), None)
+    assert [*steps] == []
+    assert view.leader("t", 0) is None
+    assert len(view) == 0
 
 
 # Made-up ids.

@@ -62,6 +62,12 @@ class ServerProcess:
         """Whether the process is there."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Its process id while it runs."""
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
     def start(self, argv: Sequence[str] | None = None) -> None:
         """Start it, as ``argv`` from now on where given; its log goes on in the same file."""
         self._argv = argv or self._argv

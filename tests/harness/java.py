@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from tests.harness.clients import ClientProcess
-from tests.harness.maven import BUILD, ROOT, client_library
+from tests.harness.maven import BUILD, ROOT, Library, client_library
 
 NEWEST = "3.9.1"
 # The oldest that is run: what was there then is there in all that came since.
@@ -32,11 +32,11 @@ def java_clients(folder: Path, version: str = NEWEST) -> ClientProcess:
 
 def compile_sources() -> Path:
     """Compile ``tests/java`` unless it was; returns the folder of the classes."""
-    return compile_java(_SOURCES, _COMPILED_AGAINST)
+    return compile_java(_SOURCES, client_library(_COMPILED_AGAINST))
 
 
-def compile_java(folder: Path, version: str) -> Path:
-    """Compile a folder's sources against the clients of ``version``, unless they were.
+def compile_java(folder: Path, library: Library) -> Path:
+    """Compile a folder's sources against the jars of ``library``, unless they were.
 
     Returns the folder of the classes.
     """
@@ -45,8 +45,7 @@ def compile_java(folder: Path, version: str) -> Path:
     classes = BUILD / "java" / digest[:16]
     if not (classes / "complete").exists():
         classes.mkdir(parents=True, exist_ok=True)
-        libraries = client_library(version).classpath
-        command = ["javac", "-Xlint:all", "-Werror", "-cp", libraries, "-d", str(classes)]
+        command = ["javac", "-Xlint:all", "-Werror", "-cp", library.classpath, "-d", str(classes)]
         subprocess.run([*command, *map(str, sources)], check=True)
         (classes / "complete").touch()
     return classes

@@ -1,10 +1,11 @@
 """The keeper gives the desk its clock: virtual time, so that moments are exact."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from proxy.apis.keys import ApiKey
@@ -120,6 +121,36 @@ async def test_the_leaders_own_word_settles_at_once(autojump_clock: MockClock) -
         assert desk.settled == [(0.05, 1, [_HINT]), (0.05, 2, [_HINT])]
         assert not desk.keeper.waiting.is_set()
         assert [type(event) for event in desk.events] == [HintGiven, HintGiven]
+
+
+async def test_news_are_reviewed_once_however_many_brokers_bring_them(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _at_work() as desk:
+        desk.submit()
+        await trio.testing.wait_all_tasks_blocked()
+        reviews = []
+
+        def review(whole: Callable[[], None] = desk.keeper.review) -> None:
+            reviews.append(desk.now)
+            whole()
+
+        monkeypatch.setattr(desk.keeper, "review", review)
+        for _ in range(5):
+            desk.keeper.news()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(reviews) == 1
+
+
+async def test_very_many_are_all_settled_at_the_same_moment(autojump_clock: MockClock) -> None:
+    async with _at_work() as desk:
+        for link in range(1, 301):
+            desk.submit(link, partition=link % 2)
+        await trio.sleep(0.05)
+        desk.learn(leader=2, epoch=4, source=2)
+        assert 0 < len(desk.settled) < 300
+        await trio.testing.wait_all_tasks_blocked()
+        assert desk.settled == [(0.05, link, [_HINT]) for link in range(1, 301)]
 
 
 async def test_anothers_word_settles_a_little_later(autojump_clock: MockClock) -> None:

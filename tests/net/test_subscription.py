@@ -284,6 +284,34 @@ async def test_others_tell_of_moves_but_not_of_endpoints(autojump_clock: MockClo
         assert (moved.leader_before, moved.epoch_before, moved.leader, moved.epoch) == (1, 5, 2, 6)
 
 
+async def test_what_a_storm_makes_is_shared_among_refreshes(autojump_clock: MockClock) -> None:
+    """Twenty topics of 300 partitions, and 2000 partitions at most are asked for at once."""
+    topics = {f"t{number}": [(1, 5)] * 300 for number in range(20)}
+
+    def large(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {**topics, "other": [(2, 5), (3, 5)]}
+
+    def asked(scene: _Scene) -> list[tuple[int, str]]:
+        return [
+            (node, topic)
+            for node, broker in scene.brokers.items()
+            for question in broker.metadata()
+            if question.at > scene.begin + 1
+            for topic in question.topics or ()
+        ]
+
+    async with _scene(1, before=large) as scene:
+        await trio.sleep(0.001)
+        for topic in topics:
+            scene.hold(topic)
+        await trio.sleep(0.005)
+        assert asked(scene) == [(1, topic) for _, topic in asked(scene)]
+        assert len(asked(scene)) == 6
+        await trio.sleep(0.1)
+        assert {*asked(scene)} == {(node, topic) for node in (1, 2, 3) for topic in topics}
+
+
 async def test_a_leaders_own_word_counts_while_all_metadata_lags(
     autojump_clock: MockClock,
 ) -> None:

@@ -1,0 +1,111 @@
+"""``python -m bench kip951``: the case KIP-951 was made for, written to docs/benchmarks.md."""
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import get_args
+
+import click
+
+from bench import kip951
+from bench.kip951 import ARMS, Acks, Arm, Run
+from bench.latencies import write_latencies
+from bench.report import table, write_section
+from tests.harness import maven
+
+_PAGE = maven.ROOT / "docs" / "benchmarks.md"
+_SAMPLES = maven.BUILD / "bench" / "latencies"
+#: The KIP's 88 %, which is 87.2 % of its own figures: 1675 to 215 ms.
+_LEAST_GAIN = 0.87
+#: Share of the records that must be inside moves, or p99.9 says nothing of moves.
+_LEAST_INSIDE = 0.005
+_MEGABYTE = 1024 * 1024
+
+
+@click.command("kip951")
+@click.option("--runs", default=3, show_default=True, help="Runs of each arm.")
+@click.option("--seconds", default=60.0, show_default=True, help="Of each run.")
+@click.option("--rate", default=1000, show_default=True, help="Records in a second.")
+@click.option("--write/--no-write", default=True, help="Write the page.")
+def main(runs: int, seconds: float, rate: int, write: bool) -> None:
+    """Produce through a relay that has Metadata come late, while all leaders move once, with hints
+    off, with hints on, on a native broker, and without the client's back-off.
+
+    Ends with 1 where a target is missed.
+    """
+    missing = maven.missing_tools()
+    if missing is not None:
+        raise click.ClickException(missing)
+    parts, verdicts = [], []
+    for acks in get_args(Acks):
+        results = kip951.measure(acks, runs, seconds, rate)
+        _keep(results, acks)
+        verdicts += _judge(results, acks)
+        parts += [
+            f"acks={acks}, {runs} runs of {seconds:g} s for each arm, {rate} records a second:",
+            _run_table(results),
+        ]
+    rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
+    text = "\n\n".join([*parts, table(["target", "measured", "aim", "met"], rows)])
+    click.echo(text)
+    if write:
+        write_section(_PAGE, "kip951", text)
+    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+def _keep(results: Mapping[Arm, Sequence[Run]], acks: Acks) -> None:
+    folder = _SAMPLES / f"kip951-acks-{acks}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, (arm, runs) in enumerate(results.items()):
+        for run, of in enumerate(runs, 1):
+            file = folder / f"{number}-{run}.csv.gz"
+            write_latencies(file, arm.label, run, of.latencies, kip951.RECORD_BYTES)
+
+
+def _percentile(run: Run, share: float) -> float:
+    """Return a percentile as kafka-producer-perf-test chooses it."""
+    ordered = sorted(latency for _, latency in run.latencies)
+    return ordered[int(share * len(ordered))]
+
+
+def _run_table(results: Mapping[Arm, Sequence[Run]]) -> str:
+    head = ["arm", "run", "records/s", "MB/s", "avg ms", "max ms", "p50", "p95", "p99", "p99.9"]
+    rows = [
+        [
+            arm.label,
+            str(number),
+            f"{run.rate:.1f}",
+            f"{run.rate * kip951.RECORD_BYTES / _MEGABYTE:.2f}",
+            f"{mean(latency for _, latency in run.latencies):.2f}",
+            f"{max(latency for _, latency in run.latencies):.0f}",
+            *(f"{_percentile(run, share):.0f}" for share in (0.5, 0.95, 0.99, 0.999)),
+            f"{run.inside:.2%}",
+            str(run.failed),
+            f"{run.busy:.0%}",
+        ]
+        for arm, runs in results.items()
+        for number, run in enumerate(runs, 1)
+    ]
+    return table([*head, "inside moves", "failed", "brokers' CPU"], rows)
+
+
+def _judge(results: Mapping[Arm, Sequence[Run]], acks: Acks) -> list[tuple[str, str, str, bool]]:
+    off, on, *_ = (mean(_percentile(run, 0.999) for run in results[arm]) for arm in ARMS)
+    inside = min(run.inside for runs in results.values() for run in runs)
+    gain = 1 - on / off
+    return [
+        (
+            f"p99.9 with hints on below hints off, acks={acks}",
+            f"{gain:.1%} ({off:.0f} to {on:.0f} ms)",
+            f"at least {_LEAST_GAIN:.0%}",
+            gain >= _LEAST_GAIN,
+        ),
+        (
+            f"records inside moves, acks={acks}",
+            f"{inside:.2%}",
+            f"at least {_LEAST_INSIDE:.1%}",
+            inside >= _LEAST_INSIDE,
+        ),
+    ]

@@ -1,0 +1,48 @@
+"""``python -m bench memory``: memory of the proxy, written to docs/benchmarks.md."""
+
+import sys
+
+import click
+
+from bench import memory
+from bench.report import table, write_section
+from proxy.settings import LimitSettings
+from tests.harness import maven
+
+_PAGE = maven.ROOT / "docs" / "benchmarks.md"
+_KB, _MB = 1024, 1024 * 1024
+_MOST_IDLE, _MOST_POLLS, _MOST_ABOVE_BUDGET = 16 * _KB, 25 * _MB, 10 * _MB
+
+
+@click.command("memory")
+@click.option("--write/--no-write", default=True, help="Write the page.")
+def main(write: bool) -> None:
+    """Measure what idle links, long polls and slow readers take. Ends with 1 on a missed target."""
+    taken = memory.measure()
+    budget = LimitSettings().process_buffer_bytes
+    verdicts = [
+        (
+            "each idle link beyond the first",
+            f"{taken.idle_link / _KB:.1f} KB",
+            f"at most {_MOST_IDLE // _KB} KB",
+            taken.idle_link <= _MOST_IDLE,
+        ),
+        (
+            "1000 links in a long poll above one",
+            f"{taken.long_polls / _MB:.1f} MB",
+            f"at most {_MOST_POLLS // _MB} MB",
+            taken.long_polls <= _MOST_POLLS,
+        ),
+        (
+            "50 consumers of large responses, half of them slow",
+            f"{taken.growth / _MB:.1f} MB",
+            f"at most {(budget + _MOST_ABOVE_BUDGET) // _MB} MB",
+            taken.growth <= budget + _MOST_ABOVE_BUDGET,
+        ),
+    ]
+    rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
+    text = table(["memory of the process", "measured", "aim", "met"], rows)
+    click.echo(text)
+    if write:
+        write_section(_PAGE, "memory", text)
+    sys.exit(0 if all(met for *_, met in verdicts) else 1)

@@ -1,0 +1,74 @@
+"""``python -m bench profile``: where the proxy's time goes, for developers."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from bench.cost import TOPIC, CostArm, cpu_seconds, relay
+from bench.cost_report import CONSUME, FIFTY, LARGE, ON, RECODED, SINGLE, SMALL
+from bench.load import do
+from tests.harness import maven
+from tests.harness.admin import ClusterAdmin
+from tests.harness.cluster import RealCluster
+
+_OUT = maven.BUILD / "bench"
+#: By name; what is consumed must be produced before.
+_WORKS = {
+    "produce-16k": [SMALL],
+    "produce-1m": [LARGE],
+    "consume": [LARGE, CONSUME],
+    "single": [SINGLE],
+    "fifty": [FIFTY],
+}
+_ARMS: dict[str, CostArm] = {"3.6": ON, "2.4": RECODED}
+#: Looks at the stack in a second.
+_RATE = 500
+
+
+@click.command("profile")
+@click.argument("work", type=click.Choice([*_WORKS]), default="single")
+@click.option("--broker", type=click.Choice([*_ARMS]), default="3.6", show_default=True)
+def main(work: str, broker: str) -> None:
+    """Do one of the works of `cost` through the proxy, and draw a flame graph of it.
+
+    py-spy looks at the running process from outside; that needs root, or
+    /proc/sys/kernel/yama/ptrace_scope to be 0.
+    """
+    spy = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
+    missing = maven.missing_tools() or (None if spy else "py-spy is not installed: make venv")
+    if missing is not None:
+        raise click.ClickException(missing)
+    assert spy is not None
+    _OUT.mkdir(parents=True, exist_ok=True)
+    file = _OUT / f"profile-{work}-{broker}.svg"
+    arm = _ARMS[broker]
+    *before, last = _WORKS[work]
+    with tempfile.TemporaryDirectory(prefix="leader-hints-profile-") as name:
+        folder = Path(name)
+        with (
+            RealCluster(arm.version, "zk", folder=folder, brokers=1, jvm_options=()) as cluster,
+            relay(arm, cluster, folder) as pid,
+        ):
+            admin = ClusterAdmin(cluster)
+            admin.create_topics({"profile": [[1]] * last.connections}, TOPIC)
+            for one in before:
+                do(one, cluster.bootstrap, "profile")
+            watch = [spy, "record", "--pid", str(pid), "--output", str(file)]
+            watching = subprocess.Popen([*watch, "--rate", str(_RATE), "--duration", "unlimited"])
+            cpu, began = cpu_seconds(pid), time.monotonic()
+            try:
+                do(last, cluster.bootstrap, "profile")
+                cpu, took = cpu_seconds(pid) - cpu, time.monotonic() - began
+            finally:
+                # It writes its file when it is interrupted.
+                watching.send_signal(signal.SIGINT)
+                code = watching.wait(60)
+    if code:
+        raise click.ClickException(f"py-spy ended with {code}: it needs root, or ptrace_scope 0")
+    click.echo(f"{last.label}: {cpu:.2f} s of CPU in {took:.1f} s; {file}")

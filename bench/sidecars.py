@@ -1,0 +1,107 @@
+"""Many sidecars that poll one real cluster: what that costs the brokers."""
+
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from bench.cost import cpu_seconds
+from proxy.apis.api_versions import ClientSoftware
+from proxy.core.desk import Desk, HoldRules
+from proxy.core.mode import Mode
+from proxy.core.refresh_rate import RefreshRate
+from proxy.core.route import Route
+from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.peer import PeerSettings
+from proxy.net.subscription import Subscription
+from proxy.settings import Address, SubscriptionSettings
+from tests.harness.admin import ClusterAdmin
+from tests.harness.cluster import RealCluster
+
+_TOPICS = 90
+#: Partitions that one request makes: a broker writes a folder for each.
+_AT_ONCE = 10
+#: Sidecars poll so many times as often as by default, or what they cost would not be seen beside
+#: what idle brokers do.
+_FASTER = 10
+
+
+@dataclass(frozen=True)
+class SidecarCost:
+    """CPU seconds of all brokers in a second: idle, and what ``sidecars`` polls add by default."""
+
+    sidecars: int
+    partitions: int
+    idle: float
+    added: float
+
+
+def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
+    """Compare brokers that are polled with the same brokers idle, for so many seconds each."""
+    with (
+        tempfile.TemporaryDirectory(prefix="leader-hints-sidecars-") as folder,
+        RealCluster("3.6.2", "zk", folder=Path(folder), jvm_options=()) as cluster,
+    ):
+        _make_topics(cluster, partitions)
+        idle = _rate(cluster, seconds)
+        polled = trio.run(partial(_poll, cluster, sidecars, partitions, seconds))
+        return SidecarCost(sidecars, partitions, idle, max(polled - idle, 0.0) / _FASTER)
+
+
+def _make_topics(cluster: RealCluster, partitions: int) -> None:
+    admin = ClusterAdmin(cluster)
+    each = partitions // _TOPICS
+    layout = [[1 + number % 3] for number in range(each)]
+    names = [f"polled-{number:03}" for number in range(_TOPICS)]
+    for begin in range(0, _TOPICS, _AT_ONCE):
+        admin.create_topics(dict.fromkeys(names[begin : begin + _AT_ONCE], layout))
+
+
+def _rate(cluster: RealCluster, seconds: float) -> float:
+    before, began = _cpu(cluster), time.monotonic()
+    time.sleep(seconds)
+    return (_cpu(cluster) - before) / (time.monotonic() - began)
+
+
+def _cpu(cluster: RealCluster) -> float:
+    return sum(cpu_seconds(broker.pid) for broker in cluster.brokers.values())
+
+
+async def _poll(cluster: RealCluster, sidecars: int, partitions: int, seconds: float) -> float:
+    default = SubscriptionSettings()
+    settings = PeerSettings(
+        client=ClientSoftware("leader-hints", "bench"),
+        poll=default.poll_interval_ms / 1000 / _FASTER,
+        answer=default.answer_timeout_ms / 1000,
+        connect=10.0,
+        reconnect_min=default.reconnect_min_ms / 1000,
+        reconnect_max=default.reconnect_max_ms / 1000,
+        slice_partitions=default.slice_partitions,
+    )
+    brokers = [*cluster.brokers.values()]
+    routes = [Route(f"sidecar-{number}", Mode.ON) for number in range(sidecars)]
+    async with trio.open_nursery() as nursery:
+        for number, route in enumerate(routes):
+            host, port = brokers[number % len(brokers)].upstream
+            subscription = Subscription(
+                [(route, Address(host, port))],
+                HoldKeeper(Desk(HoldRules()), lambda event: None),
+                RefreshRate(default.refreshes_per_second, default.refresh_burst),
+                default.refresh_interval_ms / 1000,
+                settings,
+                lambda event: None,
+            )
+            nursery.start_soon(subscription.run)
+            # Sidecars are not started at the same moment, and their polls keep apart.
+            await trio.sleep(settings.poll / sidecars)
+        with trio.fail_after(120):
+            while any(len(route.known) < partitions for route in routes):  # noqa: ASYNC110
+                await trio.sleep(0.1)
+        before, began = _cpu(cluster), time.monotonic()
+        await trio.sleep(seconds)
+        rate = (_cpu(cluster) - before) / (time.monotonic() - began)
+        nursery.cancel_scope.cancel()
+    return rate

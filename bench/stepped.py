@@ -1,0 +1,73 @@
+"""``python -m bench.stepped FILE SETTINGS``: the proxy, with the steps of its event loop timed.
+
+SETTINGS is JSON as :class:`proxy.settings.Settings` takes it. On SIGUSR1, and at the end, FILE gets
+the longest step of each task since the last time: milliseconds of CPU by the task's name. On
+SIGUSR1 they begin anew.
+"""
+
+import gc
+import json
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from time import thread_time
+
+import trio
+
+from proxy.net.app import serve
+from proxy.observe.logs import configure_logs
+from proxy.settings import Settings
+
+#: Stands among the tasks for the garbage collector.
+GARBAGE = "garbage collection"
+
+
+class Steps(trio.abc.Instrument):
+    """The longest step of each task, in seconds of CPU: others on the machine do not count."""
+
+    def __init__(self) -> None:
+        self.longest: dict[str, float] = {}
+        self._begun = 0.0
+        self._collecting = 0.0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Begin to count."""
+        self._begun = thread_time()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Keep what is longest."""
+        took = thread_time() - self._begun
+        if took > self.longest.get(task.name, 0.0):
+            self.longest[task.name] = took
+
+    def collected(self, phase: str, info: object) -> None:
+        """Time the garbage collector, which stops whatever task it comes upon."""
+        if phase == "start":
+            self._collecting = thread_time()
+            return
+        took = thread_time() - self._collecting
+        self.longest[GARBAGE] = max(took, self.longest.get(GARBAGE, 0.0))
+
+    def write(self, file: Path) -> None:
+        """Write what was longest, and begin anew."""
+        longest, self.longest = self.longest, {}
+        file.with_suffix(".new").write_text(
+            json.dumps({name: round(seconds * 1000, 3) for name, seconds in longest.items()})
+        )
+        file.with_suffix(".new").rename(file)
+
+
+def main() -> None:
+    """Run the proxy."""
+    file, settings = Path(sys.argv[1]), Settings(**json.loads(sys.argv[2]))
+    configure_logs("info", "json")
+    steps = Steps()
+    gc.callbacks.append(steps.collected)
+    signal.signal(signal.SIGUSR1, lambda number, frame: steps.write(file))
+    trio.run(partial(serve, settings), instruments=[steps], strict_exception_groups=True)
+    steps.write(file)
+
+
+if __name__ == "__main__":
+    main()
