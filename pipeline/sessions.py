@@ -19,6 +19,8 @@ _DEFAULTS: Final = {
     "spark.sql.adaptive.enabled": "true",
     # Zstandard is as small as gzip and nearly as quick as snappy.
     "spark.sql.parquet.compression.codec": "zstd",
+    # Events are written by part and day: a file is open for each, in place of sorting by them.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
     # Grouped by client there are more than 128 of them: falling back to sorting is slower.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
     # Rows come and go with each micro-batch; the other store keeps all of them on the heap.
@@ -26,7 +28,6 @@ _DEFAULTS: Final = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
-    "spark.sql.ui.explainMode": "formatted",
 }
 #: On one machine nobody else should be able to reach the driver.
 _LOCAL_DEFAULTS: Final = {
@@ -36,6 +37,28 @@ _LOCAL_DEFAULTS: Final = {
     "spark.driver.memory": "4g",
 }
 
+
+def _settings(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    settings = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not (name and equals):
+            # What stands there may be a secret.
+            raise click.BadParameter("it is no NAME=VALUE")
+        settings[name] = value
+    return settings
+
+
+#: Gives a command ``kafka``, properties of Kafka's client.
+takes_kafka: Final = click.option(
+    "--kafka",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_settings,
+    help="A property of Kafka's Java client, such as security.protocol. May be given many times.",
+)
 _OPTIONS: Final = (
     click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
     click.option(
@@ -43,6 +66,7 @@ _OPTIONS: Final = (
         "conf",
         multiple=True,
         metavar="NAME=VALUE",
+        callback=_settings,
         help="A setting of Spark's. May be given many times.",
     ),
 )
@@ -51,18 +75,17 @@ _OPTIONS: Final = (
 def takes_session(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags of a session, and pass it ``session``, a function that begins it.
 
-    It takes Maven coordinates of jars that are needed besides.
+    It takes ``packages`` as :func:`begin` does, and ``ours``: settings that the user's win over.
     """
 
     @functools.wraps(command)
-    def with_session(master: str, conf: tuple[str, ...], **flags: Any) -> None:
-        settings = {}
-        for setting in conf:
-            name, equals, value = setting.partition("=")
-            if not (name and equals):
-                raise click.BadParameter(f"{setting!r} is no NAME=VALUE", param_hint="--conf")
-            settings[name] = value
-        command(session=functools.partial(begin, master, settings), **flags)
+    def with_session(master: str, conf: dict[str, str], **flags: Any) -> None:
+        def session(
+            packages: tuple[str, ...] = (), ours: dict[str, str] | None = None
+        ) -> "SparkSession":
+            return begin(master, {**(ours or {}), **conf}, packages)
+
+        command(session=session, **flags)
 
     for option in reversed(_OPTIONS):
         with_session = option(with_session)
