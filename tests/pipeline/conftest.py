@@ -10,8 +10,16 @@ from pyspark.sql import SparkSession
 from pipeline.sessions import begin
 from tests.pipeline.fleets import Made, make
 
+#: Machines are shared, and a timeout in the middle of a call breaks the session for all others.
+_TEST_TIMEOUT_S = 900
 #: A zone that is far from UTC and has summer time: no answer may hang on it.
 ZONE = "America/St_Johns"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let one process of pytest-xdist run all that need the session, and give them time."""
+    item.add_marker(pytest.mark.xdist_group("spark"))
+    item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")
