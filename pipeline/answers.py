@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.events import ENCOUNTER, LATENCY, MOVE
+from pipeline.events import ENCOUNTER, LATENCY, MOVE, REST
 from pipeline.hints import clients_without_hints, hint_effectiveness, hint_misses
 from pipeline.hours import broker_hours
 from pipeline.incidents import incidents, named
@@ -53,7 +53,7 @@ def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
             "clients_without_hints": clients_without_hints(met),
             "clock_skew": skew,
             "broker_hours": broker_hours(moves, met),
-            "journal_runs": journal_runs(words_),
+            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
         }
         yield {name: _typed(name, table) for name, table in tables.items()}
     finally:

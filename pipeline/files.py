@@ -71,7 +71,7 @@ class Files:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Put a small file there in one step: readers see the one before, or all of this."""
+        """Put a small file there: readers see all of it, or none."""
         at, system = self._at(path)
         new, _ = self._at(path + ".new")
         stream = system.create(new, True)

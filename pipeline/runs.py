@@ -20,16 +20,18 @@ def word_of(seq: Column) -> Column:
 
 
 def words(events: DataFrame) -> DataFrame:
-    """One row for each day, run and word: ``seen``, its bits, and ``lines``, how many came."""
+    """One row for each day, run, cluster and word: ``seen``, its bits, and ``lines``, how many.
+
+    All that is summed up is of fixed width, so that Spark counts in a hash table, without sorting.
+    The same event has the same day and cluster each time it comes.
+    """
     kind = F.col("event")
-    return events.groupBy("day", "sidecar", "run", word_of(F.col("seq")).alias("word")).agg(
+    key = ("day", "sidecar", "run", "cluster")
+    return events.groupBy(*key, word_of(F.col("seq")).alias("word")).agg(
         F.expr(f"bit_or(shiftleft(1L, int(seq % {_BITS})))").alias("seen"),
         F.count("*").alias("lines"),
         F.min("seq").alias("first_seq"),
         F.max("seq").alias("last_seq"),
-        F.max("cluster").alias("cluster"),
-        # A gap that came twice told no more than once.
-        F.collect_set(F.when(kind == "gap", F.struct("seq", "dropped"))).alias("gaps"),
         F.max(kind == "start").alias("began"),
         F.max(kind == "stop").alias("stopped"),
     )
@@ -40,23 +42,27 @@ def repeated(words_: DataFrame) -> DataFrame:
     return words_.where(F.col("lines") > F.bit_count("seen")).select("run", "word").distinct()
 
 
-def journal_runs(words_: DataFrame) -> DataFrame:
-    """The table of that name, from :func:`words`."""
-    different = F.sum(F.bit_count("seen"))
-    told = F.aggregate(
-        F.flatten(F.collect_list("gaps")), F.lit(0).cast("long"), lambda n, gap: n + gap["dropped"]
+def journal_runs(words_: DataFrame, events: DataFrame) -> DataFrame:
+    """The table of that name, from :func:`words`; of ``events`` only gaps are looked at."""
+    run = ("day", "sidecar", "run")
+    told = (
+        events.where(F.col("event") == "gap")
+        .dropDuplicates([*run, "seq"])
+        .groupBy(*run)
+        .agg(F.sum("dropped").alias("told"))
     )
-    return words_.groupBy("day", "sidecar", "run").agg(
+    different = F.sum(F.bit_count("seen"))
+    counted = words_.groupBy(*run).agg(
         F.min("first_seq").alias("first_seq"),
         F.max("last_seq").alias("last_seq"),
         different.alias("events"),
         (F.sum("lines") - different).alias("duplicates"),
         (F.max("last_seq") - F.min("first_seq") + 1 - different).alias("missing"),
-        told.alias("told"),
         F.max("began").alias("began"),
         F.max("stopped").alias("stopped"),
         F.coalesce(F.max("cluster"), F.lit(UNKNOWN_CLUSTER)).alias("cluster"),
     )
+    return counted.join(told, [*run], "left").withColumn("told", F.coalesce("told", F.lit(0)))
 
 
 def once(events: DataFrame, repeated_: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ def test_numbers_are_counted_exactly(spark: SparkSession, runs: list[list[int]])
     ]
     stored = frame(spark, events)
     counted = words(stored)
-    rows = {row["run"]: row for row in journal_runs(counted).collect()}
+    rows = {row["run"]: row for row in journal_runs(counted, stored).collect()}
     for number, seqs in enumerate(runs):
         row, different = rows[f"run-{number}"], set(seqs)
         assert row["events"] == len(different)
@@ -42,6 +42,7 @@ def test_gaps_are_told_once_and_ends_are_seen(spark: SparkSession) -> None:
         latency(2, 6, 1.0),
         event("stop", 3, 7),
     ]
-    (row,) = journal_runs(words(frame(spark, events))).collect()
+    stored = frame(spark, events)
+    (row,) = journal_runs(words(stored), stored).collect()
     assert (row["missing"], row["told"], row["duplicates"]) == (4, 3, 1)
     assert (row["began"], row["stopped"], row["cluster"]) == (True, True, "c")
