@@ -38,6 +38,7 @@ COLUMNS: Final[dict[str, DataType]] = {
     "link": _LONG,
     "client_id": _STRING,
     "software": _STRING,
+    "address": _STRING,
     "software_version": _STRING,
     "hints": _STRING,
     "api": _STRING,
