@@ -26,7 +26,7 @@ venv: $(STAMP) ## Make .venv and install the package with all that its developme
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[pipeline,dev]'
 	@touch $@
 
 demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluster

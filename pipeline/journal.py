@@ -1,0 +1,104 @@
+"""The journal's format as a reader sees it: one flat set of columns, as docs/journal.schema.json.
+
+A test holds this table against that file. Columns that are added there later are ignored here.
+"""
+
+from typing import Final
+
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+#: The newest version of the format that is understood.
+VERSION: Final = 1
+
+_STRING: Final = StringType()
+_INT: Final = IntegerType()
+_LONG: Final = LongType()
+_DOUBLE: Final = DoubleType()
+
+COLUMNS: Final[dict[str, DataType]] = {
+    "version": _INT,
+    "event": _STRING,
+    "time": _STRING,
+    "sidecar": _STRING,
+    "run": _STRING,
+    "seq": _LONG,
+    "cluster": _STRING,
+    "route": _STRING,
+    "node": _INT,
+    "link": _LONG,
+    "client_id": _STRING,
+    "software": _STRING,
+    "address": _STRING,
+    "software_version": _STRING,
+    "hints": _STRING,
+    "api": _STRING,
+    "api_version": _INT,
+    "topic": _STRING,
+    "partition": _INT,
+    "error": _INT,
+    "leader_before": _INT,
+    "epoch_before": _INT,
+    "leader": _INT,
+    "epoch": _INT,
+    "hinted": BooleanType(),
+    "observed": BooleanType(),
+    "reason": _STRING,
+    "hold_ms": _DOUBLE,
+    "recovery_ms": _DOUBLE,
+    "latency_ms": _DOUBLE,
+    "dropped": _LONG,
+    "first_seq": _LONG,
+    "last_seq": _LONG,
+}
+
+#: Columns that each event has, and those that each kind has besides.
+ALWAYS: Final = ("version", "event", "time", "sidecar", "run", "seq")
+_CLIENT: Final = ("route", "link", "client_id", "software", "software_version")
+REQUIRED: Final[dict[str, tuple[str, ...]]] = {
+    "start": ("software", "software_version", "hints"),
+    "mode": ("route", "hints"),
+    "client": _CLIENT,
+    "error": (
+        *_CLIENT,
+        "api",
+        "api_version",
+        "topic",
+        "partition",
+        "error",
+        "hinted",
+        "observed",
+        "hold_ms",
+    ),
+    "recovery": (*_CLIENT, "api", "topic", "partition", "hinted"),
+    "leader_change": (
+        "cluster",
+        "topic",
+        "partition",
+        "leader_before",
+        "epoch_before",
+        "leader",
+        "epoch",
+    ),
+    "latency": (*_CLIENT, "api", "api_version", "latency_ms"),
+    "gap": ("reason", "dropped", "first_seq", "last_seq"),
+}
+
+#: Takes what a line has in excess of, or against, the columns: the line itself.
+BAD: Final = "_bad"
+LINE_SCHEMA: Final = StructType(
+    [StructField(name, of) for name, of in COLUMNS.items()] + [StructField(BAD, _STRING)]
+)
+#: An event: the columns, its time as an instant.
+EVENT_SCHEMA: Final = StructType(
+    [StructField(name, TimestampType() if name == "time" else of) for name, of in COLUMNS.items()]
+)

@@ -1,0 +1,161 @@
+"""Recoveries: from a client's first error at a partition to its first success, across sidecars.
+
+A client leaves the broker that refused it and comes back at another one, whose sidecar tells of a
+success without knowing the error. So errors and successes of a client, API and partition are put
+in the order of their corrected times, wherever they were seen, and read from the first to the last:
+
+    error error success   success   error ... error error success
+    |- an episode ----|  (no error)      a pause: two episodes
+
+One shuffle and one sort find all episodes, however many errors one has: what an episode's first
+error was is carried along, and read off where the episode ends.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipeline.events import day_of
+from pipeline.tables import RECOVERIES, UNKNOWN_CLUSTER
+
+#: Seconds after an error within which the next error or success belongs to it; the proxy waits as
+#: long (proxy/core/recovery.py).
+PATIENCE_S: Final = 30
+KEY: Final = ("cluster", "client_id", "api", "topic", "partition")
+_MICROS: Final = 1_000_000
+
+
+def arrived_at(event: Column, time: Column, hold_ms: Column) -> Column:
+    """When the broker answered, microseconds since 1970. An error's time is behind its hold."""
+    held = F.when(event == "error", F.round(hold_ms * 1000).cast("long")).otherwise(0)
+    return F.unix_micros(time) - held
+
+
+def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """The table of that name.
+
+    ``corrections``: of :func:`pipeline.skew.corrections`. Events that came twice count once.
+    """
+    rows = _met(events, corrections)
+    in_order = Window.partitionBy(*KEY).orderBy("at", "success", "run", "seq")
+    before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    same = (F.lag("run").over(in_order) == F.col("run")) & (
+        F.lag("seq").over(in_order) == F.col("seq")
+    )
+    # A line that came twice stands beside its twin. An error's twin is not counted; that of a
+    # success follows a success, so it ends nothing.
+    rows = rows.withColumns(
+        {
+            "twin": F.coalesce(same, F.lit(False)),
+            "success_before": F.lag("success").over(in_order),
+            "paused": F.coalesce(
+                F.col("at") - F.lag("at").over(in_order) > PATIENCE_S * _MICROS, F.lit(False)
+            ),
+        }
+    )
+    begins = ~F.col("success") & (
+        F.col("success_before").isNull() | F.col("success_before") | F.col("paused")
+    )
+    counted = (~F.col("success") & ~F.col("twin")).cast("int")
+    rows = rows.withColumn("begins", begins).withColumns(
+        {
+            "errors": F.sum(counted).over(before),
+            "hints": F.sum(counted * (F.col("hinted") & ~F.col("observed")).cast("int")).over(
+                before
+            ),
+            "begins_next": F.lead("begins").over(in_order),
+            "paused_next": F.lead("at").over(in_order) - F.col("at") > PATIENCE_S * _MICROS,
+            "success_next": F.lead("success").over(in_order),
+        }
+    )
+    first = F.struct(
+        "at", "time_at", "errors", "hints", "hinted", "observed", "reason", "hold_ms", "leader",
+        "node", "sidecar", "run", "bound_ms", "epoch_before", "software", "software_version",
+    )  # fmt: skip
+    rows = rows.withColumn(
+        "first", F.last(F.when(F.col("begins"), first), ignorenulls=True).over(before)
+    )
+    ends_well = F.col("success") & ~F.col("success_before") & ~F.col("paused")
+    gives_up = ~F.col("success") & (
+        F.col("success_next").isNull()
+        | F.coalesce(F.col("begins_next"), F.lit(False))
+        | F.col("paused_next")
+    )
+    return _told(rows.where(ends_well | gives_up))
+
+
+def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """Errors and successes with corrected times."""
+    event = F.col("event")
+    raw = events.where(event.isin("error", "recovery")).select(
+        F.coalesce("cluster", F.lit(UNKNOWN_CLUSTER)).alias("cluster"),
+        *KEY[1:],
+        "day",
+        (event == "recovery").alias("success"),
+        arrived_at(event, F.col("time"), F.col("hold_ms")).alias("time_at"),
+        "sidecar",
+        "run",
+        "seq",
+        "node",
+        "hinted",
+        "observed",
+        "reason",
+        "hold_ms",
+        "leader",
+        "epoch",
+        "epoch_before",
+        "software",
+        "software_version",
+    )
+    known = raw.join(F.broadcast(corrections), ["day", "cluster"], "left")
+    skew = F.coalesce(F.try_element_at("skews", F.col("sidecar")), F.lit(0))
+    return known.withColumns(
+        {
+            "at": F.col("time_at") - skew,
+            "bound_ms": F.try_element_at("bounds", F.col("sidecar")),
+        }
+    ).drop("day", "skews", "bounds")
+
+
+def _told(ends: DataFrame) -> DataFrame:
+    """Rows of the table, from the rows at which episodes end."""
+    first = F.col("first")
+    success = F.col("success")
+    errors = F.col("errors") - first["errors"] + 1
+    one_clock = F.col("run") == first["run"]
+    hinted = first["hinted"] & ~first["observed"]
+    hints = F.col("hints") - first["hints"] + hinted.cast("int")
+    columns = {
+        "software": first["software"],
+        "software_version": first["software_version"],
+        "first_error": F.timestamp_micros(first["at"]),
+        "recovered": F.when(success, F.timestamp_micros(F.col("at"))),
+        "recovery_ms": F.when(success, (F.col("at") - first["at"]) / 1000),
+        "uncertain_ms": F.when(
+            success,
+            F.when(one_clock, F.lit(0.0)).otherwise(F.col("bound_ms") + first["bound_ms"]),
+        ),
+        "errors": errors.cast("int"),
+        "hints": hints.cast("int"),
+        "hinted": hinted,
+        "would_hint": first["hinted"] & first["observed"],
+        "used": F.coalesce(
+            hinted & success & (errors == 1) & (F.col("node") == first["leader"]), F.lit(False)
+        ),
+        "reason": first["reason"],
+        "hold_ms": first["hold_ms"],
+        "node_from": first["node"],
+        "node_to": F.when(success, F.col("node")),
+        "sidecar_from": first["sidecar"],
+        "sidecar_to": F.when(success, F.col("sidecar")),
+        "epoch_before": first["epoch_before"],
+        "epoch": F.when(success, F.col("epoch")),
+        "day": day_of(F.timestamp_micros(first["at"])),
+    }
+    return ends.select(
+        *(
+            columns[column.name].alias(column.name) if column.name in columns else column.name
+            for column in RECOVERIES.all_columns
+        )
+    )

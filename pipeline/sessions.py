@@ -1,0 +1,110 @@
+"""The Spark session of the commands, and the flags that say where it runs."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOCAL: Final = "local"
+#: What is set where the user sets nothing else.
+_DEFAULTS: Final = {
+    # Sums and percentiles are the same in each zone, and what is printed is in UTC as the days are.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    # Zstandard is as small as gzip and nearly as quick as snappy.
+    "spark.sql.parquet.compression.codec": "zstd",
+    # Events are written by part and day: a file is open for each, in place of sorting by them.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    # Grouped by client there are more than 128 of them: falling back to sorting is slower.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    # Rows come and go with each micro-batch; the other store keeps all of them on the heap.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+}
+#: On one machine nobody else should be able to reach the driver.
+_LOCAL_DEFAULTS: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
+}
+
+
+def _settings(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str]:
+    settings = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not (name and equals):
+            # What stands there may be a secret.
+            raise click.BadParameter("it is no NAME=VALUE")
+        settings[name] = value
+    return settings
+
+
+#: Gives a command ``kafka``, properties of Kafka's client.
+takes_kafka: Final = click.option(
+    "--kafka",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_settings,
+    help="A property of Kafka's Java client, such as security.protocol. May be given many times.",
+)
+_OPTIONS: Final = (
+    click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
+    click.option(
+        "--conf",
+        "conf",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_settings,
+        help="A setting of Spark's. May be given many times.",
+    ),
+)
+
+
+def takes_session(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of a session, and pass it ``session``, a function that begins it.
+
+    It takes ``packages`` as :func:`begin` does, and ``ours``: settings that the user's win over.
+    """
+
+    @functools.wraps(command)
+    def with_session(master: str, conf: dict[str, str], **flags: Any) -> None:
+        def session(
+            packages: tuple[str, ...] = (), ours: dict[str, str] | None = None
+        ) -> "SparkSession":
+            return begin(master, {**(ours or {}), **conf}, packages)
+
+        command(session=session, **flags)
+
+    for option in reversed(_OPTIONS):
+        with_session = option(with_session)
+    return with_session
+
+
+def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> "SparkSession":
+    """Begin a session. ``packages``: Maven coordinates, where the user names none himself."""
+    from pyspark.sql import SparkSession
+
+    # Workers of Spark's own Python code, should a user's session start any, are of this version.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    local = master.startswith(_LOCAL)
+    settings = {**_DEFAULTS, **(_LOCAL_DEFAULTS if local else {})}
+    if packages:
+        settings["spark.jars.packages"] = ",".join(packages)
+    builder = SparkSession.builder.master(master).appName("leader-hints-report")
+    for name, value in {**settings, **conf}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

@@ -1,0 +1,115 @@
+"""Where journals come from: files of JSON lines or Parquet, or a topic."""
+
+import hashlib
+import json
+from typing import Final, NamedTuple
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline import events
+from pipeline.errors import PipelineError
+from pipeline.files import File, Files
+from pipeline.store import Batch
+
+_KAFKA: Final = "kafka://"
+#: Finished files only: a sidecar still writes to ``.jsonl.open``.
+_JSON: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.bz2")
+_JSON_PATTERN: Final = "*.{jsonl,jsonl.gz,jsonl.zst,jsonl.bz2}"
+_CONNECTOR: Final = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
+
+
+class Topic(NamedTuple):
+    """``bootstrap``: HOST:PORT, several with commas."""
+
+    bootstrap: str
+    name: str
+
+
+def topic_of(journal: str) -> Topic | None:
+    """The topic of ``kafka://HOST:PORT,.../TOPIC``; ``None``: it is a path.
+
+    :raises PipelineError: it begins so but names no brokers or no topic.
+    """
+    if not journal.startswith(_KAFKA):
+        return None
+    bootstrap, _, name = journal.removeprefix(_KAFKA).partition("/")
+    if not bootstrap or not name or "/" in name:
+        raise PipelineError(f"{journal} is no kafka://HOST:PORT,.../TOPIC")
+    return Topic(bootstrap, name)
+
+
+def packages(journal: str) -> tuple[str, ...]:
+    """The jars that a source needs: Spark's connector to Kafka, of the very version of PySpark."""
+    if topic_of(journal) is None:
+        return ()
+    return tuple(f"org.apache.spark:{name}:{pyspark.__version__}" for name in _CONNECTOR)
+
+
+def new_files(session: SparkSession, journal: str, batches: list[Batch]) -> list[File]:
+    """The finished journal files that are in no batch yet.
+
+    A file that is in one and has another size now was not finished, or is another one: its whole
+    content is taken in again, and what it told before is recognised.
+    """
+    found = [file for file in Files(session).found(journal) if _is_json(file)]
+    known = {
+        (path, size) for batch in batches for path, size in batch.inputs.get("files", {}).items()
+    }
+    return [file for file in found if (file.path, file.size) not in known]
+
+
+def files_batch(files: list[File]) -> Batch:
+    """The batch of some files; the same for the same files."""
+    inputs = {"files": {file.path: file.size for file in files}}
+    return Batch(_digest(inputs), inputs)
+
+
+def read_files(session: SparkSession, files: list[File]) -> DataFrame:
+    """Judge the lines of files: see :func:`pipeline.events.read`."""
+    lines = session.read.text([file.path for file in files])
+    return events.read(
+        lines.select(
+            F.col("_metadata.file_path").alias("source"),
+            F.col("value").alias("line"),
+        )
+    )
+
+
+def stream(session: SparkSession, journal: str, kafka: dict[str, str]) -> DataFrame:
+    """Judge the lines of a journal as they come; what is there already comes first.
+
+    ``kafka``: further properties of the client, by their Kafka names.
+    """
+    topic = topic_of(journal)
+    if topic is None:
+        lines = (
+            session.readStream.option("pathGlobFilter", _JSON_PATTERN)
+            .option("recursiveFileLookup", True)
+            .text(journal)
+            .select(F.col("_metadata.file_path").alias("source"), F.col("value").alias("line"))
+        )
+        return events.read(lines)
+    reader = session.readStream.format("kafka")
+    for name, value in kafka.items():
+        reader = reader.option(f"kafka.{name}", value)
+    records = (
+        reader.option("kafka.bootstrap.servers", topic.bootstrap)
+        .option("subscribe", topic.name)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    source = F.concat_ws("/", F.lit(journal), F.col("partition"), F.col("offset"))
+    return events.read(
+        records.select(source.alias("source"), F.col("value").cast("string").alias("line"))
+    )
+
+
+def _is_json(file: File) -> bool:
+    return file.path.endswith(_JSON)
+
+
+def _digest(inputs: object) -> str:
+    text = json.dumps(inputs, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -1,0 +1,52 @@
+"""One Spark session for all tests of the pipeline."""
+
+import shutil
+from collections.abc import Iterator
+from os import environ
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.sessions import begin
+from tests.pipeline.fleets import Made, make
+
+#: Machines are shared, and a timeout in the middle of a call breaks the session for all others.
+_TEST_TIMEOUT_S = 900
+#: A zone that is far from UTC and has summer time: no answer may hang on it.
+ZONE = "America/St_Johns"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let one process of pytest-xdist run all that need the session, and give them time."""
+    item.add_marker(pytest.mark.xdist_group("spark"))
+    item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local session, made for small data: nothing is compiled, and little is split."""
+    if shutil.which("java") is None:
+        if environ.get("CI"):
+            pytest.fail("Java 17 is needed for the tests of the pipeline")
+        pytest.skip("Java 17 is needed for the tests of the pipeline")
+    session = begin(
+        "local[2]",
+        {
+            "spark.sql.session.timeZone": ZONE,
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.driver.memory": "1g",
+            # Short jobs gain nothing from the optimizing compiler.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A small fleet's journals and tables; tests that use it change nothing."""
+    return make(spark, tmp_path_factory.mktemp("fleet"))

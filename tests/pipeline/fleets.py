@@ -1,0 +1,29 @@
+"""A small fleet with known answers, and the tables that a batch run makes of it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from pipeline.batch import Taken, run
+from pipeline.generator import Fleet, generate
+from pipeline.store import Store
+
+FLEET = Fleet(sidecars=6, hours=2, events=3_000, seed=7)
+
+
+class Made(NamedTuple):
+    """``folder`` has journal and answers; ``out`` the tables."""
+
+    folder: Path
+    out: str
+    taken: Taken
+    store: Store
+
+
+def make(spark: SparkSession, folder: Path) -> Made:
+    """Generate the fleet and run a batch over its journals."""
+    generate(spark, FLEET, str(folder))
+    out = str(folder / "out")
+    taken = run(spark, str(folder / "journal"), out)
+    return Made(folder, out, taken, Store(spark, out))

@@ -1,0 +1,124 @@
+"""The tables of a generated fleet say what is known of it."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.batch import run
+from pipeline.errors import PipelineError
+from pipeline.generator import Fleet, generate
+from tests.observe.journal_lines import checked
+from tests.pipeline.fleets import FLEET, Made
+
+_MOVE = ["cluster", "topic", "partition", "epoch", "leader", "leader_before", "moved", "sidecars"]
+_RECOVERY = [
+    "cluster", "client_id", "software", "software_version", "api", "topic", "partition", "epoch",
+    "errors", "hinted", "reason", "node_from", "node_to",
+]  # fmt: skip
+
+
+def _answers(spark: SparkSession, made: Made, name: str) -> DataFrame:
+    return spark.read.parquet(str(made.folder / "answers" / name))
+
+
+def test_lines_are_as_the_proxy_writes_them(made: Made) -> None:
+    files = sorted((made.folder / "journal").rglob("*.jsonl"))
+    lines = [line for file in files for line in file.read_bytes().splitlines()]
+    good = [line for line in lines if line.endswith(b"}")]
+    assert len(lines) - len(good) == FLEET.sidecars  # One torn line each.
+    assert abs(len(good) - FLEET.events) < 0.02 * FLEET.events
+    for line in good:
+        checked(line)
+
+
+def test_each_move_and_recovery_is_found(spark: SparkSession, made: Made) -> None:
+    for name, columns in (("leader_moves", _MOVE), ("recoveries", _RECOVERY)):
+        told = made.store.table(name).select(*columns).collect()
+        expected = _answers(spark, made, name).select(*columns).collect()
+        assert len(told) == len(expected) > 0
+        assert set(told) == set(expected)
+
+
+def test_recoveries_take_as_long_as_they_took(spark: SparkSession, made: Made) -> None:
+    """As right as clocks are known: within the bound that is told."""
+    key = ["cluster", "client_id", "api", "topic", "partition", "epoch"]
+    expected = {
+        tuple(row[name] for name in key): row["recovery_ms"]
+        for row in _answers(spark, made, "recoveries").collect()
+    }
+    for row in made.store.table("recoveries").collect():
+        truth = expected[tuple(row[name] for name in key)]
+        assert row["recovery_ms"] == pytest.approx(truth, abs=row["uncertain_ms"])
+
+
+def test_incidents_are_told_apart(spark: SparkSession, made: Made) -> None:
+    told = made.store.table("incidents").orderBy("began").select("kind", "moves").collect()
+    expected = _answers(spark, made, "incidents").orderBy("began").select("kind", "moves").collect()
+    assert told == expected
+
+
+def test_clocks_are_known_within_their_bound(spark: SparkSession, made: Made) -> None:
+    """Only differences can be known: all are relative to the middle."""
+    truth = {r["sidecar"]: r["skew_ms"] for r in _answers(spark, made, "clock_skew").collect()}
+    rows = {row["sidecar"]: row for row in made.store.table("clock_skew").collect()}
+    for one in truth:
+        for other in truth:
+            told = rows[one]["skew_ms"] - rows[other]["skew_ms"]
+            bound = rows[one]["bound_ms"] + rows[other]["bound_ms"]
+            assert told == pytest.approx(truth[one] - truth[other], abs=bound)
+
+
+def test_journals_are_whole_but_for_what_was_told(made: Made) -> None:
+    rows = made.store.table("journal_runs").collect()
+    twice = sum(row["duplicates"] for row in rows)
+    assert sum(row["events"] for row in rows) + twice == made.taken.events
+    assert sum(row["missing"] for row in rows) >= 0
+    assert sum(row["told"] for row in rows) == 7 * FLEET.sidecars
+    assert {row["sidecar"] for row in rows if row["stopped"]} == {
+        f"sidecar-000-{n}" for n in range(6)
+    }
+    assert made.taken.bad == FLEET.sidecars
+    assert {row["reason"] for row in made.store.quarantine().collect()} == {"not_json"}
+
+
+def test_latencies_are_counted_once(made: Made) -> None:
+    files = (made.folder / "journal").rglob("*.jsonl")
+    lines = {
+        line for file in files for line in file.read_text().splitlines() if '"latency"' in line
+    }
+    assert sum(row["samples"] for row in made.store.table("latencies").collect()) == len(lines)
+
+
+def test_hints_sum_up_to_what_clients_met(made: Made) -> None:
+    met = made.store.table("recoveries").collect()
+    told = made.store.table("hint_effectiveness").collect()
+    missed = made.store.table("hint_misses").collect()
+    without = made.store.table("clients_without_hints").collect()
+    hours = made.store.table("broker_hours").collect()
+    for name in ("errors", "hinted", "used"):
+        assert sum(row[name] for row in told) == sum(row[name] for row in met)
+    assert sum(row["episodes"] for row in told) == len(met)
+    assert sum(row["episodes"] for row in missed) == sum(not row["hinted"] for row in met)
+    cannot = [row for row in met if row["reason"] == "version_without_field"]
+    assert sum(row["lost_ms"] for row in without) == pytest.approx(
+        sum(row["recovery_ms"] for row in cannot)
+    )
+    losses = [row["lost_ms"] for row in sorted(without, key=lambda row: row["rank"])]
+    assert losses == sorted(losses, reverse=True)
+    assert sum(row["errors"] for row in hours) == sum(row["errors"] for row in met)
+
+
+def test_a_second_run_changes_nothing(spark: SparkSession, made: Made) -> None:
+    before = {path: path.stat().st_mtime_ns for path in Path(made.out).rglob("*.parquet")}
+    again = run(spark, str(made.folder / "journal"), made.out)
+    assert (again.batches, again.days) == (0, [])
+    assert {path: path.stat().st_mtime_ns for path in Path(made.out).rglob("*.parquet")} == before
+
+
+@pytest.mark.parametrize("wrong", [Fleet(5, 1, 100, 1), Fleet(7, 1, 100, 1), Fleet(6, 0, 100, 1)])
+def test_a_fleet_that_cannot_be_is_refused(
+    spark: SparkSession, wrong: Fleet, tmp_path: Path
+) -> None:
+    with pytest.raises(PipelineError, match=r"is needed|at least"):
+        generate(spark, wrong, str(tmp_path))

@@ -1,0 +1,94 @@
+"""Runs over new files, killed runs, and inputs that are none."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.batch import run
+from pipeline.errors import PipelineError
+from pipeline.store import Store
+from pipeline.tables import TABLES
+from tests.pipeline.lines import Event, as_text, error, latency, move, success
+
+#: Two days: an error before midnight, its success behind it.
+_MIDNIGHT = datetime(2026, 1, 3, tzinfo=UTC)
+_SECONDS = (_MIDNIGHT - datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)).total_seconds()
+_FIRST: list[Event] = [
+    move(_SECONDS - 0.02, 0, 1, 2, 5),
+    error(_SECONDS - 0.01, 1, reason="hold_expired"),
+    latency(_SECONDS - 0.005, 2, 3.5),
+]
+_SECOND: list[Event] = [
+    move(_SECONDS + 0.01, 0, 1, 2, 5, sidecar="b"),
+    success(_SECONDS + 0.03, 1, sidecar="b"),
+    latency(_SECONDS - 0.005, 2, 3.5),  # Delivered once more.
+]
+
+
+def rows_of(store: Store) -> dict[str, list[str]]:
+    """All tables, in an order of their own."""
+    return {
+        name: sorted(str(row) for row in store.table(name).collect())
+        for name, table in TABLES.items()
+    }
+
+
+def test_new_files_add_what_they_have_to_the_days_they_touch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    journal, out = tmp_path / "journal", str(tmp_path / "out")
+    journal.mkdir()
+    (journal / "a.jsonl").write_text(as_text(_FIRST))
+    (journal / "b.jsonl.open").write_text("not finished")
+    taken = run(spark, str(journal), out)
+    assert (taken.batches, taken.events, [day.day for day in taken.days]) == (1, 3, [2])
+    store = Store(spark, out)
+    assert [row["recovered"] for row in store.table("recoveries").collect()] == [None]
+
+    (journal / "b.jsonl").write_text(as_text(_SECOND))
+    taken = run(spark, str(journal), out)
+    assert (taken.batches, taken.events, [day.day for day in taken.days]) == (1, 3, [2, 3])
+    (row,) = store.table("recoveries").collect()
+    assert (row["day"].day, row["recovery_ms"], row["errors"]) == (2, 40.0, 1)
+    (moved,) = store.table("leader_moves").collect()
+    assert (moved["day"].day, moved["sidecars"], moved["apart_ms"]) == (2, 2, 30.0)
+    assert [row["samples"] for row in store.table("latencies").collect()] == [1]
+
+    whole = str(tmp_path / "whole")
+    run(spark, str(journal), whole)
+    assert rows_of(store) == rows_of(Store(spark, whole))
+
+
+def test_a_killed_run_is_made_good_by_the_next(spark: SparkSession, tmp_path: Path) -> None:
+    """It left half of its events and no word of its batch, and tables of which some are there."""
+    journal, out = tmp_path / "a.jsonl", tmp_path / "out"
+    journal.write_text(as_text(_FIRST))
+    run(spark, str(journal), str(out))
+    store = Store(spark, str(out))
+    expected = rows_of(store)
+    (batch,) = store.batches
+    (out / "batches" / f"{batch.id}.json").unlink()
+    shutil.rmtree(out / "events" / f"batch={batch.id}" / "part=latency")
+    (out / "tables.json").unlink()
+    shutil.rmtree(out / "tables" / "latencies")
+    run(spark, str(journal), str(out))
+    assert rows_of(store) == expected
+
+
+def test_an_empty_journal_gives_tables_without_rows(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("\n")
+    run(spark, str(tmp_path), str(tmp_path / "out"))
+    assert all(rows == [] for rows in rows_of(Store(spark, str(tmp_path / "out"))).values())
+
+
+@pytest.mark.parametrize("journal", ["absent", "kafka://", "kafka://host:1", "kafka://host:1/a/b"])
+def test_a_journal_that_is_none_is_refused(
+    spark: SparkSession, journal: str, tmp_path: Path
+) -> None:
+    where: Any = journal if journal.startswith("kafka") else str(tmp_path / journal)
+    with pytest.raises(PipelineError, match=r"no such file|is no kafka"):
+        run(spark, where, str(tmp_path / "out"))
