@@ -1,8 +1,8 @@
 """The document of `leader-hints-report kip951`: as JSON, as CSV and as Markdown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -69,61 +69,72 @@ def csv_files(document: Document) -> dict[str, str]:
     }
 
 
+class TextTable(NamedTuple):
+    """One table, as it is shown. All columns but the first are right-aligned."""
+
+    title: str
+    words: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+def text_tables(document: Document) -> Iterator[TextTable]:
+    """Yield the tables as they are shown. Names of arms are escaped."""
+    if document.measured is not None:
+        yield from _of_comparison("Own samples", "", document.measured)
+    setup = f"{published().micro.setup}."
+    yield from _of_comparison("Published: micro-benchmark", setup, document.published)
+    yield TextTable(
+        "Published: roll simulation",
+        f"{published().roll.setup}.",
+        ["", "baseline, ms", "KIP-951, ms", "gain"],
+        [
+            [row.name, f"{row.baseline_ms}", f"{row.kip_ms}", f"{row.gain_percent} %"]
+            for row in document.roll
+        ],
+    )
+    yield TextTable(
+        "Published: the arithmetic, worked out again",
+        "Each stated figure beside what its own data give, held to the digits that were stated.",
+        ["figure", "stated", "worked out", ""],
+        [_check_row(check) for check in document.checks],
+    )
+
+
 def markdown(document: Document) -> str:
     """Return the tables as Markdown."""
-    parts = []
-    if document.measured is not None:
-        parts += ["## Own samples", *_comparison(document.measured)]
-    parts += [
-        f"## Published: {published().title}",
-        f"<{document.source}>",
-        f"Micro-benchmark: {published().micro.setup}.",
-        *_comparison(document.published),
-        f"Roll simulation: {published().roll.setup}.",
-        table(
-            ["", "baseline, ms", "KIP-951, ms", "gain"],
-            [
-                [row.name, f"{row.baseline_ms}", f"{row.kip_ms}", f"{row.gain_percent} %"]
-                for row in document.roll
-            ],
-        ),
-        "### Its arithmetic, worked out again",
-        table(["figure", "stated", "worked out", ""], _check_rows(document.checks)),
-    ]
+    parts = [f"{published().title}, <{document.source}>"]
+    for shown in text_tables(document):
+        parts += [f"## {shown.title}", *([shown.words] if shown.words else []), _markdown(shown)]
     return "\n\n".join(parts)
 
 
-def run_rows(comparison: Comparison) -> Iterator[list[str]]:
-    """Yield the cells of a comparison's table: each arm's runs, then their average."""
-    for mean in comparison.averages:
-        for run in comparison.runs:
-            if run.arm == mean.arm:
-                yield _run_row(f"run {run.run}", run)
-        yield _run_row("average", mean)
+def _markdown(shown: TextTable) -> str:
+    rule = ["---"] + ["---:"] * (len(shown.head) - 1)
+    cells = ([cell.replace("|", "\\|") for cell in row] for row in shown.rows)
+    return "\n".join("| " + " | ".join(row) + " |" for row in (shown.head, rule, *cells))
 
 
-def change_rows(comparison: Comparison) -> Iterator[list[str]]:
-    """Yield the cells of the table of changes."""
-    for change in comparison.changes:
-        yield [escape(change.arm), *(_percent(change, name) for name in COLUMNS)]
-
-
-RUN_HEAD: Final = ["arm", "run", "records", "failed", *COLUMNS.values()]
-CHANGE_HEAD: Final = ["arm", *COLUMNS.values()]
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; all columns but the first are right-aligned."""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
-    cells = ([cell.replace("|", "\\|") for cell in row] for row in rows)
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cells))
-
-
-def _comparison(comparison: Comparison) -> Iterator[str]:
-    yield table(RUN_HEAD, run_rows(comparison))
+def _of_comparison(title: str, words: str, comparison: Comparison) -> Iterator[TextTable]:
+    rows = [
+        row
+        for mean in comparison.averages
+        for row in (
+            *(_run_row(f"run {run.run}", run) for run in comparison.runs if run.arm == mean.arm),
+            _run_row("average", mean),
+        )
+    ]
+    yield TextTable(title, words, ["arm", "run", "records", "failed", *COLUMNS.values()], rows)
     if comparison.changes:
-        yield f"Change of the averages against {escape(str(comparison.baseline))}:"
-        yield table(CHANGE_HEAD, change_rows(comparison))
+        yield TextTable(
+            f"{title}: change of the averages against {escape(str(comparison.baseline))}",
+            "",
+            ["arm", *COLUMNS.values()],
+            [
+                [escape(change.arm), *(_percent(change, name) for name in COLUMNS)]
+                for change in comparison.changes
+            ],
+        )
 
 
 def _run_row(name: str, run: RunFigures) -> list[str]:
@@ -143,14 +154,8 @@ def _percent(change: Change, column: str) -> str:
     return "" if value is None else f"{value:+.1f} %"
 
 
-def _check_rows(found: Iterable[Check]) -> Iterator[list[str]]:
-    for check in found:
-        # One digit more than was published shows what was rounded.
-        digits = Decimal(1).scaleb(int(check.stated.as_tuple().exponent) - 1)
-        computed = check.computed.quantize(digits)
-        yield [
-            check.what,
-            f"{check.stated} {check.unit}",
-            f"{computed} {check.unit}",
-            check.verdict,
-        ]
+def _check_row(check: Check) -> list[str]:
+    # One digit more than was published shows what was rounded.
+    digits = Decimal(1).scaleb(int(check.stated.as_tuple().exponent) - 1)
+    computed = check.computed.quantize(digits)
+    return [check.what, f"{check.stated} {check.unit}", f"{computed} {check.unit}", check.verdict]

@@ -28,7 +28,7 @@ def test_what_make_bench_keeps_is_compared_and_written(spark: SparkSession, tmp_
         cli, ["kip951", "--samples", str(tmp_path / "samples"), "--out", str(out)]
     )
     assert result.exit_code == 0, result.output
-    assert "Change of the averages against hints off:" in result.output
+    assert "## Own samples: change of the averages against hints off" in result.output
     document = Document.model_validate_json((out / "kip951.json").read_text())
     assert document.measured is not None
     assert document.measured.changes[0].percent["p99_ms"] == -75.0

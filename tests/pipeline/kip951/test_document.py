@@ -19,7 +19,7 @@ def test_the_published_tables_stand_as_they_were_printed() -> None:
 def test_own_runs_stand_before_them() -> None:
     runs = [make_run("hints off", 1, 2.0), make_run("hints on", 1, 1.0)]
     lines = markdown(make_document(runs)).splitlines()
-    assert lines[0] == "## Own samples"
+    assert lines[2] == "## Own samples"
     assert "| hints on | run 1 | 10 | 0 | 1.000000 | 1.00 | 1.00 | 1 | 1 | 1 | 1 | 1 |" in lines
     assert "| hints on" + 8 * " | -50.0 %" + " |" in lines
 
