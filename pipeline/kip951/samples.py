@@ -15,7 +15,7 @@ from typing import Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, IntegerType, StringType, StructField, StructType
 
 from pipeline.errors import PipelineError
@@ -66,15 +66,15 @@ def _read_samples(spark: SparkSession, path: str) -> DataFrame:
         .schema(StructType([*SCHEMA.fields, StructField(_CORRUPT, StringType())]))
         .option("columnNameOfCorruptRecord", _CORRUPT)
         .csv(path)
-        .where(~sf.col(_CORRUPT).eqNullSafe(_HEADER))
+        .where(~F.col(_CORRUPT).eqNullSafe(_HEADER))
     )
     parquet = (
         _reader(spark, "*.parquet")
         .schema(SCHEMA)
         .parquet(path)
-        .withColumn(_CORRUPT, sf.lit(None).cast(StringType()))
+        .withColumn(_CORRUPT, F.lit(None).cast(StringType()))
     )
-    return csv.unionByName(parquet).withColumn(_FILE, sf.input_file_name())
+    return csv.unionByName(parquet).withColumn(_FILE, F.input_file_name())
 
 
 def run_figures(samples: DataFrame) -> list[RunFigures]:
@@ -105,14 +105,14 @@ def _reader(spark: SparkSession, names: str) -> DataFrameReader:
 def _by_latency(samples: DataFrame) -> DataFrame:
     """Put equal latencies of a run together. Tools tell them in milliseconds, so few rows are left
     to be put in order, however many records there were."""
-    acknowledged = sf.col("latency_ms").isNotNull()
+    acknowledged = F.col("latency_ms").isNotNull()
     return samples.groupBy(*_RUN, "latency_ms").agg(
-        sf.count("latency_ms").alias("_count"),
-        sf.count_if(~acknowledged).alias("_failed"),
-        sf.sum(sf.when(acknowledged, sf.col("bytes"))).alias("_bytes"),
-        sf.min("sent_ms").alias("_first"),
-        sf.max(sf.col("sent_ms") + sf.col("latency_ms")).alias("_last"),
-        sf.min(sf.when(_is_wrong(), _shown())).alias("_wrong"),
+        F.count("latency_ms").alias("_count"),
+        F.count_if(~acknowledged).alias("_failed"),
+        F.sum(F.when(acknowledged, F.col("bytes"))).alias("_bytes"),
+        F.min("sent_ms").alias("_first"),
+        F.max(F.col("sent_ms") + F.col("latency_ms")).alias("_last"),
+        F.min(F.when(_is_wrong(), _shown())).alias("_wrong"),
     )
 
 
@@ -120,41 +120,41 @@ def _by_run(by_latency: DataFrame) -> DataFrame:
     run = Window.partitionBy(*_RUN)
     # Nulls, which are failed records, come first and count nothing.
     ranked = by_latency.withColumn(
-        "_up_to", sf.sum("_count").over(run.orderBy("latency_ms"))
-    ).withColumn("_all", sf.sum("_count").over(run))
+        "_up_to", F.sum("_count").over(run.orderBy("latency_ms"))
+    ).withColumn("_all", F.sum("_count").over(run))
     # A run in which all is acknowledged within the clock's resolution took that long.
-    elapsed_ms = sf.greatest(sf.max("_last") - sf.min("_first"), sf.lit(0.001))
+    elapsed_ms = F.greatest(F.max("_last") - F.min("_first"), F.lit(0.001))
     return ranked.groupBy(*_RUN).agg(
-        sf.sum("_count").alias("records"),
-        sf.sum("_failed").alias("failed"),
-        (sf.sum("_count") / elapsed_ms * 1000).alias("records_per_s"),
-        (sf.sum("_bytes") / _MEGABYTE / elapsed_ms * 1000).alias("mb_per_s"),
-        (sf.sum(sf.col("latency_ms") * sf.col("_count")) / sf.sum("_count")).alias("avg_ms"),
-        sf.max("latency_ms").alias("max_ms"),
+        F.sum("_count").alias("records"),
+        F.sum("_failed").alias("failed"),
+        (F.sum("_count") / elapsed_ms * 1000).alias("records_per_s"),
+        (F.sum("_bytes") / _MEGABYTE / elapsed_ms * 1000).alias("mb_per_s"),
+        (F.sum(F.col("latency_ms") * F.col("_count")) / F.sum("_count")).alias("avg_ms"),
+        F.max("latency_ms").alias("max_ms"),
         *(_percentile(share).alias(name) for name, share in PERCENTILES.items()),
-        sf.min("_wrong").alias("_wrong"),
+        F.min("_wrong").alias("_wrong"),
     )
 
 
 def _percentile(share: float) -> Column:
-    reached = sf.col("_up_to") > sf.floor(sf.col("_all") * share)
-    return sf.min(sf.when(reached, sf.col("latency_ms")))
+    reached = F.col("_up_to") > F.floor(F.col("_all") * share)
+    return F.min(F.when(reached, F.col("latency_ms")))
 
 
 def _is_wrong() -> Column:
     """Whether a row is no sample."""
-    wrong = sf.col(_CORRUPT).isNotNull()
+    wrong = F.col(_CORRUPT).isNotNull()
     for name in ("arm", "run", "sent_ms", "bytes"):
-        wrong = wrong | sf.col(name).isNull()
+        wrong = wrong | F.col(name).isNull()
     for name in ("sent_ms", "latency_ms", "bytes"):
-        number = sf.col(name)
+        number = F.col(name)
         # NaN is above all numbers in Spark, and so is infinity.
         odd = (number < 0) | (number >= float("inf"))
-        wrong = wrong | sf.coalesce(odd, sf.lit(False))
+        wrong = wrong | F.coalesce(odd, F.lit(False))
     return wrong
 
 
 def _shown() -> Column:
     """A wrong row and where it stands: the line itself where there is one."""
-    row = sf.coalesce(sf.col(_CORRUPT), sf.to_json(sf.struct(*SCHEMA.names)))
-    return sf.concat_ws(": ", sf.col(_FILE), row)
+    row = F.coalesce(F.col(_CORRUPT), F.to_json(F.struct(*SCHEMA.names)))
+    return F.concat_ws(": ", F.col(_FILE), row)
