@@ -242,7 +242,7 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
                 label=label,
             )
             begin = [done + share for done, share in zip(begin, shares, strict=True)]
-        names = [shorten(_client(row), 46) for row in rows]
+        names = [shorten(_client(row), 50 if narrow else 56) for row in rows]
         if narrow:
             # Beside the bars there is no room for names; above them there is.
             for number, name in enumerate(names):
