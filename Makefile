@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
+.PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
 .PHONY: bench bench-legacy bench-cost bench-recoding bench-watching bench-control bench-memory bench-kip951 profile
 
@@ -31,6 +31,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluster
 	$(BIN)/python -m demo
+
+demo-report: $(STAMP) ## Go from leader moves to the page of leader-hints-report; needs Java 17
+	$(BIN)/python -m demo.fleet_report
 
 test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests --ignore tests/deploy

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
+from bench.latencies import Latency
 from tests.harness.admin import ClusterAdmin
 from tests.harness.clients import ClientProcess, Consumed, ConsumerSpec, Outcome, ProducerSpec
 from tests.harness.cluster import Mode, RealCluster
@@ -18,6 +19,7 @@ from tests.harness.proxyproc import Hints, LogLine, ProxyFleet
 
 #: Records a second: one each 10 ms, which is as finely as a stall is told.
 RATE = 100
+RECORD_BYTES = 100
 #: Records acknowledged and consumed after a move before the next one begins.
 _SETTLED = 30
 #: Seconds of a random pause before each move, so that no timer keeps step with the moves.
@@ -52,7 +54,7 @@ class Sample:
     """Stalls in milliseconds, one for each move; holds of given hints; misses by reason.
 
     ``beside_produce`` and ``beside_consume``: latencies of the records that bystanders had
-    around the moves.
+    around the moves. ``rounds``: for each round all records that the producer had acknowledged.
     """
 
     produce: list[float] = field(default_factory=list)
@@ -63,6 +65,7 @@ class Sample:
     given: int = 0
     missed: Counter[str] = field(default_factory=Counter)
     wrong: list[LogLine] = field(default_factory=list)
+    rounds: list[list[Latency]] = field(default_factory=list)
 
     def add(self, other: "Sample") -> None:
         """Pool another round's."""
@@ -74,6 +77,7 @@ class Sample:
         self.given += other.given
         self.missed += other.missed
         self.wrong += other.wrong
+        self.rounds += other.rounds
 
 
 @contextmanager
@@ -156,7 +160,8 @@ def _stalls(
     settled = _SETTLED * partitions
     consumer = java.consume(ConsumerSpec(bootstrap, topic, numbers, from_end=True))
     rate = RATE * partitions
-    producer = java.produce(ProducerSpec(bootstrap, topic, numbers, acks="1", rate=rate))
+    spec = ProducerSpec(bootstrap, topic, numbers, acks="1", rate=rate, size=RECORD_BYTES)
+    producer = java.produce(spec)
     times = []
     for _ in range(moves):
         producer.wait_acked(settled)
@@ -179,24 +184,23 @@ def _stalls(
         consume=[max(around) for around in _around(times, read)],
         beside_produce=list(chain.from_iterable(_around(times, beside))),
         beside_consume=list(chain.from_iterable(_around(times, read_beside))),
+        rounds=[moved + beside],
     )
 
 
-#: When a record was sent, in seconds since 1970, and its latency in milliseconds.
-_Latencies = list[tuple[float, float]]
-
-
-def _by_partition(records: Sequence[Outcome] | Sequence[Consumed]) -> tuple[_Latencies, _Latencies]:
+def _by_partition(
+    records: Sequence[Outcome] | Sequence[Consumed],
+) -> tuple[list[Latency], list[Latency]]:
     """Return the latencies on the partition that moves, and on the others."""
-    moved: _Latencies = []
-    beside: _Latencies = []
+    moved: list[Latency] = []
+    beside: list[Latency] = []
     for record in records:
         latency = (record.at - record.latency_ms / 1000, record.latency_ms)
         (beside if record.partition else moved).append(latency)
     return moved, beside
 
 
-def _around(moves: Sequence[float], latencies: _Latencies) -> list[list[float]]:
+def _around(moves: Sequence[float], latencies: Sequence[Latency]) -> list[list[float]]:
     """Return for each move the latencies of the records sent until the next one.
 
     A record sent shortly before the move may still be under way when it comes.

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,10 @@ from statistics import median
 import click
 
 from bench import arms
+from bench.latencies import write_latencies
 from bench.plot import plot_stalls
 from bench.report import table, write_section
-from bench.stall import FAST_REPLICATION, Arm, Sample, clusters, measure
+from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
 from tests.harness.java import java_clients
@@ -105,7 +107,8 @@ def run(
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
-    The raw samples are kept under build/bench. The first round of each arm is preceded by
+    The raw samples are kept under build/bench, all latencies in a folder of latencies/ for each
+    comparison, such as zk-3.6.2-fast. The first round of each arm is preceded by
     half a round that does not count, since the JVMs are cold.
     """
     pools = {arm: Sample() for arm in compared}
@@ -141,7 +144,20 @@ def _keep(pools: Mapping[Arm, Sample], kind: str) -> None:
     for arm, sample in pools.items():
         held = f"-{arm.hold_ms}" if arm.hold_ms else ""
         name = f"stall-{arm.mode}-{arm.version}-{arm.hints or 'native'}{held}-{kind}.json"
-        (_SAMPLES / name).write_text(json.dumps(vars(sample)))
+        kept = {key: value for key, value in vars(sample).items() if key != "rounds"}
+        (_SAMPLES / name).write_text(json.dumps(kept))
+    _keep_latencies(pools, kind)
+
+
+def _keep_latencies(pools: Mapping[Arm, Sample], kind: str) -> None:
+    first = next(iter(pools))
+    folder = _SAMPLES / "latencies" / f"{first.mode}-{first.version}-{kind}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, (arm, sample) in enumerate(pools.items()):
+        for run, latencies in enumerate(sample.rounds, start=1):
+            file = folder / f"{number}-{run}.csv.gz"
+            write_latencies(file, arm.label, run, latencies, RECORD_BYTES)
 
 
 Verdict = tuple[str, str, str, bool]

@@ -12,4 +12,8 @@ Nouns:
 - RoundReport: everything that was seen in one round.
 - Fault: a reason for which the demo fails, as a sentence.
 - Screen: what is shown, live on a terminal or as plain lines.
+
+`python -m demo.fleet_report` goes on to the report of `leader-hints-report`:
+
+- Fleet: a mock cluster with a sidecar before each broker; each writes a journal.
 """

@@ -31,17 +31,24 @@ class ProxyFailedError(Exception):
 class ProxyProcess:
     """A proxy before the brokers of one cluster, until the end of its `with` block."""
 
-    def __init__(self, routes: Mapping[Address, Address], hints: str, admin: Address) -> None:
+    def __init__(
+        self,
+        routes: Mapping[Address, Address],
+        hints: str,
+        admin: Address,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         """Start it and wait until every route listens.
 
         routes: where to listen -> the broker behind it. hints: "on", "observe" or "off".
+        settings: further ones, by the names that they have as variables.
         Raises ProxyFailedError.
         """
         self.addresses = frozenset(_text(listen) for listen in routes)
         """Where it listens, as host:port."""
         self._admin = f"http://{_text(admin)}"
         self._lines: list[str] = []
-        self._process = _start(routes, hints, admin)
+        self._process = _start(routes, hints, admin, settings or {})
         self._reader = threading.Thread(target=self._read_log, daemon=True)
         self._reader.start()
         try:
@@ -127,7 +134,9 @@ class ProxyProcess:
         self._process.stderr.close()
 
 
-def _start(routes: Mapping[Address, Address], hints: str, admin: Address) -> subprocess.Popen[str]:
+def _start(
+    routes: Mapping[Address, Address], hints: str, admin: Address, settings: Mapping[str, str]
+) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "proxy.cli.main", "run", "--hints", hints]
     for listen, upstream in routes.items():
         command += ["--route", f"{_text(listen)}={_text(upstream)}"]
@@ -137,7 +146,11 @@ def _start(routes: Mapping[Address, Address], hints: str, admin: Address) -> sub
         name: value for name, value in os.environ.items() if not name.startswith("LEADER_HINTS_")
     }
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=inherited
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**inherited, **settings},
     )
 
 

@@ -1,0 +1,304 @@
+"""Listings: the tables of the report, what their columns mean, and how long they may get."""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Value = str | int | float | bool | None
+Row = dict[str, Value]
+
+
+class Kind(StrEnum):
+    """What a value is, so how it is shown."""
+
+    TEXT = "text"
+    DAY = "day in UTC"
+    COUNT = "count"
+    MS = "milliseconds"
+    SECONDS = "seconds"
+    TIME = "time, RFC 3339 in UTC"
+    YES = "true or false"
+
+
+class Column(NamedTuple):
+    """One column of a listing."""
+
+    name: str
+    head: str
+    kind: Kind
+    meaning: str
+
+
+class Listing(NamedTuple):
+    """One table of the report. ``most``: rows it has at most; those that cost most come first."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    most: int
+
+
+class Rows(BaseModel):
+    """The rows of one listing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: tuple[Row, ...] = Field(description="By column; in the order of the listing.")
+    more: bool = Field(default=False, description="The tables have more rows than are here.")
+
+
+class Numbers(BaseModel):
+    """All that the report says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = Field(default=1, description="Of this form. Within one, names are only added.")
+    listings: dict[str, Rows] = Field(description="By the name of the listing.")
+
+    def rows(self, listing: Listing) -> tuple[Row, ...]:
+        """The rows of a listing; none where it is not there."""
+        return self.listings[listing.name].rows if listing.name in self.listings else ()
+
+    @property
+    def empty(self) -> bool:
+        """Nothing at all was seen."""
+        return not any(rows.rows for rows in self.listings.values())
+
+
+_SOFTWARE: Final = (
+    Column("software", "client", Kind.TEXT, "The client's software by its own word."),
+    Column("software_version", "version", Kind.TEXT, "The version of that software."),
+)
+_API: Final = Column("api", "API", Kind.TEXT, "Produce or Fetch.")
+_CLUSTER: Final = Column("cluster", "cluster", Kind.TEXT, "Kafka's id of the cluster.")
+_ERRORS: Final = Column(
+    "errors", "errors", Kind.COUNT, "NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH answers."
+)
+_EPISODES: Final = Column(
+    "episodes", "episodes", Kind.COUNT, "Times that a client lost a partition, first errors."
+)
+_LOST: Final = Column(
+    "lost_ms", "time lost", Kind.MS, "Recoveries added up: from first error to first success."
+)
+
+CLUSTERS: Final = Listing(
+    "clusters",
+    "Clusters",
+    (
+        _CLUSTER,
+        Column("first_day", "from", Kind.DAY, "The first day of its leader moves."),
+        Column("last_day", "to", Kind.DAY, "The last day of its leader moves."),
+        Column("epochs", "epochs", Kind.COUNT, "Leader epochs that began."),
+        Column("moved", "moves", Kind.COUNT, "How many of them changed the leader."),
+        Column("sidecars", "seen by", Kind.COUNT, "Sidecars that saw one move, at most."),
+        Column(
+            "apart_p50_ms",
+            "apart, median",
+            Kind.MS,
+            "From the first sidecar that saw a move to the last, clocks corrected.",
+        ),
+        _EPISODES,
+        _ERRORS,
+        Column("hints", "with hint", Kind.COUNT, "Errors that had a hint."),
+        _LOST,
+    ),
+    200,
+)
+RECOVERY: Final = Listing(
+    "recovery",
+    "Recoveries",
+    (
+        _API,
+        Column("hinted", "hint", Kind.YES, "The first error was answered with a hint."),
+        _EPISODES,
+        Column("unseen", "end not seen", Kind.COUNT, "Episodes whose success was not seen."),
+        Column("mean_ms", "mean", Kind.MS, "Mean recovery."),
+        Column("p50_ms", "50 %", Kind.MS, "Half of the recoveries took no longer."),
+        Column("p90_ms", "90 %", Kind.MS, "Nine of ten took no longer."),
+        Column("p99_ms", "99 %", Kind.MS, "99 of 100 took no longer."),
+        Column("p999_ms", "99.9 %", Kind.MS, "999 of 1000 took no longer."),
+        Column("max_ms", "longest", Kind.MS, "The longest."),
+        _LOST,
+    ),
+    4,
+)
+CURVE: Final = Listing(
+    "recovery_curve",
+    "Recoveries, percentile by percentile",
+    (
+        _API,
+        Column("hinted", "hint", Kind.YES, "The first error was answered with a hint."),
+        Column("percent", "%", Kind.COUNT, "This share of the recoveries"),
+        Column("recovery_ms", "took at most", Kind.MS, "took no longer than this."),
+    ),
+    4 * 101,
+)
+INCIDENTS: Final = Listing(
+    "incidents",
+    "Incidents",
+    (
+        _CLUSTER,
+        Column("kind", "kind", Kind.TEXT, "roll, reassignment, failure or other."),
+        Column("began", "began", Kind.TIME, "The first move."),
+        Column("seconds", "took", Kind.SECONDS, "From the first move to the last."),
+        Column("moves", "epochs", Kind.COUNT, "Leader epochs that began."),
+        Column("partitions", "partitions", Kind.COUNT, "Partitions that had moves."),
+        _ERRORS,
+        Column("clients", "clients", Kind.COUNT, "Client ids that met errors."),
+        _LOST,
+        Column("rule", "told by", Kind.TEXT, "The rule that told the kind."),
+    ),
+    1000,
+)
+BROKER_HOURS: Final = Listing(
+    "broker_hours",
+    "Brokers and hours",
+    (
+        _CLUSTER,
+        Column("node", "broker", Kind.COUNT, "Node id of the broker."),
+        Column("hour", "hour", Kind.COUNT, "Hour of the day, UTC; all days together."),
+        Column("left", "leaders left", Kind.COUNT, "Leaderships that went away from it."),
+        Column("joined", "leaders came", Kind.COUNT, "Leaderships that came to it."),
+        _ERRORS,
+        Column("hints", "with hint", Kind.COUNT, "Errors that had a hint."),
+        _LOST,
+    ),
+    24_000,
+)
+COVERAGE: Final = Listing(
+    "coverage",
+    "Hints by client version",
+    (
+        *_SOFTWARE,
+        _API,
+        _ERRORS,
+        Column("given", "with hint", Kind.COUNT, "Errors that had a hint."),
+        Column("would_give", "observed", Kind.COUNT, "Errors that would have had one: observe."),
+        _EPISODES,
+        Column("hinted", "began with hint", Kind.COUNT, "Episodes whose first error had a hint."),
+        Column("used", "hint used", Kind.COUNT, "Of these, the client went there at once."),
+        Column("with_n", "n with", Kind.COUNT, "Recoveries after a hint."),
+        Column("with_mean_ms", "mean with", Kind.MS, "Mean recovery after a hint."),
+        Column("with_p50_ms", "median with", Kind.MS, "Median recovery after a hint."),
+        Column("without_n", "n without", Kind.COUNT, "Recoveries without one."),
+        Column("without_mean_ms", "mean without", Kind.MS, "Mean recovery without one."),
+        Column("without_p50_ms", "median without", Kind.MS, "Median recovery without one."),
+        Column(
+            "saved_ms",
+            "saved, estimate",
+            Kind.MS,
+            "n with, times how much shorter the mean is with a hint than without. Empty where "
+            "either has fewer than 20 recoveries.",
+        ),
+    ),
+    200,
+)
+MISSES: Final = Listing(
+    "misses",
+    "Why there was no hint",
+    (
+        Column("reason", "reason", Kind.TEXT, "As in the metric hints_missed."),
+        _EPISODES,
+        _ERRORS,
+        _LOST,
+    ),
+    50,
+)
+CLIENTS: Final = Listing(
+    "clients_without_hints",
+    "Clients that cannot use hints",
+    (
+        Column("client_id", "client id", Kind.TEXT, "The client's id."),
+        *_SOFTWARE,
+        _CLUSTER,
+        _EPISODES,
+        _ERRORS,
+        _LOST,
+        Column("longest_ms", "longest", Kind.MS, "The longest recovery."),
+    ),
+    50,
+)
+TOPICS: Final = Listing(
+    "topics",
+    "Topics that lost the most time",
+    (
+        _CLUSTER,
+        Column("topic", "topic", Kind.TEXT, "The topic's name."),
+        _EPISODES,
+        _ERRORS,
+        Column("hints", "with hint", Kind.COUNT, "Errors that had a hint."),
+        _LOST,
+        Column("longest_ms", "longest", Kind.MS, "The longest recovery."),
+    ),
+    50,
+)
+LATENCIES: Final = Listing(
+    "latencies",
+    "Latencies beside the moves",
+    (
+        Column("day", "day", Kind.DAY, "The day."),
+        _CLUSTER,
+        *_SOFTWARE,
+        _API,
+        Column("samples", "samples", Kind.COUNT, "How many exchanges were sampled."),
+        Column("p50_ms", "50 %", Kind.MS, "Half of them took no longer."),
+        Column("p95_ms", "95 %", Kind.MS, "95 of 100 took no longer."),
+        Column("p99_ms", "99 %", Kind.MS, "99 of 100 took no longer."),
+        Column("p999_ms", "99.9 %", Kind.MS, "999 of 1000 took no longer."),
+        Column("max_ms", "longest", Kind.MS, "The longest."),
+    ),
+    100,
+)
+SKEW: Final = Listing(
+    "clock_skew",
+    "Clocks of the sidecars",
+    (
+        Column("day", "day", Kind.DAY, "The day."),
+        _CLUSTER,
+        Column("sidecar", "sidecar", Kind.TEXT, "The sidecar."),
+        Column("moves", "moves", Kind.COUNT, "Moves that others saw too."),
+        Column("skew_ms", "ahead by", Kind.MS, "Against the middle of its cluster: an estimate."),
+        Column("bound_ms", "within", Kind.MS, "Nine of ten sights are within so much of that."),
+        Column("corrected", "taken away", Kind.YES, "Times of the tables had it taken away."),
+    ),
+    100,
+)
+JOURNALS: Final = Listing(
+    "journals",
+    "Whether the journals are whole",
+    (
+        Column("sidecar", "sidecar", Kind.TEXT, "The sidecar."),
+        Column("runs", "runs", Kind.COUNT, "Runs of its process, counted once on each day."),
+        Column("events", "events", Kind.COUNT, "Different events."),
+        Column("duplicates", "duplicates", Kind.COUNT, "Lines that told an event once more."),
+        Column("missing", "missing", Kind.COUNT, "Numbers without an event."),
+        Column("told", "told", Kind.COUNT, "How many of these its gap events told of."),
+    ),
+    100,
+)
+QUARANTINE: Final = Listing(
+    "quarantine",
+    "Lines that were not understood",
+    (
+        Column("reason", "reason", Kind.TEXT, "Why not."),
+        Column("lines", "lines", Kind.COUNT, "How many."),
+    ),
+    50,
+)
+
+LISTINGS: Final[tuple[Listing, ...]] = (
+    CLUSTERS,
+    RECOVERY,
+    CURVE,
+    INCIDENTS,
+    BROKER_HOURS,
+    COVERAGE,
+    MISSES,
+    CLIENTS,
+    TOPICS,
+    LATENCIES,
+    SKEW,
+    JOURNALS,
+    QUARANTINE,
+)

@@ -1,0 +1,203 @@
+"""What comes out of the pipeline's tables."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline import tables
+from pipeline.errors import PipelineError
+from pipeline.report import listings
+from pipeline.report.gathering import gather
+from pipeline.report.listings import Numbers
+
+_DAY = date(2026, 3, 29)  # Clocks are put forward in Europe: what is in UTC does not care.
+_BEGAN = datetime(2026, 3, 29, 1, 30, 0, 250_000, UTC)
+
+
+def _recovery(recovery_ms: float | None, *, hinted: bool, **more: Any) -> dict[str, Any]:
+    values = {
+        "client_id": "orders",
+        "software": "apache-kafka-java",
+        "software_version": "3.9.1",
+        "api": "Produce",
+        "topic": "t",
+        "errors": 2,
+        "hints": int(hinted),
+        "hinted": hinted,
+        "recovery_ms": recovery_ms,
+        "cluster": "c1",
+    }
+    return values | more
+
+
+_Write = Callable[[tables.Table, list[dict[str, Any]]], None]
+
+
+@pytest.fixture
+def write(spark: SparkSession, tmp_path: Path) -> _Write:
+    """Writes rows of a table, as the pipeline does; what is not given is absent."""
+
+    def write(table: tables.Table, rows: list[dict[str, Any]]) -> None:
+        names = [column.name for column in table.all_columns]
+        whole = [{"day": _DAY, "cluster": "c1"} | row for row in rows]
+        assert all(row.keys() <= set(names) for row in whole)
+        frame = spark.createDataFrame(
+            [tuple(row.get(name) for name in names) for row in whole], table.schema
+        )
+        frame.write.partitionBy("day", "cluster").parquet(str(tmp_path / "tables" / table.name))
+
+    return write
+
+
+def _gather(spark: SparkSession, folder: Path) -> Numbers:
+    return gather(spark, str(folder), lambda _: None)
+
+
+def test_no_folder_is_an_error_and_an_empty_one_is_empty(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(PipelineError, match=r"nowhere: there is no such folder; give .*batch"):
+        _gather(spark, tmp_path / "nowhere")
+    found = _gather(spark, tmp_path)
+    assert found.empty
+    assert found.listings.keys() == {listing.name for listing in listings.LISTINGS}
+
+
+def test_recoveries_by_hint_client_topic_and_cluster(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    with_hint = [_recovery(float(number), hinted=True) for number in range(1, 21)]
+    without = [_recovery(100.0, hinted=False) for _ in range(20)]
+    other = [
+        _recovery(7.0, hinted=False, topic="u", cluster="c2", api="Fetch"),
+        _recovery(None, hinted=False, topic="u", cluster="c2", api="Fetch"),
+    ]
+    write(tables.RECOVERIES, with_hint + without + other)
+    write(
+        tables.HINT_EFFECTIVENESS,
+        [
+            {
+                "software": "apache-kafka-java",
+                "software_version": "3.9.1",
+                "api": "Produce",
+                "topic": topic,
+                "errors": 40,
+                "given": 10,
+                "would_give": 0,
+                "episodes": 20,
+                "hinted": 10,
+                "used": 9,
+            }
+            for topic in ("t", "v")
+        ],
+    )
+    found = _gather(spark, tmp_path)
+
+    unseen, without_hint, hinted = found.rows(listings.RECOVERY)
+    assert (unseen["api"], unseen["episodes"], unseen["unseen"]) == ("Fetch", 2, 1)
+    assert (without_hint["hinted"], without_hint["p50_ms"]) == (False, 100.0)
+    assert hinted == {
+        "api": "Produce",
+        "hinted": True,
+        "episodes": 20,
+        "unseen": 0,
+        "mean_ms": 10.5,
+        "p50_ms": 10.0,
+        "p90_ms": 18.0,
+        "p99_ms": 20.0,
+        "p999_ms": 20.0,
+        "max_ms": 20.0,
+        "lost_ms": 210.0,
+    }
+    curve = [
+        (row["percent"], row["recovery_ms"]) for row in found.rows(listings.CURVE) if row["hinted"]
+    ]
+    assert len(curve) == 101
+    assert (curve[0], curve[25], curve[100]) == ((0, 1.0), (25, 5.0), (100, 20.0))
+
+    (client,) = found.rows(listings.COVERAGE)
+    assert (client["errors"], client["given"], client["used"]) == (80, 20, 18)
+    assert (client["with_n"], client["with_mean_ms"]) == (20, 10.5)
+    assert (client["without_n"], client["without_p50_ms"]) == (20, 100.0)
+    assert client["saved_ms"] == 20 * (100.0 - 10.5)
+
+    assert [
+        (row["cluster"], row["topic"], row["lost_ms"]) for row in found.rows(listings.TOPICS)
+    ] == [
+        ("c1", "t", 2210.0),
+        ("c2", "u", 7.0),
+    ]
+    # Both clusters are there, although no move of theirs was seen.
+    assert [
+        (row["cluster"], row["errors"], row["epochs"]) for row in found.rows(listings.CLUSTERS)
+    ] == [
+        ("c1", 80, None),
+        ("c2", 4, None),
+    ]
+
+
+def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    write(
+        tables.LEADER_MOVES,
+        [
+            {"moved": moved, "sidecars": sidecars, "apart_corrected_ms": apart, "day": day}
+            for moved, sidecars, apart, day in (
+                (True, 2, 1.0, _DAY),
+                (False, 3, 2.0, _DAY),
+                (True, 1, 9.0, _DAY + timedelta(days=1)),
+            )
+        ],
+    )
+    write(
+        tables.INCIDENTS,
+        [
+            {"kind": "roll", "began": _BEGAN, "seconds": 3.0, "lost_ms": None},
+            {"kind": "failure", "began": _BEGAN + timedelta(hours=1), "lost_ms": 5.0},
+        ],
+    )
+    write(
+        tables.BROKER_HOURS,
+        [
+            {"node": 1, "hour": 3, "errors": 2, "lost_ms": 4.0, "day": day}
+            for day in (_DAY, _DAY + timedelta(days=1))
+        ],
+    )
+    write(
+        tables.CLIENTS_WITHOUT_HINTS,
+        [
+            {"client_id": f"{number}", "lost_ms": float(number), "episodes": 1}
+            for number in range(51)
+        ],
+    )
+    found = _gather(spark, tmp_path)
+
+    (cluster,) = found.rows(listings.CLUSTERS)
+    assert cluster == {
+        "cluster": "c1",
+        "first_day": "2026-03-29",
+        "last_day": "2026-03-30",
+        "epochs": 3,
+        "moved": 2,
+        "sidecars": 3,
+        "apart_p50_ms": 2.0,
+        "episodes": None,
+        "errors": None,
+        "hints": None,
+        "lost_ms": None,
+    }
+    assert [(row["kind"], row["began"]) for row in found.rows(listings.INCIDENTS)] == [
+        ("failure", "2026-03-29T02:30:00.250Z"),
+        ("roll", "2026-03-29T01:30:00.250Z"),
+    ]
+    (hour,) = found.rows(listings.BROKER_HOURS)
+    assert (hour["node"], hour["hour"], hour["errors"], hour["lost_ms"]) == (1, 3, 4, 8.0)
+
+    assert found.listings["clients_without_hints"].more
+    clients = [row["client_id"] for row in found.rows(listings.CLIENTS)]
+    assert clients == [f"{number}" for number in range(50, 0, -1)]
