@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from demo.faults import CAPS
 from demo.ports import free_ports
 from demo.proxy_process import ProxyProcess
 from demo.stage import BROKERS, METADATA_LAG_SECONDS, PARTITIONS, TOPIC
 from demo.traffic import Traffic
-from proxy.mock.cluster import MockCluster
+from proxy.mock.cluster import BEFORE_HINTS, MockCluster
 
 _HOST = "127.0.0.1"
 _SECONDS_BETWEEN_MOVES = 0.15  # Longer than librdkafka's first back-off: moves stay separate.
@@ -74,5 +73,5 @@ def open_fleet() -> Iterator[Fleet]:
     Raises MockClusterError, at the end too if the cluster died on the way.
     """
     listens = {node: (_HOST, port) for node, port in enumerate(free_ports(BROKERS), start=1)}
-    with MockCluster(BROKERS, {TOPIC: PARTITIONS}, CAPS, listens) as cluster:
+    with MockCluster(BROKERS, {TOPIC: PARTITIONS}, BEFORE_HINTS, listens) as cluster:
         yield Fleet(cluster, listens)
