@@ -104,8 +104,7 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
     app = _App(settings, local)
     # What was imported and built stays. A full collection would look through all of it each time,
-    # and stop every link for up to a tenth of a second.
-    gc.collect()
+    # and stop every link for tens of milliseconds.
     gc.freeze()
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -11,7 +11,7 @@ from typing import Protocol
 READ, WRITE, GONE = 1, 4, 0x2000
 #: Sockets that are told of at once. Hundreds of clients may get errors at the same time, and each
 #: error response takes a millisecond to look at; the system goes round among those that are ready.
-_AT_ONCE = 16
+_AT_ONCE = 8
 
 
 class Poller(Protocol):

@@ -167,15 +167,18 @@ class Subscription:
     def _by_leader(
         self, view: LeaderView, epochs: Mapping[Partition, int]
     ) -> dict[int | None, dict[Partition, int]]:
-        """Return some of ``epochs`` by the node that leads the partition, as the view has it."""
+        """Return ``epochs`` by the node that leads the partition, as the view has it.
+
+        Of so many leaders in turn: a request to each of a hundred takes longer than it gains.
+        """
         by_leader: dict[int | None, dict[Partition, int]] = {}
-        all_of_them = [*epochs.items()]
-        for _, number in self._questions.pairs(1, [1] * len(all_of_them)):
-            partition, epoch = all_of_them[number]
+        for partition, epoch in epochs.items():
             leader = view.leader(*partition)
             if leader is not None:
                 by_leader.setdefault(leader.node, {})[partition] = epoch
-        return by_leader
+        leaders = [*by_leader.items()]
+        sizes = [len(asked) for _, asked in leaders]
+        return dict(leaders[number] for _, number in self._questions.pairs(1, sizes))
 
     def _peers(self, cluster_id: str) -> list[Peer]:
         return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]

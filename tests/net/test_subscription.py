@@ -312,6 +312,32 @@ async def test_what_a_storm_makes_is_shared_among_refreshes(autojump_clock: Mock
         assert {*asked(scene)} == {(node, topic) for node in (1, 2, 3) for topic in topics}
 
 
+async def test_in_a_storm_only_who_is_said_to_lead_is_asked_whether_it_does(
+    autojump_clock: MockClock,
+) -> None:
+    def large(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(1, 5)] * 700, "other": [(2, 5), (3, 5)]}
+
+    def asked(node: int) -> int:
+        return sum(
+            question.key == LIST_OFFSETS and question.at > scene.begin + 1
+            for question in scene.brokers[node].asked
+        )
+
+    async with _scene(1, before=large) as scene:
+        await trio.sleep(0.001)
+        for partition in range(700):
+            scene.hold(partition=partition)
+        await trio.sleep(0.1)
+        assert [asked(node) > 0 for node in (1, 2, 3)] == [True, False, False]
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 6)] * 700, "other": [(2, 5), (3, 5)]}
+        await trio.sleep(0.2)
+        assert not asked(2)
+        assert len(scene.settled) == 700
+
+
 async def test_a_leaders_own_word_counts_while_all_metadata_lags(
     autojump_clock: MockClock,
 ) -> None:
