@@ -36,7 +36,7 @@ demo-report: $(STAMP) ## Go from leader moves to the page of leader-hints-report
 	$(BIN)/python -m demo.fleet_report
 
 test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup tests --ignore tests/deploy
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) tests --ignore tests/deploy
 
 test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and Debian's buildah and podman
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'

@@ -46,6 +46,8 @@ COLUMNS: Final[dict[str, DataType]] = {
     "topic": _STRING,
     "partition": _INT,
     "error": _INT,
+    "action": _STRING,
+    "hint": _STRING,
     "leader_before": _INT,
     "epoch_before": _INT,
     "leader": _INT,
@@ -90,6 +92,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
         "epoch",
     ),
     "latency": (*_CLIENT, "api", "api_version", "latency_ms"),
+    "fault": ("route", "action"),
     "gap": ("reason", "dropped", "first_seq", "last_seq"),
 }
 

@@ -1,6 +1,8 @@
 """What holds for all tests."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # No deadline for one example: machines are shared, and a slow one is no defect. The profile
 # that Hypothesis takes with CI=true is derandomized besides; this keeps that.
@@ -12,3 +14,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("here")
+
+#: Tests that are run in one process, one after the other: those of real brokers, since two clusters
+#: at once are too much for two cores, and those of Spark, which share its session.
+_TOGETHER = ("tests/real/", "tests/pipeline/")
+
+
+class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
+    """Has tests that share something dear run in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in _TOGETHER if nodeid.startswith(folder)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByWhatIsShared:
+    """Say which tests go together; marks (xdist_group) are not seen by pytest 9.2."""
+    return _ByWhatIsShared(config, log)

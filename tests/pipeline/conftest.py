@@ -17,8 +17,7 @@ ZONE = "America/St_Johns"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let one process of pytest-xdist run all that need the session, and give them time."""
-    item.add_marker(pytest.mark.xdist_group("spark"))
+    """Give them time."""
     item.add_marker(pytest.mark.timeout(_TEST_TIMEOUT_S))
 
 

@@ -92,13 +92,6 @@ def _cluster_name(item: pytest.Item) -> str:
     return str(parameters.params.get("cluster", "")) if parameters else ""
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Have pytest-xdist run the tests of one cluster in one process, which starts it once."""
-    name = _cluster_name(item)
-    if name:
-        item.add_marker(pytest.mark.xdist_group(name))
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Write how many errors got their hints, test by test."""
     lines = [

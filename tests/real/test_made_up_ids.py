@@ -331,7 +331,8 @@ def test_half_the_brokers_are_proxied(
         spec = ProducerSpec(cluster.direct_bootstrap, "half-lacking", PARTITIONS, idempotent=True)
         producer = clients(CONFLUENT).produce(spec)
         consumer.wait_count(60)
-        assert "not known" in {line["broker"] for line in fleet.events("topic_ids_withheld")}
+        # By that client, or by a proxy that had to ask the third broker on a new connection before.
+        assert len(fleet.events("topic_ids_withheld")) > len(warned)
         for process in fleet.processes:
             until(
                 lambda p=process: p.events("topic_ids_withheld")[-1]["broker"] in warned,  # type: ignore[misc]
