@@ -52,7 +52,7 @@ from proxy.net.tls_socket import Transport
 BUFFER_BYTES = 262_144
 #: Seconds that sockets are served before other tasks get their turn. To be woken by Trio costs more
 #: than to relay a small message, so a turn is long where nobody waits for his.
-_TURN = 0.05
+_TURN = 0.02
 #: The same where somebody does: while a response is held, since its hint comes through Trio, and
 #: while a client's connection is being made.
 _SHORT_TURN = 0.002
