@@ -181,6 +181,8 @@ class Pump:
         self._shared = memoryview(bytearray(BUFFER_BYTES))
         self._poller = poller or make_poller()
         self._sides: dict[int, _Side] = {}
+        #: Sockets that were ready when a turn was over.
+        self._left: list[tuple[int, int, _Side | None]] = []
         self._called = False
         self._urgent = 0
         self._joints: dict[int, _Joint] = {}
@@ -305,16 +307,21 @@ class Pump:
         begun = monotonic()
         wait = 0.0
         self._called = False
-        while self.step(wait) and not self._called:
+        while self.step(wait, begun + _TURN) and not self._called:
             short = self._urgent or self._keeper.waiting.is_set()
             if monotonic() - begun >= (_SHORT_TURN if short else _TURN):
                 return
             wait = 0.0 if short else _MOMENT
 
-    def step(self, wait: float = 0.0) -> int:
-        """Serve every socket that is ready within ``wait`` seconds; return how many there were."""
-        ready = self._poller.poll(wait)
-        for descriptor, events in ready:
+    def step(self, wait: float = 0.0, until: float = math.inf) -> int:
+        """Serve every socket that is ready within ``wait`` seconds; return how many there were.
+
+        ``until``: when others have their turn. Those that are not served by then come first in the
+        next step, or whoever sends the most would keep them from being served at all.
+        """
+        ready = self._take_left() or self._poller.poll(wait)
+        rest = iter(ready)
+        for descriptor, events in rest:
             side = self._sides.get(descriptor)
             if side is None:
                 # One that others heed, or that was closed in this very step.
@@ -323,17 +330,29 @@ class Pump:
             try:
                 if events == READ:
                     self._readable(side)
-                    continue
-                if events & ~READ and side.events & WRITE:
-                    self._writable(side)
-                if events & ~WRITE and side.events & READ:
-                    self._readable(side)
-                elif events & ~(READ | WRITE) and side.events & GONE:
-                    self._gone(side)
+                else:
+                    self._several(side, events)
             except Exception as error:
                 # A defect of ours must end one link and not all of them.
                 self._failed(side.joint, error)
+            if monotonic() >= until:
+                self._left = [(d, told, self._sides.get(d)) for d, told in rest]
         return len(ready)
+
+    def _several(self, side: _Side, events: int) -> None:
+        if events & ~READ and side.events & WRITE:
+            self._writable(side)
+        if events & ~WRITE and side.events & READ:
+            self._readable(side)
+        elif events & ~(READ | WRITE) and side.events & GONE:
+            self._gone(side)
+
+    def _take_left(self) -> list[tuple[int, int]]:
+        """Return what the last step left, but for descriptors that are another's by now."""
+        if not self._left:
+            return []
+        left, self._left = self._left, []
+        return [(d, told) for d, told, side in left if self._sides.get(d) is side]
 
     def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
         """Let held responses go on with their hints."""

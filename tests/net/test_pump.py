@@ -4,6 +4,7 @@ import contextlib
 import gc
 import math
 import random
+import select
 import socket
 import struct
 from collections.abc import Callable
@@ -245,6 +246,42 @@ async def test_a_busy_pump_gives_others_their_turn_by_itself() -> None:
         for _ in range(3):
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
+
+
+async def test_who_was_ready_when_a_turn_was_over_is_served_first_in_the_next() -> None:
+    rig = Rig()
+    ends = []
+    for number in range(5):
+        (client, near), (far, broker) = socket_pair(), socket_pair()
+        rig.pump.adopt(opaque_route(), near, far, f"client {number}")
+        client.send(b"x")
+        ends.append((client, broker))
+
+    def served() -> int:
+        return sum(bool(select.select([broker], [], [], 0)[0]) for _, broker in ends)
+
+    for number in range(5):
+        assert served() == number
+        # What was served has more, and would be the first again.
+        for client, broker in ends:
+            if select.select([broker], [], [], 0)[0]:
+                client.send(b"x")
+        rig.pump.step(until=0.0)
+    assert served() == 5
+
+
+async def test_what_was_left_is_not_told_to_whoever_has_the_descriptor_now() -> None:
+    rig = Rig()
+    (first, near), (far, broker) = socket_pair(), socket_pair()
+    (second, also), (beyond, other) = socket_pair(), socket_pair()
+    rig.pump.adopt(opaque_route(), near, far, "the first")
+    rig.pump.adopt(opaque_route(), also, beyond, "the second")
+    first.close()
+    second.close()
+    rig.pump.step(until=0.0)
+    rig.pump.step()
+    rig.pump.step()
+    assert [broker.recv(1), other.recv(1)] == [b"", b""]
 
 
 # Back-pressure.
