@@ -137,7 +137,7 @@ class Faults:
     """The faults in force, oldest first. ``seed``: the same one chooses the same messages."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # the same faults for the same seed  # nosec B311
         self._begun: dict[int, Begun] = {}
         self._numbers = 0
 

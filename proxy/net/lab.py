@@ -167,7 +167,7 @@ class Lab:
 
 def _free_base(span: int) -> int:
     for _ in range(_ATTEMPTS):
-        base = random.choice(_PORTS)
+        base = random.choice(_PORTS)  # any port will do  # nosec B311
         if all(_is_free(port) for port in range(base, base + span)):
             return base
     raise ListenError(f"no {span} free ports in a row from {_PORTS[0]} to {_PORTS[-1]}")
