@@ -84,6 +84,25 @@ def test_every_changed_byte_of_what_comes_out_is_found(kind: str) -> None:
     judge(case, outcome)
 
 
+def test_a_frame_that_breaks_off_in_its_tags_is_judged_by_what_has_passed() -> None:
+    frame = bytearray(produce_request(9, 2, records=bytes(range(1, 256)) * 40))
+    frame[-1] = 7
+    steps: list[Step] = [
+        ("up", request(18, 3, 1)),
+        ("down", versions_answer(3, 1, BROKERS["2.4"])),
+        ("up", bytes(frame[:9000])),
+        ("up", bytes(frame[9000:])),
+    ]
+    case = _case("2.4", steps)
+    outcome = play(case)
+    judge(case, outcome)
+    for at in (-1, -3000, -9000):
+        outcome.driven.to_broker[at] ^= 0x41
+        with pytest.raises(BrokenRuleError):
+            judge(case, outcome)
+        outcome.driven.to_broker[at] ^= 0x41
+
+
 @pytest.mark.parametrize("lost", [1, 4, 20])
 def test_lost_bytes_are_found(lost: int) -> None:
     case = _case()
