@@ -1,6 +1,5 @@
 """Attack a proxy: it must not end, nor keep too much, nor make others wait.
 
-
 ``python -m tests.fuzz.sockets``. The broker behind it answers what real brokers answered, some of
 it mutated, and the truth to the proxy's own questions and to one client that is well behaved.
 """
@@ -9,7 +8,6 @@ import argparse
 import os
 import random
 import shutil
-import struct
 import sys
 import tempfile
 import time
@@ -41,8 +39,10 @@ limits:
 _MOST_MEMORY = 128 << 20
 _LONGEST_STEP = 0.05
 _AT_ONCE = 12
-#: The client id of the one that behaves well, and of the proxy.
-_BELIEVED = (b"c", b"leader-hints")
+#: The first request of the one that behaves well, and the client id of the proxy. A mutated request
+#: may well have a client id of one letter.
+_BEHAVED = messages.api_versions_request(1)
+_PROXY = b"leader-hints"
 
 
 class _Parrot(FakeBroker):
@@ -59,11 +59,10 @@ class _Parrot(FakeBroker):
     async def serve(self, stream: trio.abc.Stream) -> None:
         """Answer on one connection, by who speaks first."""
         first = bytes(await stream.receive_some())
-        if len(first) > 14:
-            (size,) = struct.unpack_from(">h", first, 12)
-            if first[14 : 14 + max(size, 0)] in _BELIEVED:
-                await super().serve(_Behind(stream, first))
-                return
+        named = first[12:].startswith(len(_PROXY).to_bytes(2) + _PROXY)
+        if named or first == _BEHAVED:
+            await super().serve(_Behind(stream, first))
+            return
         async with stream:
             with trio.move_on_after(30):
                 await self._parrot(stream)
