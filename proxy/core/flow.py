@@ -48,7 +48,8 @@ class Flow(ABC):
 
     def __init__(self, shared: memoryview, budget: Budget, opaque: bool, *, most: int = 0) -> None:
         self._shared = shared
-        #: As much as is received where frames begin: each costs the same, however small it is.
+        #: As much as is received beyond the frame that has begun: each frame costs the same, however
+        #: small it is.
         self._most = most or len(shared)
         self._begun = shared[: self._most]
         self._budget = budget
@@ -76,9 +77,9 @@ class Flow(ABC):
             size = len(self._carry)
             self._shared[:size] = self._carry
             return self._shared[size : size + self._most]
-        if self._skip or self.opaque:
-            return self._shared
-        return self._begun
+        if self._skip:
+            return self._shared[: self._skip + self._most]
+        return self._shared if self.opaque else self._begun
 
     def received(self, size: int) -> Pieces:
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""

@@ -502,6 +502,15 @@ def test_the_largest_request_passes() -> None:
 # Bounds.
 
 
+def test_behind_a_large_request_no_more_is_received_at_once_than_elsewhere() -> None:
+    driven = Driven(route(), buffer_size=1 << 18)
+    few = len(driven.link.requests.buffer())
+    assert few < 1 << 16
+    large = produce_request(9, 1, records=bytes(100_000))
+    driven.up(large[:50_000])
+    assert len(driven.link.requests.buffer()) == few + len(large) - 50_000
+
+
 def test_a_client_that_asks_too_much_at_once_is_crowded_until_it_is_answered() -> None:
     driven = Driven(route(), requests_in_flight=2)
     driven.up(request(8, 8, 1))

@@ -67,7 +67,9 @@ class Attacker:
     async def tiny_frames(self, stream: trio.SocketStream) -> None:
         """Send a hundred thousand of the smallest frames at once, and read nothing."""
         key = self._chance.choice((*_KEYS, 999))
-        frame = messages.framed(struct.pack(">hhi", key, self._chance.randrange(17), 1))
+        # One byte more, and frames begin anywhere in what is received at once.
+        end = bytes(self._chance.randrange(2))
+        frame = messages.framed(struct.pack(">hhi", key, self._chance.randrange(17), 1) + end)
         for _ in range(10):
             await stream.send_all(frame * (_MANY // 10))
 
