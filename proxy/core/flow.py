@@ -48,8 +48,8 @@ class Flow(ABC):
 
     def __init__(self, shared: memoryview, budget: Budget, opaque: bool, *, most: int = 0) -> None:
         self._shared = shared
-        #: As much as is received beyond the frame that has begun: each frame costs the same, however
-        #: small it is.
+        #: As much as is received beyond a frame that has begun: each costs the same, however small
+        #: it is.
         self._most = most or len(shared)
         self._begun = shared[: self._most]
         self._budget = budget
