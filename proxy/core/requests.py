@@ -208,9 +208,10 @@ class RequestFlow(Flow):
                     self.fault = f"Fetch v{version} for a topic without an id"
                     return False
             if sent < TOPIC_IDS_FROM:
-                # Its response is kept as a whole.
-                largest = self._budget.per_link
-                request = request._replace(max_bytes=min(request.max_bytes, largest))
+                if not route.sessions.asks_one(request):
+                    # Its response is kept until its last partition begins.
+                    largest = self._budget.per_link
+                    request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
                     request, exchange.named = route.named_sessions.down(request, route.known)

@@ -186,10 +186,18 @@ class ResponseFlow(Flow):
         if handling.key == ApiKey.FETCH and not exchange.recoded and handling.rewriter is None:
             return self._gathered_fetch(exchange, frame)
         if self._filled < self._size:
-            return []
-        self._gather = None
-        if not self._look(exchange, frame, len(frame)):
-            return []
+            # Looked at whenever what there is of it has doubled, so that all looks together cost
+            # no more than two.
+            full = self._filled == len(frame)
+            raises = exchange.recoded and handling.key == ApiKey.FETCH
+            if not full or not raises or not self._begin_raise(exchange, frame, self._size):
+                return []
+            self._gather = None
+            self._skip = self._size - self._filled
+        else:
+            self._gather = None
+            if not self._look(exchange, frame, len(frame)):
+                return []
         instead, self._instead = self._instead, []
         return instead or [frame]
 

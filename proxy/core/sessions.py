@@ -71,3 +71,18 @@ class FetchSessions:
             session = self._sessions.get(request.session_id, {})
             asked = session.get((topic, partition), UNKNOWN_EPOCH)
         return asked
+
+    def asks_one(self, request: FetchRequest) -> bool:
+        """Whether no more than one partition is asked for, with those of its session.
+
+        False where the session is not known.
+        """
+        if sum(len(partitions) for _, partitions in request.topics) > 1:
+            return False
+        keys = set(request.asked)
+        if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+            session = self._sessions.get(request.session_id)
+            if session is None or len(session) > 1:
+                return False
+            keys |= session.keys()
+        return len(keys) <= 1

@@ -11,7 +11,7 @@ from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import Led, TopicMetadata
 from proxy.core.budget import Budget
 from proxy.core.view import LeaderView
-from tests.apis.messages import plain, read_request_frame, request_frame, request_type
+from tests.apis.messages import element, plain, read_request_frame, request_frame, request_type
 from tests.core.brokers import BROKERS, NAMES, route_before
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, decide, same
 from tests.core.links import Driven
@@ -256,13 +256,65 @@ def test_a_response_that_cannot_be_brought_up_ends_the_link(release: str) -> Non
     assert not driven.to_client
 
 
-@pytest.mark.parametrize(("asked", "sent"), [(1 << 30, 5000), (4999, 4999)])
-def test_a_broker_is_asked_for_no_more_than_the_link_keeps(asked: int, sent: int) -> None:
-    driven = Driven(route_before("2.8"), decide=decide, budget=Budget(5000, 100_000))
-    entity = plain(request_type(F, 16), max_bytes=asked)
-    driven.up(request_frame(entity, 5))
-    _, down = read_request_frame(request_type(F, 12), bytes(driven.to_broker))
-    assert down.max_bytes == sent
+def _most_asked(driven: Driven, **values: object) -> int:
+    """Ask for a gigabyte; return how much the broker is asked for."""
+    driven.to_broker.clear()
+    request = plain(request_type(F, 12), max_bytes=1 << 30, **values)
+    driven.up(request_frame(request, 5))
+    _, down = read_request_frame(request_type(F, 11), bytes(driven.to_broker))
+    return int(down.max_bytes)
+
+
+def _partitions(*numbers: int) -> Mapping[str, object]:
+    topic = element(request_type(F, 12), "topics")
+    kind = element(topic, "partitions")
+    return {
+        "topics": (
+            plain(topic, topic="one", partitions=[plain(kind, partition=n) for n in numbers]),
+        )
+    }
+
+
+def test_a_broker_is_asked_for_no_more_than_the_link_keeps() -> None:
+    driven = Driven(route_before("2.4"), decide=decide, budget=Budget(5000, 100_000))
+    assert _most_asked(driven, session_epoch=-1, **_partitions(0, 1)) == 5000
+    # Of a single partition nothing is kept: its records pass as they come.
+    assert _most_asked(driven, session_epoch=-1, **_partitions(1)) == 1 << 30
+    driven.down(fetch_answer(11, 5, [("one", 0, 0, b""), ("one", 1, 0, b"")]))
+    driven.down(fetch_answer(11, 5, [("one", 1, 0, b"")]))
+
+
+def test_a_session_of_one_partition_may_ask_for_all_that_it_wants() -> None:
+    driven = Driven(route_before("2.4"), decide=decide, budget=Budget(5000, 100_000))
+    java = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
+    driven.up(request(18, 3, 1, **java))
+    driven.down(versions_answer(3, 1, BROKERS["2.4"]))
+    assert _most_asked(driven, session_id=8, session_epoch=3) == 5000
+    driven.down(fetch_answer(11, 5, [], session_id=8))
+    assert _most_asked(driven, session_epoch=0, **_partitions(1)) == 1 << 30
+    driven.down(fetch_answer(11, 5, [("one", 1, 0, b"")], session_id=9))
+    assert _most_asked(driven, session_id=9, session_epoch=1) == 1 << 30
+    driven.down(fetch_answer(11, 5, [], session_id=9))
+    assert _most_asked(driven, session_id=9, session_epoch=2, **_partitions(1)) == 1 << 30
+    driven.down(fetch_answer(11, 5, [], session_id=9))
+    assert _most_asked(driven, session_id=9, session_epoch=3, **_partitions(2)) == 5000
+    driven.down(fetch_answer(11, 5, [], session_id=9))
+    assert _most_asked(driven, session_id=9, session_epoch=4) == 5000
+
+
+@pytest.mark.parametrize("first", [1, 8, 20, 60, 70_000])
+def test_a_response_whose_first_bytes_come_alone_is_not_kept_as_a_whole(first: int) -> None:
+    driven = Driven(route_before("2.4"), decide=decide, budget=Budget(1 << 22, 1 << 24))
+    driven.up(fetch_request(12, 5, {("one", 0): 5}))
+    frame = fetch_answer(11, 5, [("one", 0, 0, bytes(300_000))])
+    driven.down(frame[:first])
+    most = 0
+    for at in range(first, len(frame), 1000):
+        driven.down(frame[at : at + 1000])
+        most = max(most, driven.budget.used)
+    assert most < 150_000
+    assert driven.to_client == fetch_answer(12, 5, [("one", 0, 0, bytes(300_000))])
+    assert driven.budget.used == 0
 
 
 def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:

@@ -286,13 +286,11 @@ def _same_fetch(
     asked: Values, sent: Values, version: int, by_name: Mapping[bytes, str] | None, most: int
 ) -> bool:
     """``by_name``: known topics by id, where ids become names. ``most``: what a broker is asked for
-    of responses that are kept as a whole."""
-    max_bytes = _int(asked["max_bytes"])
-    if version < 13:
-        max_bytes = min(max_bytes, most)
+    of responses that may have to be kept."""
+    if _int(sent["max_bytes"]) not in _may_ask(asked, version, most):
+        return False
     # From 15 on it stands in a tag.
-    replica = asked.get("replica_id") or dict(asked[TAGS]).get(1, b"\xff" * 4)[:4]
-    if (_int(sent["max_bytes"]), sent["replica_id"]) != (max_bytes, replica):
+    if sent["replica_id"] != (asked.get("replica_id") or dict(asked[TAGS]).get(1, b"\xff" * 4)[:4]):
         return False
     if not all(_covers(sent[name], asked[name]) for name in _ALWAYS):
         return False
@@ -315,6 +313,18 @@ def _same_fetch(
         and _covers(sent["topics"], topics)
         and _covers(sent["forgotten_topics_data"], forgotten)
     )
+
+
+def _may_ask(asked: Values, version: int, most: int) -> Collection[int]:
+    """Return which ``max_bytes`` may be sent. The records of a single partition are never kept; of
+    a session that goes on this does not know how many it has."""
+    all_of_it = _int(asked["max_bytes"])
+    if version >= 13:
+        return {all_of_it}
+    single = sum(len(topic["partitions"] or []) for topic in asked["topics"] or []) <= 1
+    alone = single and _int(asked["session_epoch"]) in (0, -1)
+    bounded = min(all_of_it, most)
+    return {all_of_it} if alone else {all_of_it, bounded} if single else {bounded}
 
 
 def _named(topics: Sequence[Values], names: Mapping[bytes, str]) -> list[Values]:
