@@ -512,6 +512,34 @@ def test_a_client_that_asks_too_much_at_once_is_crowded_until_it_is_answered() -
     assert not driven.link.crowded
 
 
+def test_much_is_received_at_once_only_where_requests_are_large() -> None:
+    driven = Driven(route(), buffer_size=1 << 18, requests_in_flight=1 << 20)
+    flow = driven.link.requests
+    large, small = produce_request(10, 1, records=bytes(9000)), request(8, 8, 1)
+    assert len(flow.buffer()) == 4096
+    driven.up(small * 100)
+    assert len(flow.buffer()) == 4096
+    driven.up(large, [4096])
+    assert len(flow.buffer()) == 32_768
+    # Of a request's rest nothing is read; what may follow it is again the beginning of requests.
+    driven.up(large[:100])
+    assert len(flow.buffer()) == len(large) - 100 + 32_768
+    driven.up(large[100:])
+    # Nobody means well who sends so many at once: he gets no more to receive again.
+    driven.up(small * 600)
+    driven.up(large, [4096])
+    assert len(flow.buffer()) == 4096
+
+
+def test_much_is_received_at_once_where_responses_are_large() -> None:
+    driven = Driven(route(), buffer_size=1 << 18)
+    flow = driven.link.responses
+    assert len(flow.buffer()) == 32_768
+    driven.up(request(8, 8, 1) + request(8, 8, 2))
+    driven.down(struct.pack(">ii", 4 + 40_000, 1) + bytes(40_000), [32_768])
+    assert len(flow.buffer()) == 1 << 18
+
+
 @pytest.mark.parametrize("cut", [9, 12, 40])
 def test_without_budget_all_passes_without_hints_and_is_counted(cut: int) -> None:
     driven = Driven(route(), decide=decide, budget=Budget(10, 10))
