@@ -196,7 +196,8 @@ class Desk:
         self._waiting: list[_Waiting] = []
         self._sought: dict[tuple[str, Topic, int], _Sought] = {}
         self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
-        self._first_found: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
+        #: By route and partition: the epoch of the leader found last, and when it first was.
+        self._first_found: OrderedDict[tuple[str, Topic, int], tuple[int, float]] = OrderedDict()
         self._holds: dict[int, deque[tuple[float, float]]] = {}
 
     @property
@@ -445,10 +446,14 @@ class Desk:
 
     def _found_at(self, route: Route, wanted: _Wanted, found: LeaderHint, now: float) -> float:
         """Return when this leader was first found: a silent one is waited for once."""
-        key = (route.name, *wanted.failure[:2], found.epoch)
-        first = self._first_found.setdefault(key, now)
-        if len(self._first_found) > RECENT_MOVES:
-            self._first_found.popitem(last=False)
+        key = (route.name, *wanted.failure[:2])
+        epoch, first = self._first_found.get(key, (UNKNOWN_EPOCH, now))
+        if epoch != found.epoch:
+            first = now
+            self._first_found[key] = found.epoch, now
+            self._first_found.move_to_end(key)
+            if len(self._first_found) > RECENT_MOVES:
+                self._first_found.popitem(last=False)
         return first
 
     def _find(self, route: Route, wanted: _Wanted) -> LeaderHint | None:

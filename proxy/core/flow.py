@@ -12,6 +12,10 @@ Pieces = list[memoryview | bytes]
 #: Memory with which a frame begins to be gathered. It doubles as bytes come: what only claims to
 #: be large costs nothing.
 _FIRST = 65_536
+#: Bytes of each frame, on average, from which on a link may receive much at once; and frames at
+#: once after which it never may again: nobody sends so many who means well.
+_LARGE = 128
+_MANY = 512
 
 
 class Flow(ABC):
@@ -20,6 +24,9 @@ class Flow(ABC):
     The driver receives into :meth:`buffer` and then calls :meth:`received`. The buffer is one
     for all links of a process, so that idle links cost none; while a frame is gathered it is
     that frame's own, so that no byte is copied twice.
+
+    Each frame costs some microseconds, however small it is, and all other links wait meanwhile. So
+    where frames begin ``little`` is received at once, and ``most`` only where frames are large.
 
     A frame that does not go on as it came leaves what goes instead in ``_instead``. Where only its
     beginning is there, ``_rest`` says how it goes on.
@@ -35,7 +42,9 @@ class Flow(ABC):
         "_filled",
         "_gather",
         "_instead",
+        "_little",
         "_most",
+        "_most_ever",
         "_owed",
         "_reserved",
         "_rest",
@@ -46,12 +55,13 @@ class Flow(ABC):
         "opaque",
     )
 
-    def __init__(self, shared: memoryview, budget: Budget, opaque: bool, *, most: int = 0) -> None:
+    def __init__(
+        self, shared: memoryview, budget: Budget, opaque: bool, *, little: int, most: int
+    ) -> None:
         self._shared = shared
-        #: As much as is received beyond a frame that has begun: each costs the same, however small
-        #: it is.
-        self._most = most or len(shared)
-        self._begun = shared[: self._most]
+        self._little = self._most = little
+        self._most_ever = most
+        self._begun = shared[:little]
         self._budget = budget
         self._carry = b""
         #: Bytes of a frame's own that are still to come and of which nothing more is read.
@@ -77,9 +87,12 @@ class Flow(ABC):
             size = len(self._carry)
             self._shared[:size] = self._carry
             return self._shared[size : size + self._most]
+        if self.opaque:
+            return self._shared
         if self._skip:
+            # The rest of a frame costs nothing, but others may follow it.
             return self._shared[: self._skip + self._most]
-        return self._shared if self.opaque else self._begun
+        return self._begun
 
     def received(self, size: int) -> Pieces:
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
@@ -120,6 +133,16 @@ class Flow(ABC):
         """Give back what is reserved; the flow is of no further use."""
         self._gather = None
         self.flushed()
+
+    def _fit(self, size: int, frames: int) -> None:
+        """Fit what is received at once to what came: ``size`` bytes with so many frames."""
+        if frames > _MANY:
+            self._most = self._most_ever = self._little
+        elif size >= frames * _LARGE and size >= self._most:
+            self._most = self._most_ever
+        else:
+            return
+        self._begun = self._shared[: self._most]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
         """Take what comes of a frame that was rewritten before all of it was there."""

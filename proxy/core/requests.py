@@ -1,7 +1,8 @@
 """The direction from the client to the broker."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from proxy.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
 from proxy.apis.fetch import TOPIC_IDS_FROM
@@ -25,8 +26,8 @@ _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
 _PREFIX = 131_072
 
-#: Received at once where requests begin. A client can send thousands of tiny ones, each of which
-#: costs some microseconds; the rest of a large one, which costs nothing, comes with the next read.
+#: Bytes received at once where requests begin.
+_LITTLE_AT_ONCE = 4096
 _MOST_AT_ONCE = 32_768
 
 #: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
@@ -34,29 +35,21 @@ _TLS_HELLO = range(0x16030000, 0x16030500)
 _TLS_ALERT = range(0x15030000, 0x15030500)
 
 
-_Reader = Callable[[memoryview, int, Handling, int], bool]
+_Reader = Callable[["RequestFlow", memoryview, int, Handling, int], bool]
 
 
 class RequestFlow(Flow):
     """Notes each request as an exchange, and brings raised versions down, in place."""
 
-    __slots__ = ("_begins", "_largest", "_link", "_readers")
+    __slots__ = ("_begins", "_largest", "_link")
 
     def __init__(
         self, shared: memoryview, budget: Budget, link: LinkState, largest: int, opaque: bool
     ) -> None:
-        super().__init__(shared, budget, opaque, most=_MOST_AT_ONCE)
+        super().__init__(shared, budget, opaque, little=_LITTLE_AT_ONCE, most=_MOST_AT_ONCE)
         self._link = link
         self._largest = largest
         self._begins = True
-        self._readers: dict[int, _Reader] = {
-            ApiKey.PRODUCE: self._produce,
-            ApiKey.FETCH: self._fetch,
-            ApiKey.METADATA: self._metadata,
-            ApiKey.SASL_HANDSHAKE: self._sasl_handshake,
-            ApiKey.API_VERSIONS: self._api_versions,
-            NOT_OFFERED: self._refuse,
-        }
 
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
@@ -70,7 +63,9 @@ class RequestFlow(Flow):
         pieces: Pieces = []
         #: From here on data goes as it is.
         begun = 0
+        frames = 0
         while size - at >= _SIZE.size:
+            frames += 1
             (length,) = _SIZE.unpack_from(data, at)
             tls = self._begins and self._greets_in_tls(length)
             if tls and link.route.relays_tls:
@@ -84,10 +79,10 @@ class RequestFlow(Flow):
             _, kind, correlation_id = _HEAD.unpack_from(data, at)
             length += _SIZE.size
             handling = link.handlings.get(kind) or link.handle(kind)
-            reader = self._readers.get(handling.key)
+            reader = self._READERS.get(handling.key)
             if reader is None:
                 self._forward(Exchange(correlation_id, handling))
-            elif not reader(data[at : at + length], length, handling, correlation_id):
+            elif not reader(self, data[at : at + length], length, handling, correlation_id):
                 break
             if self._instead:
                 self._replace(pieces, data[begun:at])
@@ -97,11 +92,15 @@ class RequestFlow(Flow):
                 # What follows are no Kafka requests, or cannot be told apart.
                 return [*pieces, data[begun:]]
             if at >= size:
+                if size >= self._little:
+                    self._fit(size, frames)
                 self._skip = at - size
                 if begun < size:
                     pieces.append(data[begun:])
                 return pieces
         self._skip = 0
+        if size >= self._little:
+            self._fit(size, frames)
         if self._gather is None:
             self._carry = bytes(data[at:])
         if at > begun:
@@ -297,6 +296,17 @@ class RequestFlow(Flow):
         self.opaque = self._link.unread = True
         self._link.misunderstood("client", reason)
         return True
+
+    #: Of the class and not of each flow: bound methods there would keep every link, once it has
+    #: gone, until all garbage is looked through.
+    _READERS: ClassVar[Mapping[int, _Reader]] = {
+        ApiKey.PRODUCE: _produce,
+        ApiKey.FETCH: _fetch,
+        ApiKey.METADATA: _metadata,
+        ApiKey.SASL_HANDSHAKE: _sasl_handshake,
+        ApiKey.API_VERSIONS: _api_versions,
+        NOT_OFFERED: _refuse,
+    }
 
 
 def _is_tls(length: int) -> bool:

@@ -38,6 +38,8 @@ _SIZE_PREFIX = 4
 #: so that reading never stops the event loop for long. The subscription reads larger ones.
 _SNOOPED = 65_536
 _NOTHING = memoryview(b"")
+#: Bytes received at once where responses begin and are small; else as many as there is room for.
+_LITTLE_AT_ONCE = 32_768
 
 
 class ResponseFlow(Flow):
@@ -67,7 +69,7 @@ class ResponseFlow(Flow):
         recovery: Recovery,
         opaque: bool,
     ) -> None:
-        super().__init__(shared, budget, opaque)
+        super().__init__(shared, budget, opaque, little=_LITTLE_AT_ONCE, most=len(shared))
         self._link = link
         self._recovery = recovery
         self._backlog = bytearray()
@@ -103,7 +105,9 @@ class ResponseFlow(Flow):
         pieces: Pieces = []
         #: From here on data goes as it is.
         begun = 0
+        frames = 0
         while size - at >= _HEAD.size:
+            frames += 1
             length, correlation_id = _HEAD.unpack_from(data, at)
             exchange = self._match(length, correlation_id)
             if exchange is None:
@@ -120,6 +124,8 @@ class ResponseFlow(Flow):
                 begun = end
             at = end
             if at >= size:
+                if size >= self._little:
+                    self._fit(size, frames)
                 self._skip = at - size
                 if begun < size:
                     pieces.append(data[begun:])
@@ -128,6 +134,8 @@ class ResponseFlow(Flow):
             # Nothing is awaited, so no header begins here: do not keep it back.
             self._stop_looking()
             return [*pieces, data[begun : at if self.fault else size]]
+        if size >= self._little:
+            self._fit(size, frames)
         self._carry = bytes(data[at:])
         if at > begun:
             pieces.append(data[begun:at])

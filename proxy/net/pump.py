@@ -137,6 +137,11 @@ class _Joint:
         self.since = 0.0
         self.unsent = 0
 
+    def part(self) -> None:
+        """Have it and its sides, once it is closed, not keep each other."""
+        for side in (self.client, self.broker):
+            del side.joint, side.peer
+
 
 def _unsent(joint: _Joint) -> int:
     """Return how many bytes the system has that the far ends did not take yet: one that reads
@@ -194,6 +199,8 @@ class Pump:
         #: Links that may not have said anything yet, the oldest first.
         self._young: deque[tuple[float, int]] = deque()
         self._ending: dict[int, _Joint] = {}
+        #: Links that have gone, and whose parts still keep each other.
+        self._gone_joints: list[_Joint] = []
         self._spared: Callable[[LinkState], bool] | None = None
 
     def adopt(self, route: Route, client: Transport, broker: Transport, client_name: str) -> None:
@@ -244,6 +251,7 @@ class Pump:
     def sweep(self, now: float) -> None:
         """End links whose time is over; call it about every second, with a time in seconds."""
         self._now = now
+        self._part()
         self._short_of_room = self._queued > self._limits.queued_bytes
         while self._young and self._young[0][0] <= now:
             young = self._joints.get(self._young.popleft()[1])
@@ -600,6 +608,16 @@ class Pump:
 
     # Ending.
 
+    def _part(self) -> None:
+        """Free the memory of links that have gone.
+
+        Else it would only be freed when Python looks through all there is for what nobody can
+        reach: that is seldom, and stops all links for a while.
+        """
+        gone, self._gone_joints = self._gone_joints, []
+        for joint in gone:
+            joint.part()
+
     def _close(self, joint: _Joint) -> None:
         if not joint.open:
             return
@@ -619,6 +637,8 @@ class Pump:
         self._keeper.forget(joint.link.state.number)
         self._joints.pop(joint.link.state.number, None)
         self._ending.pop(joint.link.state.number, None)
+        # What has called this may still look at its sides.
+        self._gone_joints.append(joint)
 
     def _expire(self, joint: _Joint, limit: str) -> None:
         route = joint.link.state.route.name

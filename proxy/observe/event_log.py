@@ -68,6 +68,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
 #: and limit. The others are told as one line.
 _MOST: dict[type[Event], int] = {
     events.BadClientBytes: 10,
+    events.ClientRefused: 10,
     events.BadBrokerBytes: 10,
     events.NotUnderstood: 10,
     events.LinkFailed: 10,

@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import urllib.error
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.harness import processes
 from tests.harness.connection import Address
+from tests.harness.maven import ROOT
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.waiting import never, until
@@ -53,12 +56,17 @@ def broker() -> Iterator[_Broker]:
     made.close()
 
 
-@contextlib.contextmanager
-def _proxy(broker: _Broker, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProxyProcess]:
+def _settings(folder: Path, settings: Mapping[str, Any]) -> Path:
     file = folder / "settings.yaml"
     # The subscription comes once, and not again when it is sent away.
     pauses = {"reconnect_min_ms": 60000, "reconnect_max_ms": 60000}
     file.write_text(yaml.safe_dump({"subscription": pauses, **settings}))
+    return file
+
+
+@contextlib.contextmanager
+def _proxy(broker: _Broker, folder: Path, settings: Mapping[str, Any]) -> Iterator[ProxyProcess]:
+    file = _settings(folder, settings)
     (port,) = free_ports(1)
     route = (("127.0.0.1", port), broker.address)
     hints: Hints = settings.get("hints", "on")
@@ -192,6 +200,45 @@ def test_fewer_descriptors_than_connections_is_a_warning_with_figures(
         assert told["needed"] > 2_000_000
         assert told["connections"] == (hard - 256) // 2
         assert resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE)[0] == hard
+
+
+def test_a_full_disk_for_the_log_stops_nothing(broker: _Broker, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    route = f"127.0.0.1:{port}=127.0.0.1:{broker.address[1]}"
+    command = ["run", "--route", route, "--config", str(_settings(tmp_path, {}))]
+    child = processes.start(
+        [sys.executable, "-m", "proxy.cli.main", *command],
+        output=Path("/dev/full"),
+        environment={"PYTHONPATH": str(ROOT)},
+    )
+    try:
+        until(lambda: _connects(port), "it listens", _SECONDS)
+        for _ in ("subscription", "client"):
+            broker.accept().close()
+        # Each is told, until the log has had enough of it.
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port), _SECONDS) as nonsense:
+                nonsense.sendall(b"GET / HTTP/1.1\r\n\r\n")
+                nonsense.settimeout(_SECONDS)
+                assert nonsense.recv(1) == b""
+            broker.accept().close()
+        with socket.create_connection(("127.0.0.1", port), _SECONDS) as client:
+            client.sendall(_ASKED)
+            behind = broker.accept()
+            assert behind.recv(len(_ASKED), socket.MSG_WAITALL) == _ASKED
+            behind.sendall(_ANSWER)
+            assert client.recv(len(_ANSWER), socket.MSG_WAITALL) == _ANSWER
+            behind.close()
+    finally:
+        code = processes.end(child, _SECONDS)
+    assert code == 0
+
+
+def _connects(port: int) -> bool:
+    with contextlib.suppress(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), _SECONDS).close()
+        return True
+    return False
 
 
 def _name(proxy: ProxyProcess) -> str:

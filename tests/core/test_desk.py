@@ -1,5 +1,8 @@
 """The rules one by one; times in seconds, as in the default rules."""
 
+import itertools
+import tracemalloc
+
 import pytest
 
 from proxy.apis.keys import ApiKey
@@ -471,6 +474,31 @@ def test_a_silent_leader_is_waited_for_once_not_by_each_response() -> None:
     assert counter.fetch(link, T + 0.026, {0: 5}) == [hint(2, 6)]
     learn(link.route, {0: (3, 7)}, source=1)
     assert counter.fetch(link, T + 0.027, {0: 5}) is None
+
+
+def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
+    link, counter = _link(), Counter()
+
+    def move(times: int) -> None:
+        for _ in range(times):
+            epoch = next(epochs)
+            now = T + epoch
+            learn(link.route, {0: (2 + epoch % 2, epoch)}, source=1)
+            assert counter.fetch(link, now, {0: epoch - 1}) is None
+            assert len(counter.review(now + 0.0251)) == 1
+            counter.take_events()
+
+    epochs = itertools.count(6)
+    tracemalloc.start()
+    try:
+        # Python keeps some thousand freed objects of each kind for later.
+        move(2000)
+        before, _ = tracemalloc.get_traced_memory()
+        move(1000)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 1000 * 30
 
 
 def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for_to_the_end() -> None:

@@ -73,6 +73,14 @@ class Attacker:
         for _ in range(10):
             await stream.send_all(frame * (_MANY // 10))
 
+    async def tiny_behind_large(self, stream: trio.SocketStream) -> None:
+        """Send requests as large as real ones, and thousands of the smallest behind each."""
+        key = self._chance.choice((API_VERSIONS, METADATA, 999))
+        large = messages.framed(struct.pack(">hhih", 999, 0, 1, -1) + bytes(50_000))
+        frame = messages.framed(struct.pack(">hhi", key, self._chance.randrange(4), 1))
+        for _ in range(20):
+            await stream.send_all(large + frame * 20_000)
+
     async def huge_counts(self, stream: trio.SocketStream) -> None:
         """Send whole requests whose arrays and texts claim two thousand millions of elements."""
         for count in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f"):
@@ -111,6 +119,7 @@ ATTACKS: Mapping[str, Callable[[Attacker, trio.SocketStream], Awaitable[None]]] 
     "mutated requests": Attacker.requests,
     "slow loris": Attacker.slow_loris,
     "tiny frames": Attacker.tiny_frames,
+    "tiny behind large": Attacker.tiny_behind_large,
     "huge counts": Attacker.huge_counts,
     "deep tags": Attacker.deep_tags,
     "claims": Attacker.claims,

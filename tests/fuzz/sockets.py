@@ -7,11 +7,9 @@ it mutated, and the truth to the proxy's own questions and to one client that is
 import argparse
 import os
 import random
-import shutil
 import sys
-import tempfile
 import time
-import traceback
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -22,6 +20,7 @@ from tests.fuzz.timed import VARIABLE
 from tests.harness.connection import Address
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess
+from tests.harness.trial import run_trial
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.recordings import recorded_exchanges
@@ -110,20 +109,8 @@ class _Behind(trio.abc.Stream):
 def main() -> int:
     """Run the command; returns its exit code."""
     options = _options()
-    folder = Path(tempfile.mkdtemp(prefix="leader-hints-attacks-"))
-    os.environ[VARIABLE] = str(folder / "longest-step")
     print(f"seed {options.seed}", flush=True)
-    failed = False
-    try:
-        trio.run(_fuzz, options, folder)
-    except* AssertionError as failures:
-        traceback.print_exception(failures)
-        print(f"logs: {folder}", file=sys.stderr)
-        failed = True
-    if failed:
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return run_trial("attacks", partial(_fuzz, options))
 
 
 def _options() -> argparse.Namespace:
@@ -139,6 +126,7 @@ async def _fuzz(options: argparse.Namespace, folder: Path) -> None:
     listen: Address = ("127.0.0.1", port)
     config = folder / "leader-hints.yaml"
     config.write_text(_SETTINGS)
+    os.environ[VARIABLE] = str(folder / "longest-step")
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         parrot = _Parrot(listen, chance)

@@ -21,6 +21,8 @@ from kio.serial import entity_reader
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import Led, TopicMetadata
 from proxy.core.events import BadBrokerBytes, BadClientBytes, HintGiven, HintMissed, LinkFailed
+from proxy.core.flow import Flow
+from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
 from proxy.core.route import Route
@@ -838,6 +840,36 @@ async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
 
 
 # The end of it all.
+
+
+@pytest.mark.parametrize("first", ["client", "broker"])
+async def test_links_that_have_gone_are_forgotten_without_the_garbage_collector(first: str) -> None:
+    # It runs seldom and looks through all there is, so memory would rise between two of its runs.
+    gc.collect()
+    before = _links_in_memory()
+    route = _moving_route()
+    _learn(route, leader=2, epoch=4)
+    gc.disable()
+    try:
+        with opened(Rig()) as rig:
+            for _ in range(20):
+                ends = rig.link(route)
+                rig.send(ends.client, messages.produce_request(10, 1))
+                rig.send(ends.broker, messages.produce_response(1, {0: NOT_LEADER}))
+                getattr(ends, first).close()
+                rig.spin()
+                ends.close()
+                rig.spin()
+            rig.pump.sweep(0)
+            assert [type(event) for event in rig.events] == [HintGiven] * 20
+            assert _links_in_memory() == before
+    finally:
+        gc.enable()
+
+
+def _links_in_memory() -> int:
+    parts = (LinkState, Flow)
+    return sum(isinstance(known, parts) for known in gc.get_objects())
 
 
 async def test_all_descriptors_are_closed_when_it_is_cancelled() -> None:

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from proxy.core import events
-from proxy.observe.event_log import EventLog
+from proxy.observe.event_log import EventLog, name_of
 from proxy.observe.logs import configure_logs
 from proxy.settings import LogLevels
 
@@ -466,27 +466,30 @@ def test_a_summary_is_a_line_where_its_level_is_written() -> None:
         assert [(line["event"], line["links"]) for line in lines] == [("summary", 3)] * written
 
 
-def test_what_clients_can_cause_without_end_gets_a_few_lines_in_a_minute() -> None:
+@pytest.mark.parametrize("kind", [events.BadClientBytes, events.ClientRefused])
+def test_what_clients_can_cause_without_end_gets_a_few_lines_in_a_minute(
+    kind: type[events.BadClientBytes | events.ClientRefused],
+) -> None:
     stream, now = io.StringIO(), [10.0]
     configure_logs("info", "json", stream)
     log = EventLog(structlog.get_logger(), _levels("info"), 20, lambda: now[0])
     for number in range(5000):
-        log.take(events.BadClientBytes(route="r", client=f"h:{number}", reason="nonsense"))
-    log.take(events.BadClientBytes(route="other", client="h:1", reason="nonsense"))
+        log.take(kind(route="r", client=f"h:{number}", reason="nonsense"))
+    log.take(kind(route="other", client="h:1", reason="nonsense"))
     for limit in ("idle_ms", "connections"):
         log.take(events.LimitReached(route="r", limit=limit, client="h:1"))
     now[0] = 69.0
     log.tick()
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["event"] for line in lines] == ["bad_client_bytes"] * 11 + ["limit_reached"] * 2
+    assert [line["event"] for line in lines] == [name_of(kind)] * 11 + ["limit_reached"] * 2
 
     now[0] = 70.0
     log.tick()
     (more,) = (json.loads(line) for line in stream.getvalue().splitlines()[13:])
     assert more["event"] == "more_of_the_same"
-    assert (more["of"], more["route"], more["left_out"]) == ("bad_client_bytes", "r", 4990)
+    assert (more["of"], more["route"], more["left_out"]) == (name_of(kind), "r", 4990)
     # The next minute has lines again.
-    log.take(events.BadClientBytes(route="r", client="h:1", reason="nonsense"))
+    log.take(kind(route="r", client="h:1", reason="nonsense"))
     assert len(stream.getvalue().splitlines()) == 15
 
 

@@ -7,6 +7,7 @@ import os
 import pty
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import structlog
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.observe.logs import configure_logs, escape
+from tests.harness.small_disk import mounted_small_disk
 
 HOSTILE = "orders\x1b[2J\r\n{}\x7f\x9b31m\u2028\u202e\\x1b"
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=[]))
@@ -165,3 +167,20 @@ def test_a_closed_stream_stops_nothing() -> None:
     stream.close()
 
     structlog.get_logger().info("listening")
+
+
+def test_a_full_disk_loses_whole_lines_and_those_after_it_are_written(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with mounted_small_disk(folder, 16_384):
+        (folder / "filler").write_bytes(bytes(8192))
+        with (folder / "log").open("w", encoding="utf-8") as stream:
+            configure_logs("info", "json", stream)
+            for number in range(1000):
+                structlog.get_logger().info("before", number=number, padding="x" * 1000)
+            (folder / "filler").unlink()
+            structlog.get_logger().info("after")
+        lines = (folder / "log").read_text(encoding="utf-8").splitlines()
+    told = [json.loads(line) for line in lines]
+    assert told[-1]["event"] == "after"
+    assert 1 < len(told) < 1000

@@ -3,14 +3,12 @@
 import argparse
 import random
 import resource
-import shutil
 import statistics
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -18,6 +16,7 @@ import trio
 from tests.harness.connection import Address
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess
+from tests.harness.trial import run_trial
 from tests.soak.client import Connection, Tally, come_and_go, connect, keep_busy
 from tests.soak.pair import Pair
 from tests.soak.watch import InHand, in_hand, resident_bytes, slope
@@ -48,20 +47,8 @@ def main() -> int:
     options = _options()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
-    folder = Path(tempfile.mkdtemp(prefix="leader-hints-soak-"))
     print(f"seed {options.seed}", flush=True)
-    failed = False
-    listens: list[Address] = [("127.0.0.1", port) for port in free_ports(2)]
-    try:
-        trio.run(_soak, options, folder, listens)
-    except* AssertionError as failures:
-        traceback.print_exception(failures)
-        print(f"logs: {folder}", file=sys.stderr)
-        failed = True
-    if failed:
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    return run_trial("soak", partial(_soak, options))
 
 
 def _options() -> argparse.Namespace:
@@ -74,7 +61,8 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def _soak(options: argparse.Namespace, folder: Path, listens: list[Address]) -> None:
+async def _soak(options: argparse.Namespace, folder: Path) -> None:
+    listens: list[Address] = [("127.0.0.1", port) for port in free_ports(2)]
     pair = Pair(listens)
     async with trio.open_nursery() as nursery:
         upstreams = await pair.listen(nursery)
