@@ -24,6 +24,8 @@ _OLD = 11
 _REPLICA_STATE_FROM = 15
 _CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
 
+#: The version's second byte: those that are read here have no more.
+_VERSION_AT = 7
 #: Max wait, min bytes, max bytes, isolation level, session id, session epoch.
 _FIXED = struct.Struct(">iiibii")
 #: Partition, leader epoch, fetch offset, last fetched epoch, log start offset, max bytes.
@@ -48,6 +50,13 @@ class Asker(NamedTuple):
 
     replica: bool
     full: bool
+
+
+class Changes(NamedTuple):
+    """What a request changes in its session: leader epochs of partitions, and what leaves it."""
+
+    asked: Asked
+    forgotten: tuple[tuple[Topic, tuple[int, ...]], ...]
 
 
 class FetchRequest(NamedTuple):
@@ -91,9 +100,8 @@ def read_request(frame: memoryview) -> FetchRequest:
 
     :raises WireError: the request is not well formed.
     """
-    header = read_request_header(frame)
-    version = header.version
-    reader = Reader(frame, header.body)
+    reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
+    version = frame[_VERSION_AT]
     replica_id = reader.int32() if version < _REPLICA_STATE_FROM else -1
     at = reader.at
     reader.skip(_FIXED.size)
@@ -128,7 +136,7 @@ def read_session(frame: memoryview) -> tuple[int, int, bool]:
     :raises WireError: the request is not well formed.
     """
     at = plain_body(frame) or read_request_header(frame).body
-    if frame[7] < _REPLICA_STATE_FROM:
+    if frame[_VERSION_AT] < _REPLICA_STATE_FROM:
         at += 4
     reader = Reader(frame, at)
     reader.skip(_FIXED.size + 2)
@@ -136,6 +144,30 @@ def read_session(frame: memoryview) -> tuple[int, int, bool]:
     # Two empty arrays take a byte each; whatever else stands there names something.
     empty = frame[reader.at - 2] <= 1 and frame[reader.at - 1] <= 1
     return session_id, session_epoch, empty
+
+
+def read_changes(frame: memoryview) -> Changes:
+    """Read what a request of v12 to v17 says of partitions, and nothing else.
+
+    Cheaper than :func:`read_request`: a session's request names each partition of which something
+    came, so nearly each response has it read.
+
+    :raises WireError: the request is not well formed up to there.
+    """
+    reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
+    version = frame[_VERSION_AT]
+    reader.skip(_FIXED.size if version >= _REPLICA_STATE_FROM else _FIXED.size + 4)
+    asked = {}
+    for _ in range(reader.compact_array(3)):
+        topic = read_topic(reader, version)
+        for _ in range(reader.compact_array(_ASKED.size + 1)):
+            at = reader.at
+            reader.skip(_ASKED.size)
+            partition, epoch = _EPOCH.unpack_from(frame, at)
+            asked[topic, partition] = epoch
+            reader.skip_tags()
+        reader.skip_tags()
+    return Changes(asked, _read_forgotten(reader, version))
 
 
 def read_asker(frame: memoryview) -> Asker:

@@ -7,8 +7,9 @@ from proxy.apis.fetch_request import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     Asked,
+    Changes,
     FetchRequest,
-    read_request,
+    read_changes,
     read_session,
 )
 
@@ -46,11 +47,11 @@ class FetchSessions:
         elif epoch == INITIAL_EPOCH:
             self._sessions.pop(asked_id, None)
             if session_id:
-                self._open(session_id, read_request(memoryview(request)).asked)
+                self._open(session_id, read_changes(memoryview(request)).asked)
         elif asked_id in self._sessions:
             self._sessions.move_to_end(asked_id)
             if not empty:
-                self._change(self._sessions[asked_id], read_request(memoryview(request)))
+                self._change(self._sessions[asked_id], read_changes(memoryview(request)))
 
     def _open(self, session_id: int, asked: Asked) -> None:
         self._sessions[session_id] = asked
@@ -58,9 +59,9 @@ class FetchSessions:
         if len(self._sessions) > self._capacity:
             self._sessions.popitem(last=False)
 
-    def _change(self, session: Asked, request: FetchRequest) -> None:
-        session.update(request.asked)
-        for topic, partitions in request.forgotten:
+    def _change(self, session: Asked, changes: Changes) -> None:
+        session.update(changes.asked)
+        for topic, partitions in changes.forgotten:
             for partition in partitions:
                 session.pop((topic, partition), None)
 

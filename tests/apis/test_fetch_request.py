@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
-from proxy.apis.fetch_request import Asker, read_asker, read_request, read_session
+from proxy.apis.fetch_request import Asker, read_asker, read_changes, read_request, read_session
 from proxy.apis.keys import ApiKey
 from proxy.apis.metadata import ZERO_ID
 from proxy.wire.errors import Malformed, Truncated, WireError
@@ -43,6 +43,7 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
     assert list(request.forgotten) == [
         (_topic(topic, version), topic.partitions) for topic in entity.forgotten_topics_data
     ]
+    assert read_changes(frame) == (request.asked, request.forgotten)
     empty = not entity.topics and not entity.forgotten_topics_data
     assert read_session(frame) == (entity.session_id, entity.session_epoch, empty)
 
@@ -61,14 +62,15 @@ def test_every_truncation_is_told(entity: Entity) -> None:
     # What stands behind the replica's tag is not read.
     assert seen == 0 or entity.replica_state.replica_id != -1
     for begun in prefixes(frame[:20]):
-        with pytest.raises(Truncated):
-            read_session(begun)
+        for read in (read_session, read_changes):
+            with pytest.raises(Truncated):
+                read(begun)
 
 
 @given(st.integers(12, 17), st.binary(max_size=150))
 def test_any_bytes_give_a_request_or_a_wire_error(version: int, raw: bytes) -> None:
     frame = memoryview(bytes(4) + bytes([0, 1, 0, version]) + bytes(4) + b"\xff\xff" + raw)
-    for read in (read_request, read_session):
+    for read in (read_request, read_session, read_changes):
         with contextlib.suppress(WireError):
             read(frame)
 
