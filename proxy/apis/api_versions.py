@@ -26,6 +26,8 @@ _MAXIMUM = struct.Struct(">h")
 _COUNT = struct.Struct(">i")
 #: Error, count, and the one entry: key, minimum, maximum.
 _ENTRY = struct.Struct(">hihhh")
+#: Requests from this version on say who the client is (KIP-511).
+SOFTWARE_FROM = 3
 #: In front of a response's body: size prefix and correlation id.
 BODY = 8
 
@@ -45,15 +47,12 @@ class VersionRange(NamedTuple):
     at: int
 
 
-def read_software(frame: memoryview) -> ClientSoftware | None:
-    """Return what an ApiVersions request says of its client, ``None`` below v3.
+def read_software(frame: memoryview) -> ClientSoftware:
+    """Return what an ApiVersions request from v3 on says of its client.
 
     :raises WireError: the request is not well formed.
     """
-    header = read_request_header(frame)
-    if header.version < 3:
-        return None
-    reader = Reader(frame, header.body)
+    reader = Reader(frame, read_request_header(frame).body)
     return ClientSoftware(reader.compact_string() or "", reader.compact_string() or "")
 
 

@@ -15,7 +15,8 @@ class Handling:
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
     hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
     and errors in it are counted; ``None``: nothing is counted. ``cell``: where they are counted.
-    ``rewriter``: what puts a virtual cluster's addresses into the responses.
+    ``rewriter``: what puts a virtual cluster's addresses into the responses. ``unreadable``: one
+    of them did not say in a known form who the client is, so none is looked at for that.
     """
 
     __slots__ = (
@@ -26,6 +27,7 @@ class Handling:
         "rewriter",
         "sent",
         "unhinted",
+        "unreadable",
         "version",
     )
 
@@ -48,3 +50,4 @@ class Handling:
         self.hintable = hintable
         self.unhinted = unhinted
         self.rewriter: Rewriter | None = None
+        self.unreadable = False

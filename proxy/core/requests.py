@@ -261,13 +261,13 @@ class RequestFlow(Flow):
             return False
         if self._link.client_id is None:
             self._link.meet(frame)
-        try:
-            software = api_versions.read_software(frame)
-            if software is not None:
-                self._link.introduce(software)
-        except WireError:
-            # A version newer than we know may be laid out differently; the broker judges.
-            self._link.tally.raw["client software"] += 1
+        if handling.version >= api_versions.SOFTWARE_FROM and not handling.unreadable:
+            try:
+                self._link.introduce(api_versions.read_software(frame))
+            except WireError:
+                # A version newer than we know may be laid out differently; the broker judges.
+                self._link.tally.raw["client software"] += 1
+                handling.unreadable = True
         self._forward(Exchange(correlation_id, handling))
         return True
 

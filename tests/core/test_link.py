@@ -231,6 +231,16 @@ def test_a_client_that_asks_an_older_version_once_more_is_still_the_same() -> No
     assert driven.held is not None
 
 
+def test_who_a_client_is_is_looked_for_in_other_versions_where_one_cannot_be_read() -> None:
+    link = Driven(route())
+    for correlation_id in (1, 2):
+        link.up(struct.pack(">ihhihb", 11, 18, 4, correlation_id, -1, 0))
+    assert link.link.state.tally.raw["client software"] == 1
+    said = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
+    link.up(request(18, 3, 3, **said))
+    assert link.link.state.software == "librdkafka/2.5.0"
+
+
 def test_the_clients_epochs_are_those_of_its_session() -> None:
     driven = Driven(route())
     driven.up(fetch_request(16, 1, {(ONE, 0): 5, (TWO, 0): 6}, session=(0, 0)))
