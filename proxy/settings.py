@@ -312,6 +312,8 @@ class LocalSettings(_Group):
     ports: dict[int, Annotated[int, Field(ge=1, le=_MAX_PORT)]] = Field(
         default={}, description="Ports of nodes that shall not follow from the listener's."
     )
+    upstream_tls: BrokerTlsSettings = BrokerTlsSettings()
+    sasl: SaslSettings = SaslSettings()
 
     @model_validator(mode="after")
     def _check_listen(self) -> Self:

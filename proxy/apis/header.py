@@ -15,13 +15,15 @@ from proxy.apis.keys import ApiKey
 from proxy.wire.reader import Reader
 from proxy.wire.writer import frame, string
 
-#: First version with the flexible encoding, for the APIs that the proxy reads.
+#: First version with the flexible encoding, for the APIs that the proxy reads or asks.
 FLEXIBLE_FROM: Mapping[int, int] = {
     ApiKey.PRODUCE: 9,
     ApiKey.FETCH: 12,
     ApiKey.LIST_OFFSETS: 6,
     ApiKey.METADATA: 9,
     ApiKey.API_VERSIONS: 3,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: 0,
 }
 
 #: For the APIs that have no flexible version here.

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """The APIs that the proxy acts upon; every other key passes untouched."""
+    """The APIs that the proxy acts upon, or asks itself; every other key passes untouched."""
 
     PRODUCE = 0
     FETCH = 1
@@ -13,8 +13,13 @@ class ApiKey(IntEnum):
     FIND_COORDINATOR = 10
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
     DESCRIBE_CONFIGS = 32
     SASL_AUTHENTICATE = 36
+    ELECT_LEADERS = 43
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
     DESCRIBE_CLUSTER = 60
 
 

@@ -1,4 +1,4 @@
-"""Whole messages by kio, for faults that are made on purpose. All else reads bytes."""
+"""Whole messages by kio, for what is only there to test clients. All else reads bytes."""
 
 import importlib
 import struct
@@ -11,6 +11,7 @@ from kio.serial import entity_reader, entity_writer
 from proxy.apis.header import FLEXIBLE_FROM, read_request_header
 from proxy.apis.keys import ApiKey
 from proxy.wire.errors import Malformed
+from proxy.wire.reader import Reader
 from proxy.wire.writer import frame
 
 #: One of kio's classes, which are frozen dataclasses made from Kafka's message definitions. Which
@@ -56,8 +57,28 @@ def write_response(correlation_id: int, message: Message) -> bytes:
     key, version = type(message).__api_key__, type(message).__version__
     if key != ApiKey.API_VERSIONS and version >= FLEXIBLE_FROM[key]:
         out.write(b"\0")
-    entity_writer(type(message))(out, message)
+    out.write(write_body(message))
     return frame(out.getvalue())
+
+
+def write_body(message: Message) -> bytes:
+    """Return a message without its header."""
+    out = BytesIO()
+    entity_writer(type(message))(out, message)
+    return out.getvalue()
+
+
+def read_body(key: int, version: int, reader: Reader) -> Message:
+    """Read a response whose header was read.
+
+    :raises WireError: as :func:`read_request`.
+    """
+    try:
+        kind = load_response_schema(key, version)
+        message, _ = entity_reader(kind)(reader.take(reader.end - reader.at), 0)
+    except Exception as error:
+        raise Malformed(f"response {key} v{version}: {error}") from None
+    return message
 
 
 def parts(key: int, version: int) -> Any:

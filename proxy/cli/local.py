@@ -10,7 +10,8 @@ import click
 import yaml
 from pydantic import ValidationError
 
-from proxy.cli.refusals import refusals, shown
+from proxy.cli.entrance import make_local, takes_entrance
+from proxy.cli.refusals import shown
 from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.core.address_book import AddressBook
 from proxy.core.fault import problems as fault_problems
@@ -39,6 +40,7 @@ Renew = Callable[[], Mapping[int, Address] | None]
     "Default: 127.0.0.1:19092.",
 )
 @click.option("--advertise", metavar="HOST", help="The host that clients are told.")
+@takes_entrance
 @click.option(
     "--port",
     "ports",
@@ -78,7 +80,11 @@ def local(
     allow_faults: bool,
     scenario: Path | None,
     file: Path | None,
-    **flags: str | None,
+    hints: str | None,
+    admin: str | None,
+    log_level: str | None,
+    log_format: str | None,
+    **entrance: Any,
 ) -> None:
     """Stand before a whole cluster, with one listener for each of its brokers.
 
@@ -95,10 +101,13 @@ def local(
     faults = read_scenario(scenario) if scenario is not None else None
     values = {"listen": listen, "advertise": advertise, "ports": dict(_ports(ports))}
     values = {key: value for key, value in values.items() if value}
+    flags = {"hints": hints, "admin": admin, "log_level": log_level, "log_format": log_format}
     if bootstrap:
-        settings = make_local({**values, "bootstrap": bootstrap.split(",")})
+        settings = make_local({**values, "bootstrap": bootstrap.split(",")}, **entrance)
         _serve(settings, file, flags, None, faults, allow_faults=allow_faults)
         return
+    if any(entrance.values()):
+        raise ConfigurationError("TLS and SASL are for --bootstrap; mock brokers have none")
     # Imported here, since only this needs librdkafka.
     from proxy.mock.cluster import MockClusterError
     from proxy.mock.steady import SteadyCluster
@@ -131,20 +140,6 @@ def _renewing(renew: Callable[[], dict[int, tuple[str, int]] | None]) -> Renew:
     return renewed
 
 
-def make_local(values: dict[str, Any]) -> LocalSettings:
-    """Return the settings of a virtual cluster.
-
-    :raises ConfigurationError: a value is not allowed.
-    """
-    try:
-        return LocalSettings(**values)
-    except ValidationError as error:
-        origins: dict[tuple[str | int, ...], str] = {
-            (key,): f"--{key.removesuffix('s')}" for key in values
-        }
-        raise ConfigurationError(*refusals(error, origins)) from None
-
-
 def _serve(
     local: LocalSettings,
     file: Path | None,
@@ -161,9 +156,10 @@ def _serve(
     # Imported here, since the other commands need no network code and should answer at once.
     from proxy.net.app import run
     from proxy.net.discovery import discover
+    from proxy.net.security import make_door
     from proxy.net.virtual_cluster import Found
 
-    brokers = discover(local.bootstrap)
+    brokers = discover(local.bootstrap, make_door(local.upstream_tls, local.sasl))
     settings = _settings(local, brokers, file, flags)
     configure_logs(settings.log.least, settings.log.format)
     stage = None

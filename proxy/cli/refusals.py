@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from proxy.settings import Settings
@@ -20,14 +20,17 @@ _HIDDEN: Final = "***"
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
 
-def refusals(error: ValidationError, origins: Mapping[Path, str]) -> tuple[str, ...]:
+def refusals(
+    error: ValidationError, origins: Mapping[Path, str], model: type[BaseModel] = Settings
+) -> tuple[str, ...]:
     """The lines for all that `error` found.
 
     Args:
-        error: what the settings' model refused.
+        error: what the model refused.
         origins: for each path that was set, words for the place that set it.
+        model: that of the settings.
     """
-    schema = Settings.model_json_schema()
+    schema = model.model_json_schema()
     details = error.errors(include_url=False)
     return tuple(
         _refusal(detail, schema, origin_of(detail["loc"], origins))

@@ -7,6 +7,7 @@ versions without hints has nothing to get wrong.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import median
 
 from proxy.apis.error_codes import HINTABLE
 from proxy.apis.keys import ApiKey, api_name
@@ -15,10 +16,8 @@ from proxy.core.wire_log import Seen
 
 CLIENT = "Proposed Changes, Client"
 
-
-#: A retry that comes sooner than this did not wait for any client's default back-off, which is
-#: 100 ms or more.
-SOON = 0.06
+#: Seconds. Who comes back sooner without a hint keeps no back-off that could be skipped.
+_NO_BACK_OFF = 0.02
 #: The requests with which a client comes to a hinted leader: some validate their position first.
 _COMES_WITH = {
     ApiKey.PRODUCE: ("Produce",),
@@ -51,13 +50,15 @@ class Answered:
     """How a client went on after its first refusal in a scenario. Times in seconds.
 
     ``hint``: the node that the refusal named, ``None`` without one. ``endpoint``: it said where.
-    ``came``: until its next request at that node; ``before_metadata``: no Metadata came before.
-    ``recovered``: until its next success. ``metadata``: it asked for Metadata before that.
+    ``retried``: until its next request for the partition; ``came``: until that at the hinted node,
+    ``before_metadata``: no Metadata came before. ``recovered``: until its next success.
+    ``metadata``: it asked for Metadata at any time after the refusal.
     """
 
     version: int
     hint: int | None
     endpoint: bool
+    retried: float | None
     came: float | None
     before_metadata: bool
     recovered: float | None
@@ -65,7 +66,10 @@ class Answered:
 
 
 def follow(seen: Sequence[Seen], api: ApiKey, topic: str, since: float) -> Answered | None:
-    """Find the first refusal of partition 0 of a topic after ``since``; ``None``: there is none."""
+    """Find the first refusal of partition 0 of a topic after ``since``; ``None``: there is none.
+
+    What other clients do in ``seen`` does not count.
+    """
     name, at = api_name(api), (topic, 0)
     refusals = (
         s
@@ -78,9 +82,14 @@ def follow(seen: Sequence[Seen], api: ApiKey, topic: str, since: float) -> Answe
     refused = next(refusals, None)
     if refused is None or refused.response is None:
         return None
-    later = [s for s in seen if s.at >= refused.at and s is not refused]
+    later = [
+        s
+        for s in seen
+        if s.at >= refused.at and s is not refused and s.client_id == refused.client_id
+    ]
     hint = refused.response.hints.get(at, (None, 0))[0]
-    came = _first(later, lambda s: hint is not None and _comes(s, api, hint, topic))
+    retried = _first(later, lambda s: _asks(s, api, topic))
+    came = _first(later, lambda s: _asks(s, api, topic) and s.route == f"broker-{hint}")
     answered = _first(later, lambda s: s.api == "Metadata" and s.response is not None)
     success = _first(
         later,
@@ -91,10 +100,11 @@ def follow(seen: Sequence[Seen], api: ApiKey, topic: str, since: float) -> Answe
         refused.version,
         hint,
         hint in refused.response.nodes,
+        None if retried is None else retried - refused.at,
         None if came is None else came - refused.at,
         came is not None and (answered is None or came < answered),
         None if success is None else success - refused.at,
-        asked is not None and (success is None or asked < success),
+        asked is not None,
     )
 
 
@@ -102,10 +112,8 @@ def _first(seen: Iterable[Seen], chosen: Callable[[Seen], bool]) -> float | None
     return next((s.at for s in seen if chosen(s)), None)
 
 
-def _comes(seen: Seen, api: ApiKey, node: int, topic: str) -> bool:
-    if seen.response is not None or seen.route != f"broker-{node}":
-        return False
-    if seen.api not in _COMES_WITH[api]:
+def _asks(seen: Seen, api: ApiKey, topic: str) -> bool:
+    if seen.response is not None or seen.api not in _COMES_WITH[api]:
         return False
     return not seen.partitions or (topic, 0) in seen.partitions
 
@@ -121,26 +129,46 @@ def versions(seen: Iterable[Seen]) -> dict[str, list[int]]:
 def of_move(api: ApiKey, answered: Answered | None) -> list[Trait]:
     """Judge what a client does with a right hint while Metadata is slow."""
     name = api_name(api)
-    used, backed_off, asks = "hint used", "back-off", "Metadata asked as well"
+    used, asks = "hint used", "Metadata asked as well"
     if answered is None:
         return [Trait("move", name, used, "no refusal was seen", Verdict.NOT_APPLICABLE)]
     took = _ms(answered.recovered)
     traits = [Trait("move", name, "recovery", took, Verdict.NOT_APPLICABLE)]
     if answered.hint is None:
-        why = f"asks v{answered.version}, which has no hints"
+        without = answered.version < CURRENT_LEADER_FROM[api]
+        why = f"asks v{answered.version}, which has no hints" if without else "none was given"
         return [*traits, Trait("move", name, used, why, Verdict.NOT_APPLICABLE)]
     if not answered.before_metadata:
         return [*traits, Trait("move", name, used, "no", Verdict.DIFFERS, CLIENT)]
-    came = answered.came or 0.0
-    traits.append(Trait("move", name, used, f"yes, after {_ms(came)}", Verdict.OK))
-    skipped = came < SOON
-    # The KIP asks for it of producers; a consumer fetches when it is polled.
-    verdict = Verdict.OK if skipped or api is not ApiKey.PRODUCE else Verdict.DIFFERS
-    word = "skipped" if skipped else f"kept, {_ms(came)}"
-    traits.append(
-        Trait("move", name, backed_off, word, verdict, "" if verdict is Verdict.OK else CLIENT)
-    )
+    traits.append(Trait("move", name, used, f"yes, after {_ms(answered.came)}", Verdict.OK))
     return [*traits, _either("move", name, asks, good=answered.metadata)]
+
+
+def of_back_off(
+    api: ApiKey, unhinted: Sequence[Answered | None], hinted: Sequence[Answered | None]
+) -> list[Trait]:
+    """Judge whether a client skips its back-off for a hint.
+
+    ``unhinted``: refusals without a hint, after which it keeps whatever back-off it has, while
+    Metadata is quick. ``hinted``: right hints while Metadata is slow. Both are of the same time and
+    machine, so what that adds is in both. Of ``hinted`` the soonest counts: who keeps a back-off
+    never comes before it is over, and who skips it comes late only where the machine is.
+    """
+    scenario, name, question = "back-off", api_name(api), "skipped for a hint"
+    kept = [found.retried for found in unhinted if found and found.retried is not None]
+    came = [f.came for f in hinted if f and f.before_metadata and f.came is not None]
+    if not kept or not came:
+        return [Trait(scenario, name, question, "no hint was used", Verdict.NOT_APPLICABLE)]
+    own, soonest = median(kept), min(came)
+    figures = f"{_ms(soonest)} with a hint, {_ms(own)} without"
+    if own < _NO_BACK_OFF:
+        return [Trait(scenario, name, question, f"has none: {figures}", Verdict.NOT_APPLICABLE)]
+    if soonest < own / 2:
+        return [Trait(scenario, name, question, f"yes: {figures}", Verdict.OK)]
+    # The KIP asks for it of producers; a consumer fetches when it is polled.
+    if api is not ApiKey.PRODUCE:
+        return [Trait(scenario, name, question, f"no: {figures}", Verdict.NOT_APPLICABLE)]
+    return [Trait(scenario, name, question, f"no: {figures}", Verdict.DIFFERS, CLIENT)]
 
 
 def of_old_hint(scenario: str, api: ApiKey, answered: Answered | None) -> list[Trait]:

@@ -155,7 +155,10 @@ class _App:
         self._security = Security(
             settings.routes if local is None else (), settings.greeting_timeout_ms / 1000
         )
-        self._poller = KeepingPoller(make_poller()) if self._security.decrypts else None
+        decrypts = self._security.decrypts
+        if local is not None:
+            decrypts = local.settings.upstream_tls.enabled
+        self._poller = KeepingPoller(make_poller()) if decrypts else None
         self._listens: dict[str, str] = {}
         routes = [route for route, _ in self._routes]
         self._every_route = routes
@@ -513,7 +516,11 @@ class _App:
         assert self._virtual is not None
         route = self._route(settings)
         route.book = self._virtual.book
-        self._security.add(settings)
+        # Files that a broker of the first hour was entered with are good for one that joins.
+        if self._routes:
+            self._security.share(self._routes[0][0].name, route.name)
+        else:
+            self._security.add(settings)
         self._routes.append((route, settings))
         self._every_route.append(route)
         self._listens[route.name] = str(settings.listen)

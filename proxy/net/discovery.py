@@ -10,7 +10,7 @@ from proxy.apis import api_versions, metadata
 from proxy.apis.keys import ApiKey
 from proxy.errors import BrokerError
 from proxy.net.broker_connection import BrokerConnection
-from proxy.net.broker_stream import open_broker_stream
+from proxy.net.door import Door
 from proxy.settings import Address
 from proxy.wire.errors import WireError
 
@@ -19,26 +19,35 @@ _CLIENT_ID = "leader-hints-local"
 _PATIENCE = 5.0
 
 
-def discover(bootstrap: Sequence[Address]) -> dict[int, Address]:
+def discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Address]:
     """Return where the brokers are by node id, as the first address that answers says it.
 
     :raises BrokerError: none of the addresses leads to a broker that can be used.
     """
-    return trio.run(partial(_discover, bootstrap))
+    return trio.run(partial(_discover, bootstrap, door))
 
 
-async def _discover(bootstrap: Sequence[Address]) -> dict[int, Address]:
+async def _discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Address]:
     reasons = []
     for address in bootstrap:
         try:
-            stream = await open_broker_stream(address, _PATIENCE)
-            async with contextlib.aclosing(
-                BrokerConnection(stream, _CLIENT_ID, _PATIENCE)
-            ) as connection:
+            opened = await door.connect(address, _PATIENCE, _CLIENT_ID, _PATIENCE)
+        except BrokerError as error:
+            reasons.append(f"no cluster at {address}: {error}")
+            continue
+        try:
+            async with contextlib.aclosing(opened) as connection:
                 return await _brokers(connection)
         except (BrokerError, WireError) as error:
-            reasons.append(f"no cluster at {address}: {error}")
+            reasons.append(f"no cluster at {address}: {error}{_advice(door)}")
     raise BrokerError("\n".join(reasons))
+
+
+def _advice(door: Door) -> str:
+    """What a listener may want that was not given; it ends the connection then, or says garbage."""
+    given = {"--tls": door.speaks_tls, "--sasl": door.authenticates}
+    lacking = " or ".join(flag for flag, is_given in given.items() if not is_given)
+    return f"; perhaps its listener needs {lacking}" if lacking else ""
 
 
 async def _brokers(connection: BrokerConnection) -> dict[int, Address]:

@@ -22,7 +22,7 @@ class Door:
 
     ``tls``: where TLS is spoken. ``server_name``: what must stand in a broker's certificate then,
     "" for the host connected to. ``credentials``: where the proxy's own connections authenticate.
-    ``speaks_tls``: whether it does.
+    ``speaks_tls``, ``authenticates``: whether it does.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Door:
         self._credentials = credentials
         self._open_tcp = open_tcp
         self.speaks_tls = tls is not None
+        self.authenticates = credentials is not None
 
     def to(self, address: Address) -> "Door":
         """Return a door to the IP addresses of a host, whose certificate has the host's name."""

@@ -23,6 +23,7 @@ from proxy.net.virtual_cluster import Found
 from proxy.net.wire_recorder import WireRecorder
 from proxy.settings import (
     Address,
+    HoldSettings,
     LocalSettings,
     LogSettings,
     RouteSettings,
@@ -58,16 +59,24 @@ class Cluster(Protocol):
 class Lab:
     """A cluster behind a virtual one, where faults are allowed and all messages are seen.
 
-    A context manager; the cluster is its maker's.
+    A context manager; the cluster is its maker's. ``hold``: how long errors wait for hints.
+    ``like``: a virtual cluster before the same brokers, with whose TLS and SASL they are entered.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        hold: HoldSettings | None = None,
+        like: LocalSettings | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._hold = hold or HoldSettings()
+        self._like = like
         self._recorder = WireRecorder(time.monotonic)
         self._stage = FaultStage(
             on_request=self._recorder.request, on_response=self._recorder.response
         )
-        self._base = _free_base(max(cluster.brokers) + 2)
+        self._base = _free_base(1 + len(cluster.brokers))
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
         self._started = threading.Event()
@@ -150,14 +159,24 @@ class Lab:
     async def _serve(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
         brokers = {node: Address(*address) for node, address in self._cluster.brokers.items()}
-        local = LocalSettings(bootstrap=tuple(brokers.values()), listen=Address(_HOST, self._base))
+        # Ids may be far apart.
+        ports = {node: self._base + 1 + place for place, node in enumerate(brokers)}
+        local = LocalSettings(
+            bootstrap=tuple(brokers.values()),
+            listen=Address(_HOST, self._base),
+            ports=ports,
+        )
+        if self._like is not None:
+            entered = {"upstream_tls": self._like.upstream_tls, "sasl": self._like.sasl}
+            local = local.model_copy(update=entered)
         settings = Settings(
             routes=tuple(
                 RouteSettings(
-                    listen=Address(_HOST, self._base + 1 + node), upstream=at, name=f"broker-{node}"
+                    listen=Address(_HOST, ports[node]), upstream=at, name=f"broker-{node}"
                 )
                 for node, at in brokers.items()
             ),
+            hold=self._hold,
             subscription=SubscriptionSettings(poll_interval_ms=1000),
             log=LogSettings(level="error"),
         )

@@ -12,7 +12,7 @@ from proxy.net.credentials import Credentials
 from proxy.net.door import Door, Doors
 from proxy.net.gate import Gate
 from proxy.net.tls_files import TlsFiles
-from proxy.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings
+from proxy.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings, SaslSettings
 
 #: Seconds between two looks whether files have changed.
 LOOK_SECONDS = 10.0
@@ -53,10 +53,13 @@ class Security:
             self._door(route, "peer_tls", route.peer_tls),
         )
 
+    def share(self, of: str, route: str) -> None:
+        """Give one more route the gate and the doors of another. It reads nothing."""
+        self.gates[route], self.doors[route] = self.gates[of], self.doors[of]
+
     def _door(self, route: RouteSettings, group: str, settings: BrokerTlsSettings) -> Door:
         tls = self._read(route.name, group, settings) if settings.enabled else None
-        credentials = Credentials(route.sasl) if route.sasl.mechanism != "none" else None
-        return Door(tls, settings.server_name, credentials)
+        return _door(tls, settings, route.sasl)
 
     def _read(
         self, route: str, group: str, settings: ClientTlsSettings | BrokerTlsSettings
@@ -86,6 +89,19 @@ class Security:
                 yield CertificatesRefused(route=route, group=group, reason=str(error))
             else:
                 yield CertificatesReloaded(route=route, group=group)
+
+
+def make_door(tls: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+    """Return the way in to brokers that are no route's yet.
+
+    :raises ConfigurationError: a certificate, key or root cannot be used.
+    """
+    return _door(TlsFiles(tls) if tls.enabled else None, tls, sasl)
+
+
+def _door(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+    credentials = Credentials(sasl) if sasl.mechanism != "none" else None
+    return Door(tls, settings.server_name, credentials)
 
 
 def make_route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:

@@ -155,7 +155,12 @@ class VirtualCluster:
             listen = Address(self._settings.listen.host, self.book.port(node))
             # The model is for what operators write; a broker may advertise anything.
             settings = RouteSettings.model_construct(
-                listen=listen, upstream=upstream, name=f"broker-{node}"
+                listen=listen,
+                upstream=upstream,
+                name=f"broker-{node}",
+                upstream_tls=self._settings.upstream_tls,
+                peer_tls=self._settings.upstream_tls,
+                sasl=self._settings.sasl,
             )
             self._nodes[node] = _Node(self._add(settings), upstream)
         elif found.upstream != upstream:

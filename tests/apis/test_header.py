@@ -29,6 +29,8 @@ _VERSIONS = [
     *((ApiKey.LIST_OFFSETS, v) for v in range(1, 9)),
     *((ApiKey.METADATA, v) for v in range(0, 13)),
     *((ApiKey.API_VERSIONS, v) for v in range(0, 5)),
+    (ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0),
+    (ApiKey.LIST_PARTITION_REASSIGNMENTS, 0),
 ]
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 

@@ -15,6 +15,14 @@ from tests.cli.commands import leader_hints
         (("--bootstrap", "a:1", "--port", "x"), "allowed: NODE=PORT"),
         (("--bootstrap", "a:1", "--port", "1=70000"), "65535"),
         (("--bootstrap", "a:1", "--port", "1=19092"), "19092 is used twice"),
+        (("--bootstrap", "a:1", "--advertise", "a b"), '--advertise: advertise is "a b"'),
+        (
+            ("--bootstrap", "a:1", "--sasl", "LDAP"),
+            '--sasl: sasl.mechanism is "LDAP"; allowed: none',
+        ),
+        (("--bootstrap", "a:1", "--sasl", "PLAIN"), "PLAIN needs username and password"),
+        (("--bootstrap", "a:1", "--tls-ca", "/no/such.pem"), "/no/such.pem: no such file"),
+        (("--cluster", "mock:1", "--tls"), "TLS and SASL are for --bootstrap"),
     ],
 )
 def test_bad_use_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:
@@ -22,6 +30,15 @@ def test_bad_use_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> N
     assert ended.returncode == 2
     assert told in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_secret_is_not_repeated() -> None:
+    sasl = ("--sasl", "PLAIN", "--sasl-username", "u", "--sasl-password", "hunter2")
+    ended = leader_hints("local", "--bootstrap", "a:1", *sasl)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "leader-hints: --sasl-password: sasl.password is ***; allowed: file:PATH or env:NAME\n"
+    )
 
 
 def test_a_cluster_that_is_not_there_is_named() -> None:

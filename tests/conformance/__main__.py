@@ -24,10 +24,11 @@ makes it anew. Read it so:
 
 - Metadata is delayed by two seconds while leaders move and while hints are wrong. Recovery times of
   seconds are those of a client that waited for it; without the delay they are much shorter.
-- A retry that comes later than 60 ms counts as one after a back-off. On a busy machine a client
-  that skips its back-off can look like that: franz-go was seen at 40 ms in one run, at 312 ms
-  in another.
-- "Metadata asked as well" counts requests between the refusal and the first success.
+- "Skipped for a hint": the client's back-off is set to a second, and it is refused three times
+  without a hint and three times with one. It skips its back-off where it comes to the hinted leader
+  in less than half the time that it takes without a hint; so what a busy machine adds decides
+  nothing. A client may have no such setting: then that time is what it is.
+- "Metadata asked as well" counts requests from the refusal to half a second after the recovery.
 - A consumer of franz-go, and of other clients that change leaders in the task that asks for
   Metadata, waits for a question that is under way: where that was asked before the hint came, the
   hint counts as not used.

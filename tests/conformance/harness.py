@@ -18,9 +18,10 @@ def main() -> None:
     bootstrap, topic = os.environ["KAFKA_BOOTSTRAP"], os.environ["KAFKA_TOPIC"]
     with tempfile.TemporaryDirectory() as folder:
         process = _process(sys.argv[1], Path(folder))
+        own = {"retry.backoff.ms": os.environ["KAFKA_BACKOFF_MS"]}
         # An idempotent producer needs what the mock brokers do not have.
-        process.produce(ProducerSpec(bootstrap, topic, rate=_RATE, acks="1"))
-        process.consume(ConsumerSpec(bootstrap, topic))
+        process.produce(ProducerSpec(bootstrap, topic, rate=_RATE, acks="1", settings=own))
+        process.consume(ConsumerSpec(bootstrap, topic, settings=own))
         threading.Event().wait()
 
 

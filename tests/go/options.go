@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -56,6 +57,13 @@ func (o options) client(more ...kgo.Opt) (*kgo.Client, error) {
 	// Not one of Kafka's: it takes an end before the first answer for TLS that was not expected.
 	if o["prop.retry.eof"] == "true" {
 		settings = append(settings, kgo.AlwaysRetryEOF())
+	}
+	if text, told := o["prop.retry.backoff.ms"]; told {
+		backOff, err := time.ParseDuration(text + "ms")
+		if err != nil {
+			return nil, err
+		}
+		settings = append(settings, kgo.RetryBackoffFn(func(int) time.Duration { return backOff }))
 	}
 	return kgo.NewClient(append(settings, more...)...)
 }

@@ -187,12 +187,22 @@ class LocalProcess(ProxyProcess):
     """One ``leader-hints local``: ``base`` is the port of its bootstrap listener."""
 
     def __init__(
-        self, bootstrap: str, base: int, log: Path, *, brokers: int, arguments: Sequence[str] = ()
+        self,
+        bootstrap: str,
+        base: int,
+        log: Path,
+        *,
+        brokers: int,
+        arguments: Sequence[str] = (),
+        host: str = "127.0.0.1",
     ) -> None:
-        """``bootstrap``: of the cluster, "" for none; ``brokers``: how many it has."""
+        """``bootstrap``: of the cluster, "" for none; ``brokers``: how many it has.
+
+        ``host``: where it listens, as text before a port.
+        """
         super().__init__([], log)
         self._listeners = brokers + 1
-        self.bootstrap = f"127.0.0.1:{base}"
+        self.bootstrap = f"{host}:{base}"
         self._argv = [
             *(sys.executable, "-m", "proxy.cli.main", "local", "--listen", self.bootstrap),
             *(("--bootstrap", bootstrap) if bootstrap else ()),
@@ -200,6 +210,23 @@ class LocalProcess(ProxyProcess):
             *("--log-level", "debug", "--log-format", "json"),
             *arguments,
         ]
+
+    def begin_fault(self, action: str, **values: object) -> int:
+        """Put a fault in force; return its number."""
+        body = json.dumps({"action": action, **values}).encode()
+        with urllib.request.urlopen(f"{self.admin}/faults", body, timeout=10) as answer:
+            number: int = json.loads(answer.read())["number"]
+            return number
+
+    def end_faults(self) -> None:
+        """Take all faults back."""
+        asked = urllib.request.Request(f"{self.admin}/faults", method="DELETE")
+        with urllib.request.urlopen(asked, timeout=10):
+            pass
+
+    def faults_done(self, number: int) -> list[LogLine]:
+        """The messages that a fault was done to."""
+        return [line for line in self.events("fault_done") if line["number"] == number]
 
 
 class ProxyFleet:

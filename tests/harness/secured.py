@@ -10,14 +10,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from tests.harness.cluster import HOST
-
 #: Who authenticates, and with what. Nothing else may be found where secrets are looked for.
 CLIENT, CLIENT_PASSWORD = "alice", "alices-own-secret"
 PROXY, PROXY_PASSWORD = "proxy", "the-proxys-own-secret"
 STORE_PASSWORD = "the-stores-secret"
 USERS = {CLIENT: CLIENT_PASSWORD, PROXY: PROXY_PASSWORD}
 
+#: Where brokers and proxies are, those of clusters whose brokers are apart among them.
+_HOSTS = tuple(f"127.0.0.{last}" for last in range(1, 5))
 _MODULES = "org.apache.kafka.common.security"
 _MAPS = "listener.security.protocol.map"
 
@@ -127,7 +127,7 @@ class Authority:
         """Issue a certificate for this machine; the path of a PEM file with its key."""
         path = self._folder / f"{name}.pem"
         if not path.exists():
-            issued = self._authority.issue_cert(HOST, common_name=name)
+            issued = self._authority.issue_cert(*_HOSTS, common_name=name)
             issued.private_key_and_cert_chain_pem.write_to_path(str(path))
         return str(path)
 
@@ -153,6 +153,16 @@ class Authority:
             "ssl.truststore.type": "PKCS12",
             "ssl.truststore.location": self._truststore,
             "ssl.truststore.password": STORE_PASSWORD,
+        }
+
+    def sasl_brokers(self, *, session_ms: int) -> dict[str, str]:
+        """Settings of brokers whose clients must show certificates and authenticate, by PLAIN."""
+        settings = sasl_brokers(session_ms=session_ms) | self.java("broker")
+        without = ("authorizer.class.name", "super.users")
+        return {name: value for name, value in settings.items() if name not in without} | {
+            _MAPS: "CLIENTS:SASL_SSL,INTERNAL:PLAINTEXT",
+            "listener.name.clients.ssl.client.auth": "required",
+            "listener.name.clients.sasl.enabled.mechanisms": "PLAIN",
         }
 
     def brokers(self) -> dict[str, str]:

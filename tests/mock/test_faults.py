@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from proxy.mock.cluster import BEFORE_HINTS, MockCluster
 from tests.cli.commands import leader_hints
 from tests.harness.ports import free_range
-from tests.harness.proxyproc import LocalProcess, LogLine
+from tests.harness.proxyproc import LocalProcess
 from tests.harness.waiting import until
 
 _TOPIC = "t"
@@ -27,24 +27,6 @@ class _Lab:
         self.cluster = cluster
         self.folder = folder
         self.local = local
-
-    def begin(self, action: str, **values: object) -> int:
-        """Put a fault in force; return its number."""
-        body = json.dumps({"action": action, **values}).encode()
-        url = f"{self.local.admin}/faults"
-        with urllib.request.urlopen(url, body, timeout=10) as answer:
-            number: int = json.loads(answer.read())["number"]
-            return number
-
-    def clear(self) -> None:
-        """Take all faults back."""
-        asked = urllib.request.Request(f"{self.local.admin}/faults", method="DELETE")
-        with urllib.request.urlopen(asked, timeout=10):
-            pass
-
-    def done(self, number: int) -> list[LogLine]:
-        """The messages that a fault was done to."""
-        return [line for line in self.local.events("fault_done") if line["number"] == number]
 
     def produced(self) -> int:
         """How many Produce requests reached the brokers."""
@@ -77,7 +59,7 @@ def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Lab]:
 def lab(_lab: _Lab) -> Iterator[_Lab]:
     """The lab; no fault outlives its test."""
     yield _lab
-    _lab.clear()
+    _lab.local.end_faults()
 
 
 def _journalling(folder: Path) -> Path:
@@ -111,9 +93,9 @@ def test_a_refused_record_reaches_no_broker_until_the_fault_is_over(lab: _Lab, h
     first, second = f"first-{hint}".encode(), f"second-{hint}".encode()
     assert _acked(producer, _send(producer, partition, first))
     before = lab.produced()
-    number = lab.begin("error", apis=["Produce"], topics=[_TOPIC], hint=hint, times=3)
+    number = lab.local.begin_fault("error", apis=["Produce"], topics=[_TOPIC], hint=hint, times=3)
     assert _acked(producer, _send(producer, partition, second))
-    done = lab.done(number)
+    done = lab.local.faults_done(number)
     assert {(line["topic"], line["partition"], line["hint"]) for line in done} == {
         (_TOPIC, partition, hint)
     }
@@ -146,7 +128,7 @@ def _read(lab: _Lab, partition: int) -> list[bytes]:
 def test_a_fetch_is_refused_and_recovers(lab: _Lab) -> None:
     producer = lab.producer()
     assert _acked(producer, _send(producer))
-    number = lab.begin("error", apis=["Fetch"], error="FENCED_LEADER_EPOCH", times=2)
+    number = lab.local.begin_fault("error", apis=["Fetch"], error="FENCED_LEADER_EPOCH", times=2)
     consumer = Consumer({"bootstrap.servers": lab.local.bootstrap, "group.id": "g"})
     consumer.assign([TopicPartition(_TOPIC, 0, 0)])
 
@@ -158,16 +140,16 @@ def test_a_fetch_is_refused_and_recovers(lab: _Lab) -> None:
         until(read, "it is read")
     finally:
         consumer.close()
-    assert {line["error"] for line in lab.done(number)} == {74}
+    assert {line["error"] for line in lab.local.faults_done(number)} == {74}
 
 
 @pytest.mark.parametrize("action", ["drop", "cut"])
 def test_a_connection_ends_and_the_record_is_sent_again(lab: _Lab, action: str) -> None:
     producer = lab.producer()
     before = lab.produced()
-    number = lab.begin(action, apis=["Produce"], times=1)
+    number = lab.local.begin_fault(action, apis=["Produce"], times=1)
     assert _acked(producer, _send(producer))
-    assert len(lab.done(number)) == 1
+    assert len(lab.local.faults_done(number)) == 1
     assert lab.produced() - before == 2
 
 
@@ -180,15 +162,15 @@ def _seconds(act: Callable[[], bool]) -> float:
 def test_responses_are_delayed_and_throttled(lab: _Lab) -> None:
     producer = lab.producer()
     assert _acked(producer, _send(producer))
-    delay = lab.begin("delay", apis=["Produce"], client_ids=["lab"], delay_ms=400)
-    other = lab.begin("delay", apis=["Produce"], client_ids=["another"], delay_ms=60000)
+    delay = lab.local.begin_fault("delay", apis=["Produce"], client_ids=["lab"], delay_ms=400)
+    other = lab.local.begin_fault("delay", apis=["Produce"], client_ids=["another"], delay_ms=60000)
     assert _seconds(lambda: _acked(producer, _send(producer))) >= 0.4
-    lab.clear()
-    throttle = lab.begin("throttle", apis=["Produce"], bytes_per_second=100)
+    lab.local.end_faults()
+    throttle = lab.local.begin_fault("throttle", apis=["Produce"], bytes_per_second=100)
     assert _seconds(lambda: _acked(producer, _send(producer))) >= 0.4
-    assert lab.done(delay)
-    assert not lab.done(other)
-    assert lab.done(throttle)
+    assert lab.local.faults_done(delay)
+    assert not lab.local.faults_done(other)
+    assert lab.local.faults_done(throttle)
 
 
 def test_the_command_begins_lists_and_ends_faults(lab: _Lab) -> None:
@@ -209,7 +191,7 @@ def test_the_command_begins_lists_and_ends_faults(lab: _Lab) -> None:
     fault("end", number)
     assert _acked(producer, outcome)
     assert fault("list") == ""
-    assert lab.done(int(number))
+    assert lab.local.faults_done(int(number))
 
 
 def test_metadata_stays_as_it_was(lab: _Lab) -> None:
@@ -218,12 +200,12 @@ def test_metadata_stays_as_it_was(lab: _Lab) -> None:
         return told
 
     assert leader(lab.producer()) == 3
-    lab.begin("stale_metadata", hide_nodes=[2])
+    lab.local.begin_fault("stale_metadata", hide_nodes=[2])
     lab.cluster.set_leader(_TOPIC, 2, 1)
     stale = lab.producer()
     assert leader(stale) == 3
     assert 2 not in stale.list_topics(_TOPIC, 10).brokers
-    lab.clear()
+    lab.local.end_faults()
     fresh = lab.producer()
     assert leader(fresh) == 1
     assert set(fresh.list_topics(_TOPIC, 10).brokers) >= {1, 2, 3}
@@ -231,7 +213,7 @@ def test_metadata_stays_as_it_was(lab: _Lab) -> None:
 
 def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
     producer = lab.producer(**{"client.id": "journalled"})
-    lab.begin("error", apis=["Produce"], hint="right", times=1)
+    lab.local.begin_fault("error", apis=["Produce"], hint="right", times=1)
     assert _acked(producer, _send(producer))
 
     def found() -> list[dict[str, Any]]:

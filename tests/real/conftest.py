@@ -21,6 +21,7 @@ from tests.real.names import (
     APART_24,
     APART_36,
     APART_39,
+    APART_SECURED,
     CONFLUENT,
     JAVA,
     KAFKA_PYTHON,
@@ -55,6 +56,13 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     APART_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder, apart=True),
     APART_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, apart=True),
     APART_39: lambda folder: RealCluster("3.9.1", "kraft", folder=folder, apart=True),
+    APART_SECURED: lambda folder: RealCluster(
+        "3.6.2",
+        "zk",
+        folder=folder,
+        apart=True,
+        overrides=Authority(folder / "tls").sasl_brokers(session_ms=SESSION_MS),
+    ),
 }
 #: How long a client's session lasts before brokers that ask for SASL.
 SESSION_MS = 3000

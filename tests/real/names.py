@@ -14,6 +14,7 @@ TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
 # Their brokers advertise themselves, at addresses of their own.
 APART_24, APART_36, APART_39 = "apart-2.4-zk", "apart-3.6-zk", "apart-3.9-kraft"
+APART_SECURED = "apart-3.6-zk-sasl-ssl"  # ask for certificates and SASL, both at once
 
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
@@ -22,6 +23,7 @@ __all__ = [
     "APART_24",
     "APART_36",
     "APART_39",
+    "APART_SECURED",
     "CONFLUENT",
     "JAVA",
     "KAFKA_PYTHON",
