@@ -172,6 +172,10 @@ def _both(storm: Storm, key: int) -> int:
 def _sidecar_table(cost: SidecarCost) -> str:
     rows = [
         ["idle", f"{cost.idle:.2%}"],
-        ["added by the polls, at the default interval", f"{cost.added:.2%}"],
+        [f"polled, {cost.answers:.0f} answers a second", f"{cost.polled:.2%}"],
+        [
+            f"added by the polls at the default interval, {cost.default:.1f} answers a second",
+            f"{cost.added:.2%}",
+        ],
     ]
     return table(["CPU of all brokers, share of a core", "figure"], rows)
