@@ -9,6 +9,7 @@ include cluster authorized operations.
 
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from proxy.apis.leader_hint import Endpoint
@@ -31,6 +32,8 @@ _SMALLEST_PARTITION = _PARTITION.size + 4
 #: Bytes that a list of nodes takes, by its length as a varint of one byte.
 _NODES = [1 + 4 * max(length - 1, 0) for length in range(0x80)]
 _SMALLEST_TOPIC = 10
+#: Partitions that are read in one go: a millisecond or two.
+_READ_AT_ONCE = 1000
 _SMALLEST_BROKER = 11
 
 ZERO_ID = bytes(16)
@@ -57,11 +60,19 @@ class TopicMetadata(NamedTuple):
 
 
 class ClusterMetadata(NamedTuple):
-    """What an answer says before its topics: brokers on the listener that was asked."""
+    """What an answer says before its topics: brokers on the listener that was asked.
+
+    ``steps``: its topics; ``None`` where so much of one was read that others may have their turn.
+    """
 
     endpoints: dict[int, Endpoint]
     cluster_id: str
-    topics: Iterator[TopicMetadata]
+    steps: Iterator[TopicMetadata | None]
+
+    @property
+    def topics(self) -> Iterator[TopicMetadata]:
+        """Its topics, for those who have the time."""
+        return (topic for topic in self.steps if topic is not None)
 
 
 def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
@@ -100,15 +111,20 @@ def read_response(reader: Reader, version: int) -> ClusterMetadata:
     return ClusterMetadata(endpoints, cluster_id, _read_topics(reader, version))
 
 
-def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata]:
+def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]:
     for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
         error, name = reader.int16(), reader.compact_string() or ""
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
-        partitions = tuple(_read_partitions(reader))
+        partitions: list[Led] = []
+        reading = _read_partitions(reader)
+        while read := [*islice(reading, _READ_AT_ONCE)]:
+            partitions += read
+            if len(read) == _READ_AT_ONCE:
+                yield None
         reader.int32()
         reader.skip_tags()
-        yield TopicMetadata(error, name, topic_id, partitions)
+        yield TopicMetadata(error, name, topic_id, tuple(partitions))
 
 
 def _read_partitions(reader: Reader) -> Iterator[Led]:

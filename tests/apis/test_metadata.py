@@ -67,6 +67,16 @@ def test_reads_lists_of_nodes_of_any_length() -> None:
     assert read == (0, "t", ZERO_ID, tuple(led))
 
 
+def test_a_large_topic_is_read_in_steps() -> None:
+    led = [(number, number % 3, 7) for number in range(2500)]
+    raw = b"".join(struct.pack(">hiii", 0, *one) + b"\1\1\1\0" for one in led)
+    topic = b"\0\0\2t\0" + b"\xc5\x13" + raw + bytes(5)
+    body = bytes(4) + b"\1\0" + bytes(4) + b"\3" + topic * 2
+    steps = [*metadata.read_response(Reader(body), 9).steps]
+    assert steps == [None, None, (0, "t", ZERO_ID, tuple(led))] * 2
+    assert [*metadata.read_response(Reader(body), 9).topics] == [steps[2], steps[5]]
+
+
 @settings(max_examples=25)
 @given(_ANSWERS)
 def test_every_truncation_is_told(answer: Entity) -> None:
