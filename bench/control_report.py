@@ -152,7 +152,7 @@ def _storm_table(storm: Storm) -> str:
     traffic = storm.traffic
     rows: Sequence[Sequence[str]] = [
         ["CPU of the proxy, s", f"{storm.cpu:.2f}"],
-        ["until all had their hints, s", f"{storm.seconds:.2f}"],
+        ["until all clients had their first answer, s", f"{storm.seconds:.2f}"],
         ["clients' waits for error responses, median, ms", f"{median(storm.waits):.0f}"],
         ["the same, p99, ms", f"{quantile(storm.waits, 0.99):.0f}"],
         ["Metadata requests", str(traffic.requests[METADATA])],

@@ -47,6 +47,11 @@ _TURN = 0.004
 #: Partitions of which one refresh asks the leader whether it serves, where thousands are looked
 #: for. That word spares clients a back-off; what must be known Metadata tells.
 _QUESTIONS = 500
+#: A request costs as much as so many partitions in it.
+_REQUEST = 25
+#: Answers that wait to be read, from which on no more are asked for in a storm: nothing is learnt
+#: sooner by that.
+_ENOUGH = 2
 #: What an operator can do about a broker that does not give the ids that are made up here.
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
@@ -154,7 +159,7 @@ class Subscription:
                 continue
             peers = self._peers(view.cluster_id)
             many = self._are_many(wants, len(peers))
-            names = {view.name(topic) for topic in (wants.unknown if many else wants.topics)}
+            names = {view.name(topic) for topic in self._metadata_of(wants, many=many)}
             known = [name for name in names if name is not None]
             topics: dict[int, list[str]] = {}
             sizes = [view.partitions(name) for name in known]
@@ -169,6 +174,11 @@ class Subscription:
                 if asked or asked_for or None in names:
                     peer.refresh(asked_for, asked, everything=None in names)
 
+    def _metadata_of(self, wants: Wants, *, many: bool) -> Collection[Topic]:
+        if not many:
+            return wants.topics
+        return wants.unknown if self._turns.waiting < _ENOUGH else ()
+
     def _are_many(self, wants: Wants, brokers: int) -> bool:
         """Whether it is too much to ask each broker about each partition."""
         most = self._settings.slice_partitions
@@ -181,9 +191,10 @@ class Subscription:
 
         Of so many leaders in turn: a request to each of a hundred takes longer than it gains.
         """
-        questions = wants.questions(_QUESTIONS)
+        questions = wants.questions(_QUESTIONS - _REQUEST)
+        sizes = [_REQUEST + len(some) for _, some in questions]
         named: dict[int | None, dict[Partition, int]] = {}
-        for _, number in self._questions.pairs(1, [len(some) for _, some in questions]):
+        for _, number in self._questions.pairs(1, sizes):
             node, some = questions[number]
             named.setdefault(node, {}).update(wants.epochs_of(some))
         return named

@@ -19,6 +19,11 @@ class Turns:
         self._seconds = seconds
         self._lock = trio.Lock()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn."""
+        return self._lock.statistics().tasks_waiting
+
     async def take(self, steps: Iterator[None]) -> None:
         """Do all ``steps``, in as many turns as they need."""
         while True:

@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import struct
 import uuid
 
@@ -51,6 +52,23 @@ def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int | None) -> N
         )
         for topic in answer.topics
     ]
+
+
+@given(_ANSWERS, _ANSWERS, st.booleans())
+def test_brokers_that_are_as_before_are_not_read_again(
+    former: Entity, answer: Entity, same: bool
+) -> None:
+    before, _ = _read(encode(former), former.__version__)
+    if same:
+        answer = dataclasses.replace(answer, brokers=former.brokers)
+    raw = encode(answer)
+    read = metadata.read_response(Reader(raw), answer.__version__, before.brokers)
+    alone, topics = _read(raw, answer.__version__)
+    assert (read.endpoints, read.cluster_id) == (alone.endpoints, alone.cluster_id)
+    assert read.brokers.raw == alone.brokers.raw
+    assert [*read.topics] == topics
+    if same:
+        assert read.endpoints is before.endpoints
 
 
 def test_reads_lists_of_nodes_of_any_length() -> None:
