@@ -1,6 +1,7 @@
 """The control plane at scale: polls of a large cluster, and a storm of leader moves."""
 
 import json
+import math
 import random
 import signal
 import subprocess
@@ -74,7 +75,7 @@ class Storm:
     ``hinted``: partitions that got their hint, ``late``: not at their first error, ``wrong``: with
     another leader than the new one. ``waits``: milliseconds from the request to the response of
     each response with errors. ``longest_hold``: milliseconds, as the proxy has it. ``seconds``:
-    until all clients had their hints. ``cpu``: seconds of the proxy.
+    until all clients had their first answer. ``cpu``: seconds of the proxy.
     """
 
     moved: int = _OWN_TOPICS * _EACH_TOPIC
@@ -268,6 +269,10 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
     """Move all that broker 1 leads at once, under clients that produce to it and fetch from it."""
     before = layout(partitions, brokers)
     after = moved(before, brokers)
+    # Whatever can be made before is: clients and brokers share a process, and what one of them is
+    # busy with keeps the others from answering.
+    for layout_of in (before, after):
+        assert layout_of.shown
     cluster, storm = FakeCluster(brokers, before), Storm()
     clients = [_Client(number, before) for number in range(CLIENTS)]
     cluster.answers = {client.name: client.refusal() for client in clients}
@@ -283,13 +288,14 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
                 await proxy.steps()
                 cluster.traffic = storm.traffic
                 began, cpu = trio.current_time(), cpu_seconds(proxy.pid)
+                answered = _Countdown(len(clients))
                 async with trio.open_nursery() as storming:
                     cluster.layouts[1] = after
                     for node in range(2, brokers + 1):
                         storming.start_soon(_hear, cluster, node, after)
                     for client in clients:
-                        storming.start_soon(client.storm, after, storm)
-                storm.seconds = trio.current_time() - began
+                        storming.start_soon(client.storm, after, storm, answered)
+                storm.seconds = answered.over_at - began
                 storm.cpu = cpu_seconds(proxy.pid) - cpu
                 storm.steps = await proxy.steps()
                 storm.longest_hold = await proxy.longest_hold()
@@ -301,6 +307,23 @@ async def _hear(cluster: FakeCluster, node: int, after: Layout) -> None:
     # All of them lead some of what has moved; a leader hears before the rest does.
     await trio.sleep(random.uniform(0, _LEADERS_HEAR if node % 2 else _ALL_HEAR))
     cluster.layouts[node] = after
+
+
+class _Countdown:
+    """Lets all go on when so many have come, which is noted as ``over_at``."""
+
+    def __init__(self, missing: int) -> None:
+        self._missing = missing
+        self._all = trio.Event()
+        self.over_at = 0.0
+
+    async def one_more(self) -> None:
+        """Come, and wait for the others."""
+        self._missing -= 1
+        if not self._missing:
+            self.over_at = trio.current_time()
+            self._all.set()
+        await self._all.wait()
 
 
 class _Client:
@@ -315,6 +338,7 @@ class _Client:
         self._key = FETCH if number % 2 else PRODUCE
         self._version = {FETCH: 16, PRODUCE: 10}[self._key]
         self._stream: trio.SocketStream | None = None
+        self._asks = b""
 
     def refusal(self) -> bytes:
         """The broker's answer when it leads none of them any more."""
@@ -326,17 +350,20 @@ class _Client:
     async def join(self, port: int) -> None:
         """Connect, and say who this is."""
         self._stream = await trio.open_tcp_stream(HOST, port)
+        self._asks = self._request()
         await self._ask(api_versions_request(1))
 
-    async def storm(self, after: Layout, storm: Storm) -> None:
-        """Ask until each partition has its hint."""
+    async def storm(self, after: Layout, storm: Storm, answered: "_Countdown") -> None:
+        """Ask until each partition has its hint; look at answers when all have their first one."""
         await trio.sleep(random.uniform(0, 0.05))
-        end = trio.current_time() + _PATIENCE
-        late = False
+        end, late = math.inf, False
         while self._partitions and trio.current_time() < end:
             began = trio.current_time()
-            answer = await self._ask(self._request())
+            answer = await self._ask(self._asks)
             storm.waits.append((trio.current_time() - began) * 1000)
+            if not late:
+                await answered.one_more()
+                end = trio.current_time() + _PATIENCE
             # The fake broker always refuses all of them: what has its hint is not looked at again.
             for partition, leader in _hints(self._key, self._version, answer):
                 if partition in self._partitions and leader >= 0:
@@ -346,6 +373,7 @@ class _Client:
                     storm.wrong += leader != after.leaders[self._topic][partition]
             late = True
             if self._partitions:
+                self._asks = self._request()
                 await trio.sleep(_BACK_OFF)
 
     def _request(self) -> bytes:

@@ -152,7 +152,7 @@ def _storm_table(storm: Storm) -> str:
     traffic = storm.traffic
     rows: Sequence[Sequence[str]] = [
         ["CPU of the proxy, s", f"{storm.cpu:.2f}"],
-        ["until all had their hints, s", f"{storm.seconds:.2f}"],
+        ["until all clients had their first answer, s", f"{storm.seconds:.2f}"],
         ["clients' waits for error responses, median, ms", f"{median(storm.waits):.0f}"],
         ["the same, p99, ms", f"{quantile(storm.waits, 0.99):.0f}"],
         ["Metadata requests", str(traffic.requests[METADATA])],
@@ -172,6 +172,10 @@ def _both(storm: Storm, key: int) -> int:
 def _sidecar_table(cost: SidecarCost) -> str:
     rows = [
         ["idle", f"{cost.idle:.2%}"],
-        ["added by the polls, at the default interval", f"{cost.added:.2%}"],
+        [f"polled, {cost.answers:.0f} answers a second", f"{cost.polled:.2%}"],
+        [
+            f"added by the polls at the default interval, {cost.default:.1f} answers a second",
+            f"{cost.added:.2%}",
+        ],
     ]
     return table(["CPU of all brokers, share of a core", "figure"], rows)

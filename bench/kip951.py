@@ -17,6 +17,7 @@ from typing import Literal
 import click
 
 from bench.cost import cpu_seconds
+from bench.late_metadata import Lateness
 from bench.latencies import Latency
 from tests.harness import processes
 from tests.harness.admin import ClusterAdmin
@@ -38,8 +39,9 @@ LATE_MS = 500
 #: Followers' fetches, as `make bench` has them: with acks=all a record waits for them, and a move
 #: breaks off their long polls, which no hint can shorten.
 REPLICATION = {"replica.fetch.wait.max.ms": "10", "replica.fetch.backoff.ms": "5"}
-#: Seconds of work before the first move.
+#: Seconds of work before the first move, and of the round that does not count.
 _WARM = 3.0
+_WARM_UP = 15.0
 #: A record is inside a move if it was sent to the partition from the move's beginning until so many
 #: seconds after its end.
 _AFTERWARDS = 0.5
@@ -82,6 +84,10 @@ class Run:
     busy: float = 0.0
 
 
+#: What was measured, by how Metadata came late, and by arm.
+Results = Mapping[Lateness, Mapping[Arm, list[Run]]]
+
+
 @dataclass(frozen=True)
 class _Move:
     partition: int
@@ -89,9 +95,16 @@ class _Move:
     end: float
 
 
-def measure(acks: Acks, runs: int, seconds: float, rate: int) -> dict[Arm, list[Run]]:
-    """Run every arm so many times in alternating order, after one round that does not count."""
-    results: dict[Arm, list[Run]] = {arm: [] for arm in ARMS}
+def measure(acks: Acks, runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
+    """Run every arm so many times in random order, after a short round that does not count.
+
+    ``slow_runs``: how often besides with Metadata that is slow, and not stale.
+    """
+    rounds: list[Lateness] = ["stale" for _ in range(runs)]
+    rounds += ["slow" for _ in range(slow_runs)]
+    results: dict[Lateness, dict[Arm, list[Run]]] = {
+        lateness: {arm: [] for arm in ARMS} for lateness in dict.fromkeys(rounds)
+    }
     with (
         tempfile.TemporaryDirectory(prefix="leader-hints-kip951-") as name,
         ExitStack() as stack,
@@ -109,24 +122,36 @@ def measure(acks: Acks, runs: int, seconds: float, rate: int) -> dict[Arm, list[
             )
             for version in sorted({arm.version for arm in ARMS})
         }
-        for number in range(runs + 1):
+
+        def one_round(number: int, lateness: Lateness, length: float) -> Iterator[tuple[Arm, Run]]:
             for arm in random.sample(ARMS, len(ARMS)):
                 place = folder / f"{number}-{ARMS.index(arm)}"
                 place.mkdir()
-                run = _run(arm, clusters[arm.version], acks, seconds, rate, place)
-                kind = f"run {number}" if number else "warm-up"
+                run = _run(arm, lateness, clusters[arm.version], acks, length, rate, place)
                 click.echo(
-                    f"{kind}, acks={acks}, {arm.label}: {len(run.latencies)} records, "
-                    f"{run.inside:.2%} inside moves, {run.failed} failed",
+                    f"round {number}, {lateness}, acks={acks}, {arm.label}: "
+                    f"{len(run.latencies)} records, {run.inside:.2%} inside moves, "
+                    f"{run.failed} failed",
                     err=True,
                 )
-                if number:
-                    results[arm].append(run)
+                yield arm, run
+
+        for _ in one_round(0, "stale", _WARM_UP):
+            pass
+        for number, lateness in enumerate(rounds, 1):
+            for arm, run in one_round(number, lateness, seconds):
+                results[lateness][arm].append(run)
     return results
 
 
 def _run(
-    arm: Arm, cluster: RealCluster, acks: Acks, seconds: float, rate: int, folder: Path
+    arm: Arm,
+    lateness: Lateness,
+    cluster: RealCluster,
+    acks: Acks,
+    seconds: float,
+    rate: int,
+    folder: Path,
 ) -> Run:
     admin = ClusterAdmin(cluster)
     topic = f"{_CLIENT_ID}-{folder.name}"
@@ -134,7 +159,7 @@ def _run(
     layout = [nodes[number % 3 :] + nodes[: number % 3] for number in range(PARTITIONS)]
     admin.create_topic(topic, layout)
     records = folder / "records.csv"
-    with _before(arm, cluster, folder) as bootstrap:
+    with _before(arm, lateness, cluster, topic, folder) as bootstrap:
         producer = processes.start(
             _producer(arm, acks, seconds, rate, bootstrap, topic, records),
             output=folder / "producer.log",
@@ -182,7 +207,9 @@ def _producer(
 
 
 @contextmanager
-def _before(arm: Arm, cluster: RealCluster, folder: Path) -> Iterator[str]:
+def _before(
+    arm: Arm, lateness: Lateness, cluster: RealCluster, topic: str, folder: Path
+) -> Iterator[str]:
     """Run the relay, and behind it the proxies where the arm has them; yield the bootstrap."""
     brokers = [*cluster.brokers.values()]
     upstreams = [broker.upstream for broker in brokers]
@@ -192,12 +219,13 @@ def _before(arm: Arm, cluster: RealCluster, folder: Path) -> Iterator[str]:
             routes = [*zip(listens, upstreams, strict=True)]
             stack.enter_context(ProxyFleet.before(routes, folder, hints=arm.hints, sidecars=True))
             upstreams = listens
-        pairs = [
-            f"{broker.advertised[1]}={upstream[1]}"
+        ports = [
+            f"{broker.advertised[1]}={upstream[1]}={broker.upstream[1]}"
             for broker, upstream in zip(brokers, upstreams, strict=True)
         ]
+        how = [str(LATE_MS), lateness, _CLIENT_ID, topic]
         relay = processes.start(
-            [sys.executable, "-m", "bench.late_metadata", str(LATE_MS), _CLIENT_ID, *pairs],
+            [sys.executable, "-m", "bench.late_metadata", *how, *ports],
             output=folder / "relay.log",
             environment={"PYTHONPATH": str(ROOT)},
         )

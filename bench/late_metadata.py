@@ -1,21 +1,34 @@
-"""``python -m bench.late_metadata MILLISECONDS CLIENT_ID LISTEN=UPSTREAM...``: a relay.
+"""``python -m bench.late_metadata MILLISECONDS HOW CLIENT_ID TOPIC LISTEN=UPSTREAM=BROKER...``
 
-It lets everything pass as it is, but the answers to CLIENT_ID's Metadata requests only after so
-many milliseconds. What comes behind such an answer on its connection waits too, as it would behind
-a slow broker's. LISTEN and UPSTREAM are ports of 127.0.0.1.
+A relay that lets everything pass as it is, but has what CLIENT_ID hears of TOPIC in Metadata come
+so many milliseconds late. HOW: ``stale``: a Metadata response comes as soon as ever, and says what
+the broker said so long ago. Nothing else on the connection waits. ``slow``: it says what it says,
+but goes on so much later. What comes behind it on its connection waits too, since a connection
+answers in order.
+
+LISTEN, UPSTREAM and BROKER are ports of 127.0.0.1. The broker itself is asked what it says: a proxy
+at UPSTREAM must not hear more than it would without a relay.
 """
 
-import struct
 import sys
 from collections import deque
 from functools import partial
+from typing import Literal, NamedTuple
 
 import trio
 
+from proxy.apis import header, metadata
+from proxy.apis.keys import ApiKey
+from proxy.wire.writer import frame as framed
+
+Lateness = Literal["stale", "slow"]
+
 _HOST = "127.0.0.1"
-_METADATA = 3
-_SIZE = struct.Struct(">i")
-_HEAD = struct.Struct(">hhih")
+_SIZE = 4
+#: Size, correlation id and the tag section of a flexible response, which is always empty.
+_HEAD = 9
+#: Seconds between two looks at what a broker says.
+_LOOK = 0.02
 
 
 class _Frames:
@@ -27,10 +40,10 @@ class _Frames:
 
     async def next(self) -> bytes:
         """Return the next message with its size prefix; nothing at the end."""
-        await self._need(_SIZE.size)
-        if len(self._received) < _SIZE.size:
+        await self._need(_SIZE)
+        if len(self._received) < _SIZE:
             return b""
-        end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
+        end = _SIZE + int.from_bytes(self._received[:_SIZE])
         await self._need(end)
         frame = bytes(self._received[:end])
         del self._received[:end]
@@ -45,15 +58,53 @@ class _Frames:
             self._received += data
 
 
+class _Past:
+    """What a broker said of a topic ``seconds`` ago, as bodies of Metadata responses."""
+
+    def __init__(self, port: int, topic: str, seconds: float) -> None:
+        self._port = port
+        self._seconds = seconds
+        body = metadata.write_request_body(metadata.NEWEST, [topic])
+        self._question = header.request(ApiKey.METADATA, metadata.NEWEST, 0, "late-metadata", body)
+        self._said: deque[tuple[float, bytes]] = deque()
+
+    async def keep(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Ask until cancelled; started when there is a first answer."""
+        async with await trio.open_tcp_stream(_HOST, self._port) as stream:
+            frames = _Frames(stream)
+            while True:
+                asked_at = trio.current_time()
+                await stream.send_all(self._question)
+                self._said.append((asked_at, (await frames.next())[_HEAD:]))
+                if len(self._said) == 1:
+                    task_status.started()
+                await trio.sleep(_LOOK)
+
+    def body(self) -> bytes:
+        """Return what the broker said then; the first that was heard, where that was later."""
+        then = trio.current_time() - self._seconds
+        while len(self._said) > 1 and self._said[1][0] <= then:
+            self._said.popleft()
+        return self._said[0][1]
+
+
+class _How(NamedTuple):
+    """Which responses come late, and how late: see above. ``past``: of one that is to be stale."""
+
+    client_id: str
+    topic: str
+    seconds: float
+    past: _Past | None
+
+
 class _Relay:
-    """One connection. ``late``: for each request under way whether its answer comes late.
+    """One connection. ``late``: for each request under way whether its response comes late.
 
     Only what asks for acknowledgements is expected here: each request has its answer.
     """
 
-    def __init__(self, seconds: float, client_id: bytes) -> None:
-        self._seconds = seconds
-        self._client_id = client_id
+    def __init__(self, how: _How) -> None:
+        self._how = how
         self._late: deque[bool] = deque()
 
     async def join(self, upstream: int, client: trio.SocketStream) -> None:
@@ -74,12 +125,16 @@ class _Relay:
     ) -> None:
         frames = _Frames(client)
         while frame := await frames.next():
-            key, _, _, size = _HEAD.unpack_from(frame, _SIZE.size)
-            begin = _SIZE.size + _HEAD.size
-            client_id = frame[begin : begin + max(size, 0)]
-            self._late.append(key == _METADATA and client_id == self._client_id)
+            self._late.append(self._comes_late(frame))
             await broker.send_all(frame)
         scope.cancel()
+
+    def _comes_late(self, frame: bytes) -> bool:
+        asked = header.read_request_header(memoryview(frame))
+        if asked.key != ApiKey.METADATA or asked.client_id != self._how.client_id:
+            return False
+        # A client that begins asks for the brokers alone.
+        return self._how.topic.encode() in frame[asked.body :]
 
     async def _down(
         self, broker: trio.SocketStream, client: trio.SocketStream, scope: trio.CancelScope
@@ -87,28 +142,40 @@ class _Relay:
         frames = _Frames(broker)
         while frame := await frames.next():
             if self._late.popleft():
-                await trio.sleep(self._seconds)
+                frame = await self._belated(frame)
             await client.send_all(frame)
         scope.cancel()
 
+    async def _belated(self, frame: bytes) -> bytes:
+        if self._how.past is None:
+            await trio.sleep(self._how.seconds)
+            return frame
+        return framed(frame[_SIZE:_HEAD] + self._how.past.body())
 
-async def _serve(milliseconds: float, client_id: str, pairs: list[tuple[int, int]]) -> None:
+
+async def _serve(how: _How, stale: bool, ports: list[list[int]]) -> None:
     async with trio.open_nursery() as nursery:
-        for listen, upstream in pairs:
+        for listen, upstream, broker in ports:
+            its = how
+            if stale:
+                past = _Past(broker, how.topic, how.seconds)
+                await nursery.start(past.keep)
+                its = how._replace(past=past)
             listeners = await trio.open_tcp_listeners(listen, host=_HOST)
-            handle = partial(_join, milliseconds / 1000, client_id.encode(), upstream)
+            handle = partial(_join, its, upstream)
             nursery.start_soon(trio.serve_listeners, handle, listeners)
 
 
-async def _join(seconds: float, client_id: bytes, upstream: int, client: trio.SocketStream) -> None:
-    await _Relay(seconds, client_id).join(upstream, client)
+async def _join(how: _How, upstream: int, client: trio.SocketStream) -> None:
+    await _Relay(how).join(upstream, client)
 
 
 def main() -> None:
     """Relay until the process is ended."""
-    _, milliseconds, client_id, *pairs = sys.argv
-    ports = [(int(listen), int(upstream)) for listen, upstream in (p.split("=") for p in pairs)]
-    trio.run(_serve, float(milliseconds), client_id, ports)
+    _, milliseconds, lateness, client_id, topic, *triples = sys.argv
+    ports = [[int(port) for port in triple.split("=")] for triple in triples]
+    how = _How(client_id, topic, float(milliseconds) / 1000, None)
+    trio.run(_serve, how, lateness == "stale", ports)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Many sidecars that poll one real cluster: what that costs the brokers."""
 
+import math
 import tempfile
 import time
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from proxy.core.mode import Mode
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.peer import PeerSettings
+from proxy.net.peer import Cause, PeerSettings
 from proxy.net.subscription import Subscription
 from proxy.settings import Address, SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
@@ -24,19 +25,28 @@ from tests.harness.cluster import RealCluster
 _TOPICS = 90
 #: Partitions that one request makes: a broker writes a folder for each.
 _AT_ONCE = 10
-#: Sidecars poll so many times as often as by default, or what they cost would not be seen beside
-#: what idle brokers do.
+#: Sidecars are to poll so many times as often as by default, or what they cost would not be seen
+#: beside what idle brokers do. How often they did is counted.
 _FASTER = 10
 
 
 @dataclass(frozen=True)
 class SidecarCost:
-    """CPU seconds of all brokers in a second: idle, and what ``sidecars`` polls add by default."""
+    """CPU seconds of all brokers in a second: ``idle``, and while ``answers`` are given to polls in
+    a second; ``default``: how many of those the sidecars would ask for by default.
+    """
 
     sidecars: int
     partitions: int
     idle: float
-    added: float
+    polled: float
+    answers: float
+    default: float
+
+    @property
+    def added(self) -> float:
+        """What the polls add at the default interval."""
+        return max(self.polled - self.idle, 0.0) / self.answers * self.default
 
 
 def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
@@ -47,8 +57,16 @@ def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
     ):
         _make_topics(cluster, partitions)
         idle = _rate(cluster, seconds)
-        polled = trio.run(partial(_poll, cluster, sidecars, partitions, seconds))
-        return SidecarCost(sidecars, partitions, idle, max(polled - idle, 0.0) / _FASTER)
+        polled, answers = trio.run(partial(_poll, cluster, sidecars, partitions, seconds))
+        default = sidecars * _answers_of_a_poll(partitions)
+        default /= SubscriptionSettings().poll_interval_ms / 1000
+        return SidecarCost(sidecars, partitions, idle, polled, answers, default)
+
+
+def _answers_of_a_poll(partitions: int) -> float:
+    """Return how many answers a poll takes: one in ten asks for all topics, and for none."""
+    slices = math.ceil(partitions / SubscriptionSettings().slice_partitions)
+    return (2 + 9 * slices) / 10
 
 
 def _make_topics(cluster: RealCluster, partitions: int) -> None:
@@ -70,7 +88,16 @@ def _cpu(cluster: RealCluster) -> float:
     return sum(cpu_seconds(broker.pid) for broker in cluster.brokers.values())
 
 
-async def _poll(cluster: RealCluster, sidecars: int, partitions: int, seconds: float) -> float:
+async def _poll(
+    cluster: RealCluster, sidecars: int, partitions: int, seconds: float
+) -> tuple[float, float]:
+    """Return CPU seconds of all brokers, and answers to polls, in a second."""
+    answers = 0
+
+    def refreshed(cause: str, took: float) -> None:
+        nonlocal answers
+        answers += cause == Cause.POLL
+
     default = SubscriptionSettings()
     settings = PeerSettings(
         client=ClientSoftware("leader-hints", "bench"),
@@ -93,6 +120,7 @@ async def _poll(cluster: RealCluster, sidecars: int, partitions: int, seconds: f
                 default.refresh_interval_ms / 1000,
                 settings,
                 lambda event: None,
+                refreshed,
             )
             nursery.start_soon(subscription.run)
             # Sidecars are not started at the same moment, and their polls keep apart.
@@ -100,8 +128,9 @@ async def _poll(cluster: RealCluster, sidecars: int, partitions: int, seconds: f
         with trio.fail_after(120):
             while any(len(route.known) < partitions for route in routes):  # noqa: ASYNC110
                 await trio.sleep(0.1)
-        before, began = _cpu(cluster), time.monotonic()
+        before, answered, began = _cpu(cluster), answers, time.monotonic()
         await trio.sleep(seconds)
-        rate = (_cpu(cluster) - before) / (time.monotonic() - began)
+        took = time.monotonic() - began
+        rates = (_cpu(cluster) - before) / took, (answers - answered) / took
         nursery.cancel_scope.cancel()
-    return rate
+    return rates

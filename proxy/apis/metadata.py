@@ -9,6 +9,7 @@ include cluster authorized operations.
 
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from proxy.apis.leader_hint import Endpoint
@@ -31,6 +32,8 @@ _SMALLEST_PARTITION = _PARTITION.size + 4
 #: Bytes that a list of nodes takes, by its length as a varint of one byte.
 _NODES = [1 + 4 * max(length - 1, 0) for length in range(0x80)]
 _SMALLEST_TOPIC = 10
+#: Partitions that are read in one go: a millisecond or two.
+_READ_AT_ONCE = 1000
 _SMALLEST_BROKER = 11
 
 ZERO_ID = bytes(16)
@@ -56,12 +59,35 @@ class TopicMetadata(NamedTuple):
     partitions: tuple[Led, ...]
 
 
-class ClusterMetadata(NamedTuple):
-    """What an answer says before its topics: brokers on the listener that was asked."""
+class Brokers(NamedTuple):
+    """The brokers on the listener that was asked, and how they stand in an answer."""
 
     endpoints: dict[int, Endpoint]
+    raw: bytes
+
+
+NO_BROKERS = Brokers({}, b"\1")
+
+
+class ClusterMetadata(NamedTuple):
+    """What an answer says before its topics.
+
+    ``steps``: its topics; ``None`` where so much of one was read that others may have their turn.
+    """
+
+    brokers: Brokers
     cluster_id: str
-    topics: Iterator[TopicMetadata]
+    steps: Iterator[TopicMetadata | None]
+
+    @property
+    def endpoints(self) -> dict[int, Endpoint]:
+        """Where the brokers are."""
+        return self.brokers.endpoints
+
+    @property
+    def topics(self) -> Iterator[TopicMetadata]:
+        """Its topics, for those who have the time."""
+        return (topic for topic in self.steps if topic is not None)
 
 
 def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
@@ -81,8 +107,11 @@ def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
     return out + auto_create + cluster_operations + topic_operations + tags
 
 
-def read_response(reader: Reader, version: int) -> ClusterMetadata:
+def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) -> ClusterMetadata:
     """Read the answer at the reader's position, which is its body.
+
+    ``before``: the brokers of the last answer. Mostly they are the same ones, and need not be read
+    again: a hundred of them take as long as a thousand partitions.
 
     The topics are read as they are iterated over, so that a large answer can be taken in
     slices; what iterating raises is the same as here.
@@ -90,25 +119,37 @@ def read_response(reader: Reader, version: int) -> ClusterMetadata:
     :raises WireError: the response is not well formed.
     """
     reader.int32()
-    endpoints = {}
-    for _ in range(reader.compact_array(_SMALLEST_BROKER)):
-        node, host = reader.int32(), reader.compact_string() or ""
-        endpoints[node] = Endpoint(host, reader.int32(), reader.compact_string())
-        reader.skip_tags()
+    begin, same = reader.at, len(before.raw)
+    if reader.buffer[begin : min(begin + same, reader.end)] == before.raw:
+        # The list says itself where it ends.
+        reader.skip(same)
+        brokers = before
+    else:
+        endpoints = {}
+        for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+            node, host = reader.int32(), reader.compact_string() or ""
+            endpoints[node] = Endpoint(host, reader.int32(), reader.compact_string())
+            reader.skip_tags()
+        brokers = Brokers(endpoints, bytes(reader.buffer[begin : reader.at]))
     cluster_id = reader.compact_string() or ""
     reader.int32()
-    return ClusterMetadata(endpoints, cluster_id, _read_topics(reader, version))
+    return ClusterMetadata(brokers, cluster_id, _read_topics(reader, version))
 
 
-def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata]:
+def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]:
     for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
         error, name = reader.int16(), reader.compact_string() or ""
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
-        partitions = tuple(_read_partitions(reader))
+        partitions: list[Led] = []
+        reading = _read_partitions(reader)
+        while read := [*islice(reading, _READ_AT_ONCE)]:
+            partitions += read
+            if len(read) == _READ_AT_ONCE:
+                yield None
         reader.int32()
         reader.skip_tags()
-        yield TopicMetadata(error, name, topic_id, partitions)
+        yield TopicMetadata(error, name, topic_id, tuple(partitions))
 
 
 def _read_partitions(reader: Reader) -> Iterator[Led]:

@@ -26,9 +26,9 @@ nothing, and as long as the response may be held where it says that it does not 
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, cycle, islice
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
@@ -55,7 +55,9 @@ _AT_MOST_AT_EPOCH = frozenset(
 #: Why there is no hint, where nothing that is waited for would change it.
 _FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
 #: Failed partitions that one review judges at most, as each is told to all takers of events.
-_JUDGED_AT_ONCE = 100
+_JUDGED_AT_ONCE = 200
+#: Failed partitions for which is looked at once what would help them.
+_WANTED_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +80,14 @@ class HoldRules:
     most: int = 10_000
 
 
-@dataclass(slots=True)
-class Wants:
-    """What would bring hints for the held responses of a route.
-
-    ``topics`` (names or ids): of which Metadata is wanted. ``epochs``: at which epoch the leader
-    of a partition is looked for, by asking each broker whether it leads.
-    """
-
-    route: Route
-    topics: set[Topic] = field(default_factory=set)
-    epochs: dict[Partition, int] = field(default_factory=dict)
-
-
 class _Wanted:
     """One failed partition that waits for its hint.
 
     ``led``: the epoch under which the answering broker was known to lead at the time of the
     error, -1 where it was not. ``asked``: the answering broker was asked after the error.
-    ``serves``: whether it has said since that it leads. ``found``: a good hint, first seen at
-    ``found_at``. ``hint``: the one that is given.
+    ``serves``: whether it has said since that it leads. ``known``: who leads as the view has it.
+    ``found``: a good hint, first seen at ``found_at``, that is given at ``good_at`` although its
+    leader has said nothing. ``hint``: the one that is given.
     """
 
     __slots__ = (
@@ -106,7 +96,9 @@ class _Wanted:
         "failure",
         "found",
         "found_at",
+        "good_at",
         "hint",
+        "known",
         "led",
         "reason",
         "serves",
@@ -118,8 +110,10 @@ class _Wanted:
         self.led = led
         self.asked = False
         self.serves: bool | None = None
+        self.known: Leader | None = None
         self.found: LeaderHint | None = None
         self.found_at = 0.0
+        self.good_at = math.inf
         self.hint: LeaderHint | None = None
         self.reason: Reason | None = None
 
@@ -134,12 +128,78 @@ class _Wanted:
         return self.client_epoch if self.client_epoch >= 0 else self.led
 
 
+class Wants:
+    """What would bring hints for the held responses of a route."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self._wanted: list[_Wanted] = []
+
+    def add(self, wanted: Iterable[_Wanted]) -> None:
+        """Have these failed partitions helped as well."""
+        self._wanted += wanted
+
+    def __len__(self) -> int:
+        """Failed partitions, each as often as it is waited for."""
+        return len(self._wanted)
+
+    @property
+    def topics(self) -> set[Topic]:
+        """The topics (names or ids) of which Metadata is wanted."""
+        return {wanted.failure.topic for wanted in self._wanted}
+
+    @property
+    def epochs(self) -> dict[Partition, int]:
+        """At which epoch each leader is looked for, by asking each broker whether it leads."""
+        return self.epochs_of(self._wanted)
+
+    # For storms, in which all of it is too much.
+
+    def single(self) -> None:
+        """Have each partition once, however many wait for it."""
+        self._wanted = [*{wanted.failure[:2]: wanted for wanted in self._wanted}.values()]
+
+    @property
+    def unknown(self) -> set[Topic]:
+        """As ``topics``, where it is not known yet who leads now."""
+        return {wanted.failure.topic for wanted in self._wanted if wanted.found is None}
+
+    def questions(self, most: int) -> list[tuple[int, Sequence[_Wanted]]]:
+        """Return who is named as leader, and of what: of at most so many partitions at a time."""
+        by_leader: dict[int, list[_Wanted]] = {}
+        for wanted in self._wanted:
+            if wanted.found is not None:
+                by_leader.setdefault(wanted.found.leader, []).append(wanted)
+        return [
+            (node, of[begin : begin + most])
+            for node, of in by_leader.items()
+            for begin in range(0, len(of), most)
+        ]
+
+    def epochs_of(self, some: Iterable[_Wanted]) -> dict[Partition, int]:
+        """As ``epochs``: the view's epoch, or if that is no news the next.
+
+        Each move raises the epoch by one, so who leads at the next one is told by the leader
+        itself as soon as it serves, where Metadata lags.
+        """
+        view = self.route.view
+        epochs: dict[Partition, int] = {}
+        if view is None:
+            return epochs
+        for wanted in some:
+            topic, partition = wanted.failure[:2]
+            name, known = view.name(topic), view.leader(topic, partition)
+            if name is not None and known is not None:
+                epochs[name, partition] = max(known.epoch, wanted.newest + 1)
+        return epochs
+
+
 class _Waiting:
     """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6.
 
-    ``basis``: what it was judged by last; ``told``: how often a broker's word was noted. Thousands
-    of partitions may wait, so only those are judged again of which there is news, or that are due
-    at ``confirm_at``.
+    ``lacking``: what is not settled yet. ``basis``: what it was judged by last; ``news``: a word of
+    its broker that came since. Thousands of partitions may wait, so only those are judged again of
+    which there is news, or that are due at ``confirm_at``.
     ``detached``: hints are only counted. It has gone on already; what would have come of it is
     told all the same.
     """
@@ -151,8 +211,9 @@ class _Waiting:
         "detached",
         "first_hint",
         "held",
+        "lacking",
+        "news",
         "since",
-        "told",
         "topics",
         "wanted",
     )
@@ -160,26 +221,19 @@ class _Waiting:
     def __init__(self, held: Held, wanted: list[_Wanted], since: float, *, detached: bool) -> None:
         self.held = held
         self.wanted = wanted
+        self.lacking = wanted
         self.since = since
         self.deadline = math.inf
         self.first_hint: float | None = None
         self.detached = detached
         self.topics = frozenset(w.failure.topic for w in wanted)
-        self.told = 0
+        self.news = False
         self.basis: object = None
         self.confirm_at = math.inf
 
-
-class _Sought(NamedTuple):
-    """A failed partition whose response went on without a hint: for the next one it is looked for.
-
-    A client that got no hint comes back soon, and may come back often.
-    """
-
-    route: Route
-    wanted: _Wanted
-    since: float
-    until: float
+    @property
+    def route(self) -> Route:
+        return self.held.link.route
 
 
 class Desk:
@@ -194,7 +248,12 @@ class Desk:
         self.events: list[Event] = []
         self.unfinished = False
         self._waiting: list[_Waiting] = []
-        self._sought: dict[tuple[str, Topic, int], _Sought] = {}
+        #: What went on without a hint: for the next error it is looked for. A client that got
+        #: none comes back soon, and may come back often. In the order in which it is given up.
+        self._sought: list[_Waiting] = []
+        self._sought_places: set[tuple[str, Topic, int]] = set()
+        #: Where the last look at what is wanted ended.
+        self._looked = 0
         self._episodes: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         #: By route and partition: the epoch of the leader found last, and when it first was.
         self._first_found: OrderedDict[tuple[str, Topic, int], tuple[int, float]] = OrderedDict()
@@ -218,7 +277,7 @@ class Desk:
         waiting = _Waiting(held, wanted, now, detached=route.mode is Mode.OBSERVE)
         if not held.link.hintable(held.key, held.version):
             return self._finish(waiting, now, Reason.HINTS_OFF)
-        if self._ready(waiting, now):
+        if self._ready(waiting, now, {}):
             return self._finish(waiting, now, Reason.HOLD_EXPIRED)
         deadline, reason = self._deadline(waiting, now)
         waiting.deadline = min(waiting.deadline, deadline)
@@ -232,28 +291,39 @@ class Desk:
     def review(self, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Return the responses whose hints are good, or whose time is over."""
         done = []
-        waiting, self._waiting = self._waiting, []
+        bases: _Bases = {}
         left = _JUDGED_AT_ONCE
         self.unfinished = False
+        waiting, self._waiting = self._waiting, []
         for item in waiting:
-            if not self._due(item, now):
+            due = self._due(item, now, bases)
+            if not due or left <= 0:
+                self.unfinished |= due
                 self._waiting.append(item)
                 continue
-            if left <= 0:
-                self.unfinished = True
-                self._waiting.append(item)
-                continue
-            left -= len(item.wanted)
-            if self._ready(item, now) or now >= item.deadline:
+            left -= len(item.lacking)
+            if self._ready(item, now, bases) or now >= item.deadline:
                 hints = self._finish(item, now, Reason.HOLD_EXPIRED)
                 if not item.detached:
                     done.append((item.held, hints))
             else:
                 self._waiting.append(item)
-        for key, sought in list(self._sought.items()):
-            self._judge(sought.route, sought.wanted, now)
-            if sought.wanted.settled or now >= sought.until:
-                del self._sought[key]
+        sought, self._sought = self._sought, []
+        for item in sought:
+            due = self._due(item, now, bases)
+            if not due or left <= 0:
+                self.unfinished |= due
+                self._sought.append(item)
+                continue
+            left -= len(item.lacking)
+            before = item.lacking
+            if self._ready(item, now, bases) or now >= item.deadline:
+                item.lacking = []
+            else:
+                self._sought.append(item)
+            kept = {id(wanted) for wanted in item.lacking}
+            gone = (wanted for wanted in before if id(wanted) not in kept)
+            self._sought_places.difference_update(_place(item.route, wanted) for wanted in gone)
         return done
 
     def asked(self, route: Route, topics: Collection[Topic], since: float) -> None:
@@ -261,47 +331,41 @@ class Desk:
 
         ``since``: when it was asked. Only errors from before that moment are concerned.
         """
-        for wanted in self._concerned(route, since):
-            topic = wanted.failure.topic
-            key = route.view.key(topic) if route.view is not None else topic
-            wanted.asked = wanted.asked or topic in topics or key in topics
+        for item in self._concerned(route, since):
+            view = route.view
+            told = {t for t in item.topics if t in topics or (view and view.key(t) in topics)}
+            for wanted in item.lacking if told else ():
+                if not wanted.asked and wanted.failure.topic in told:
+                    wanted.asked = item.news = True
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
 
         ``errors``: by partition, 0 where it leads at the epoch of :class:`Wants`.
         """
-        for wanted in self._concerned(route, since):
-            name = route.view.name(wanted.failure.topic) if route.view else None
-            error = errors.get((name, wanted.failure.partition)) if name else None
-            if error in _AT_MOST_AT_EPOCH:
-                wanted.asked = True
-                wanted.serves = error == ErrorCode.NONE
+        view = route.view
+        for item in self._concerned(route, since) if view is not None else ():
+            names = {topic: view.name(topic) for topic in item.topics} if view else {}
+            for wanted in item.lacking:
+                name = names[wanted.failure.topic]
+                error = errors.get((name, wanted.failure.partition)) if name else None
+                if error in _AT_MOST_AT_EPOCH:
+                    serves = error == ErrorCode.NONE
+                    item.news |= not wanted.asked or wanted.serves is not serves
+                    wanted.asked, wanted.serves = True, serves
 
-    def _concerned(self, route: Route, since: float) -> Iterator[_Wanted]:
+    def _concerned(self, route: Route, since: float) -> Iterator[_Waiting]:
         """Iterate over what a word of the broker behind ``route`` may be about."""
-        for item in self._waiting:
-            if item.held.link.route is route and item.since <= since:
-                item.told += 1
-                yield from (wanted for wanted in item.wanted if wanted.hint is None)
-        for sought in self._sought.values():
-            if sought.route is route and sought.since <= since:
-                yield sought.wanted
-
-    def _wanted(self) -> Iterator[tuple[Route, _Wanted]]:
-        """Iterate over route and partition of every failure that has no hint yet."""
-        for item in self._waiting:
-            for wanted in item.wanted:
-                if wanted.hint is None:
-                    yield item.held.link.route, wanted
-        for sought in self._sought.values():
-            yield sought.route, sought.wanted
+        for item in chain(self._waiting, self._sought):
+            if item.route is route and item.since <= since:
+                yield item
 
     def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Return what is held of a route whose mode was changed: it goes on without a hint."""
-        mine = [item for item in self._waiting if item.held.link.route is route]
-        self._waiting = [item for item in self._waiting if item.held.link.route is not route]
-        self._sought = {key: s for key, s in self._sought.items() if s.route is not route}
+        mine = [item for item in self._waiting if item.route is route]
+        self._waiting = [item for item in self._waiting if item.route is not route]
+        self._sought = [item for item in self._sought if item.route is not route]
+        self._sought_places = {p for p in self._sought_places if p[0] != route.name}
         for item in mine:
             for wanted in item.wanted:
                 wanted.hint = wanted.found = None
@@ -321,33 +385,26 @@ class Desk:
 
     def next_deadline(self) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt."""
-        # They are in the order in which they are to be given up.
-        first = next(iter(self._sought.values()), None)
-        times = [first.until] if first is not None else []
+        times = [self._sought[0].deadline] if self._sought else []
         times += [min(item.deadline, item.confirm_at) for item in self._waiting]
         return min(times, default=None)
 
     def waiting_for(self) -> list[Wants]:
-        """Return what would help the responses that wait or will come, route by route."""
-        wants: dict[str, Wants] = {}
-        for route, wanted in self._wanted():
-            mine = wants.setdefault(route.name, Wants(route))
-            mine.topics.add(wanted.failure.topic)
-            self._look_for(mine, wanted)
-        return [*wants.values()]
+        """Return what would help the responses that wait or will come, route by route.
 
-    def _look_for(self, wants: Wants, wanted: _Wanted) -> None:
-        """Note at which epoch to look for a leader: the view's, or if that is no news the next.
-
-        Each move raises the epoch by one, so who leads at the next one is told by the leader
-        itself as soon as it serves, where Metadata lags.
+        Where they are very many: some of them, and the next ones at the next call.
         """
-        topic, partition = wanted.failure[:2]
-        view = wants.route.view
-        name = view.name(topic) if view is not None else None
-        known = view.leader(topic, partition) if view is not None else None
-        if name is not None and known is not None:
-            wants.epochs[name, partition] = max(known.epoch, wanted.newest + 1)
+        wants: dict[str, Wants] = {}
+        items = [*self._waiting, *self._sought]
+        begin, left = self._looked % len(items) if items else 0, _WANTED_AT_ONCE
+        for number, item in enumerate(islice(cycle(items), begin, begin + len(items))):
+            if left <= 0:
+                self._looked = begin + number
+                break
+            if item.lacking:
+                left -= len(item.lacking)
+                wants.setdefault(item.route.name, Wants(item.route)).add(item.lacking)
+        return [*wants.values()]
 
     # How long.
 
@@ -359,7 +416,8 @@ class Desk:
             return now, Reason.NO_FRESHER_VIEW
         # Only of what must wait: an error that is answered at once begins no hold, and the next
         # one under the same epoch may be the first of another move.
-        begun = (self._episode(route, w, now) for w in waiting.wanted if not w.settled)
+        self._forget_episodes(now)
+        begun = (self._episode(route, wanted, now) for wanted in waiting.lacking)
         latest = max(begun, default=now)
         if latest <= now:
             return now, Reason.HOLD_EXPIRED
@@ -370,15 +428,16 @@ class Desk:
             return now, Reason.LINK_HOLD_SPENT
         return min(latest, now + allowed), Reason.HOLD_EXPIRED
 
-    def _episode(self, route: Route, wanted: _Wanted, now: float) -> float:
-        """Return the deadline of rule 4 for one partition."""
+    def _forget_episodes(self, now: float) -> None:
         rules, episodes = self.rules, self._episodes
         while episodes and next(iter(episodes.values())) + rules.deadline + rules.calm <= now:
             episodes.popitem(last=False)
-        known = route.view.leader(*wanted.failure[:2]) if route.view else None
-        epoch = known.epoch if known else UNKNOWN_EPOCH
+
+    def _episode(self, route: Route, wanted: _Wanted, now: float) -> float:
+        """Return the deadline of rule 4 for one partition."""
+        epoch = wanted.known.epoch if wanted.known else UNKNOWN_EPOCH
         key = (route.name, wanted.failure.topic, wanted.failure.partition, epoch)
-        return episodes.setdefault(key, now) + rules.deadline
+        return self._episodes.setdefault(key, now) + self.rules.deadline
 
     def _spent_lately(self, link: int, now: float) -> float:
         """Return how long a link was held, as far as a hold ended within the last second."""
@@ -405,44 +464,46 @@ class Desk:
                 return leader.epoch
         return UNKNOWN_EPOCH
 
-    def _due(self, waiting: _Waiting, now: float) -> bool:
+    def _due(self, waiting: _Waiting, now: float, bases: "_Bases") -> bool:
         """Whether there is news of it, or its time has come."""
-        at = min(waiting.deadline, waiting.confirm_at)
-        return now >= at or waiting.basis != _basis(waiting)
+        return (
+            waiting.news
+            or now >= waiting.deadline
+            or now >= waiting.confirm_at
+            or waiting.basis != _basis(waiting, bases)
+        )
 
-    def _ready(self, waiting: _Waiting, now: float) -> bool:
+    def _ready(self, waiting: _Waiting, now: float, bases: "_Bases") -> bool:
         """Look for hints; whether nothing is left to wait for."""
-        route = waiting.held.link.route
-        waiting.basis, waiting.confirm_at = _basis(waiting), math.inf
-        missing = False
-        for wanted in waiting.wanted:
-            if not wanted.settled:
+        route, basis = waiting.route, _basis(waiting, bases)
+        news = waiting.news or waiting.basis != basis
+        waiting.basis, waiting.news = basis, False
+        lacking = waiting.lacking
+        for wanted in lacking:
+            if news:
                 self._judge(route, wanted, now)
-                waiting.confirm_at = min(waiting.confirm_at, self._confirm_at(route, wanted))
-            if wanted.hint is not None and waiting.first_hint is None:
-                waiting.first_hint = now
-                waiting.deadline = min(waiting.deadline, now + self.rules.grace)
-            missing |= not wanted.settled
-        return not missing
+            if now >= wanted.good_at:
+                wanted.hint = wanted.found
+        waiting.lacking = [wanted for wanted in lacking if not wanted.settled]
+        waiting.confirm_at = min((w.good_at for w in waiting.lacking), default=math.inf)
+        if waiting.first_hint is None and any(wanted.hint is not None for wanted in lacking):
+            waiting.first_hint = now
+            waiting.deadline = min(waiting.deadline, now + self.rules.grace)
+        return not waiting.lacking
 
     def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
-        """Set the hint of ``wanted``, where there is a good one that need not wait."""
+        """Look whether there is a good hint, and when it is to be given."""
         found = self._find(route, wanted)
         if found is None:
-            wanted.found = None
+            wanted.found, wanted.good_at = None, math.inf
             return
         if found != wanted.found:
             wanted.found, wanted.found_at = found, self._found_at(route, wanted, found, now)
         word = self._word(route, wanted, found)
-        if word or (word is None and now >= wanted.found_at + self.rules.confirm):
-            wanted.hint = found
-
-    def _confirm_at(self, route: Route, wanted: _Wanted) -> float:
-        """Return when the hint that was found is good although the leader is silent."""
-        found = wanted.found
-        if wanted.hint is not None or found is None or self._word(route, wanted, found) is not None:
-            return math.inf
-        return wanted.found_at + self.rules.confirm
+        if word is None:
+            wanted.good_at = wanted.found_at + self.rules.confirm
+        else:
+            wanted.good_at = now if word else math.inf
 
     def _found_at(self, route: Route, wanted: _Wanted, found: LeaderHint, now: float) -> float:
         """Return when this leader was first found: a silent one is waited for once."""
@@ -459,9 +520,10 @@ class Desk:
     def _find(self, route: Route, wanted: _Wanted) -> LeaderHint | None:
         """Return the hint that the view has, or set the reason why there is none so far."""
         wanted.reason = None
-        leader = route.view.leader(*wanted.failure[:2]) if route.view else None
+        failure, view = wanted.failure, route.view
+        wanted.known = leader = view.leader(failure.topic, failure.partition) if view else None
         if leader is None or not self._fresher(route, wanted, leader):
-            if route.view is not None and route.view.is_hidden(wanted.failure.topic):
+            if view is not None and view.is_hidden(failure.topic):
                 # To ask would tell nothing. What is known was told to clients.
                 wanted.reason = Reason.NOT_AUTHORIZED
             return None
@@ -501,7 +563,7 @@ class Desk:
 
     def _finish(self, waiting: _Waiting, now: float, reason: Reason) -> list[LeaderHint | None]:
         self._spend(waiting, now)
-        route = waiting.held.link.route
+        route = waiting.route
         for wanted in waiting.wanted:
             if wanted.hint is None and wanted.found is not None:
                 if self._word(route, wanted, wanted.found) is False:
@@ -516,12 +578,16 @@ class Desk:
         return [wanted.hint for wanted in waiting.wanted]
 
     def _seek(self, waiting: _Waiting, now: float) -> None:
-        route = waiting.held.link.route
-        for wanted in waiting.wanted:
-            if not wanted.settled:
-                key = (route.name, *wanted.failure[:2])
-                sought = _Sought(route, wanted, waiting.since, now + self.rules.calm)
-                self._sought.setdefault(key, sought)
+        route, places = waiting.route, self._sought_places
+        lacking = [wanted for wanted in waiting.wanted if not wanted.settled]
+        new = [wanted for wanted in lacking if _place(route, wanted) not in places]
+        if new:
+            places.update(_place(route, wanted) for wanted in new)
+            sought = _Waiting(waiting.held, new, waiting.since, detached=True)
+            sought.deadline = now + self.rules.calm
+            # Its grace is over: what has its hint by now shortens nothing.
+            sought.first_hint = now
+            self._sought.append(sought)
 
     def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterable[Event]:
         held = waiting.held
@@ -538,8 +604,21 @@ class Desk:
                 yield HintMissed(answered=answered, reason=wanted.reason or reason)
 
 
-def _basis(waiting: _Waiting) -> tuple[object, ...]:
+#: What judgements rest on beside the time, as far as it was looked up in one review.
+_Bases = dict[tuple[str, frozenset[Topic]], tuple[object, ...]]
+
+
+def _basis(waiting: _Waiting, bases: _Bases) -> tuple[object, ...]:
     """Return what the judgement of a response rests on, beside the time."""
-    route = waiting.held.link.route
-    changed = route.view.changed(waiting.topics) if route.view is not None else 0
-    return changed, waiting.told, route.view, route.endpoints, route.node, route.others
+    route = waiting.route
+    key = route.name, waiting.topics
+    basis = bases.get(key)
+    if basis is None:
+        changed = route.view.changed(waiting.topics) if route.view is not None else 0
+        basis = changed, route.view, route.endpoints, route.node, route.others
+        bases[key] = basis
+    return basis
+
+
+def _place(route: Route, wanted: _Wanted) -> tuple[str, Topic, int]:
+    return route.name, wanted.failure.topic, wanted.failure.partition

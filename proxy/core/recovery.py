@@ -23,6 +23,7 @@ MOST_MOVES = 20_000
 MOST_ARRIVALS = 20_000
 #: A client id is kept beyond its link. One that is longer than any real one is not.
 _LONGEST_ID = 255
+_Answered = HintGiven | HintMissed
 
 
 class Client(NamedTuple):
@@ -106,7 +107,7 @@ class Recovery:
 
     def take(self, event: Event) -> None:
         """Note what an event tells: how an error was answered, or that a leader moved."""
-        if isinstance(event, HintGiven | HintMissed):
+        if isinstance(event, _Answered):
             self._decided(event.answered, isinstance(event, HintGiven))
         elif isinstance(event, LeaderMoved):
             self._moved(event)
@@ -135,8 +136,10 @@ class Recovery:
 
     def _moved(self, moved: LeaderMoved) -> None:
         now = self._clock()
+        noted = False
         for route in self._routes.values():
             if route.node == moved.leader and _cluster(route) == moved.cluster:
+                noted = True
                 place = _Place(route.name, moved.topic, moved.partition)
                 known = self._moves.get(place)
                 if known is not None and not known.heard:
@@ -144,8 +147,9 @@ class Recovery:
                 else:
                     self._forget(place)
                     self._remember(place, _Move(now, heard=True))
-        self._forget_old(now)
-        self._settle()
+        if noted:
+            self._forget_old(now)
+            self._settle()
 
     def succeeded(
         self, route: Route, client: Client, api: str, topic: str, partition: int

@@ -13,7 +13,7 @@ Nouns:
 - BrokerStream: a TCP stream to a broker, opened in bounded time.
 - BrokerConnection: a connection of the proxy's own to a broker, one request at a time.
 - Peer: one broker that is asked for Metadata, over and over; Subscription: all of them.
-- Turn: how long a task works on something large before others get their turn.
+- Turns: in which several tasks work on large things, one after the other.
 - Admin: the HTTP server; AdminPages: what it has at which path; admin_guard: whom it refuses.
 - Readiness: whether each route can serve clients now.
 - JournalWriter: hands the journal's lines on, many at a time, and never waits for it.

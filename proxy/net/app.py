@@ -73,6 +73,10 @@ from proxy.settings import (
 )
 
 _DISTRIBUTION = "kafka-leader-hints"
+#: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
+#: With Python's own figures a storm of leader moves, which makes many objects, has all of them
+#: looked through several times.
+_GARBAGE = (10_000, 20, 10)
 #: How long no client is let in until all brokers were asked whether they give made-up ids.
 _ASKING_SECONDS = 2.0
 #: Seconds between two looks whether a link's time is over or the log has something to sum up, and
@@ -106,6 +110,7 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
     # What was imported and built stays. A full collection would look through all of it each time,
     # and stop every link for tens of milliseconds.
     gc.freeze()
+    gc.set_threshold(*_GARBAGE)
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         with trio.open_signal_receiver(*wanted) as signals:

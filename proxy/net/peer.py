@@ -124,6 +124,7 @@ class Peer:
         self._unsure = False
         self._wake = trio.Event()
         self._version = metadata.OLDEST
+        self._brokers = metadata.NO_BROKERS
         self._polls = 0
 
     @property
@@ -271,7 +272,8 @@ class Peer:
         body = metadata.write_request_body(self._version, topics)
         reader = await connection.ask(ApiKey.METADATA, self._version, body)
         self._listener.refreshed(cause, trio.current_time() - asked_at)
-        answer = metadata.read_response(reader, self._version)
+        answer = metadata.read_response(reader, self._version, self._brokers)
+        self._brokers = answer.brokers
         # Of the brokers behind no route no poll tells anything.
         poll = cause is Cause.POLL and self.route is not None
         return await self._listener.learn(self, answer, asked_at, poll=poll)

@@ -18,6 +18,7 @@ from proxy.apis.keys import api_name
 from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
 from proxy.core.agreement import Agreement
+from proxy.core.desk import Wants
 from proxy.core.events import (
     Event,
     LeaderMoved,
@@ -35,7 +36,7 @@ from proxy.core.view import Leader, LeaderView
 from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
-from proxy.net.turn import Turn
+from proxy.net.turn import Turns
 from proxy.observe.watched import KnownCluster, Upstream
 from proxy.settings import Address
 from proxy.wire.errors import WireError
@@ -46,6 +47,11 @@ _TURN = 0.004
 #: Partitions of which one refresh asks the leader whether it serves, where thousands are looked
 #: for. That word spares clients a back-off; what must be known Metadata tells.
 _QUESTIONS = 500
+#: A request costs as much as so many partitions in it.
+_REQUEST = 25
+#: Answers that wait to be read, from which on no more are asked for in a storm: nothing is learnt
+#: sooner by that.
+_ENOUGH = 2
 #: What an operator can do about a broker that does not give the ids that are made up here.
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
@@ -97,6 +103,7 @@ class Subscription:
         self._clusters: dict[Peer, str] = {}
         self._lost: set[Peer] = set()
         self._share = RefreshShare(settings.slice_partitions)
+        self._turns = Turns(_TURN)
         self._questions = RefreshShare(_QUESTIONS)
         self._nursery: trio.Nursery | None = None
 
@@ -151,34 +158,46 @@ class Subscription:
             if view is None:
                 continue
             peers = self._peers(view.cluster_id)
-            names = {view.name(topic) for topic in wants.topics}
+            many = self._are_many(wants, len(peers))
+            names = {view.name(topic) for topic in self._metadata_of(wants, many=many)}
             known = [name for name in names if name is not None]
             topics: dict[int, list[str]] = {}
             sizes = [view.partitions(name) for name in known]
             for broker, topic in self._share.pairs(len(peers), sizes):
                 topics.setdefault(broker, []).append(known[topic])
-            many = len(wants.epochs) * len(peers) > self._settings.slice_partitions
             # Where they are many, Metadata must find the leader, which is asked whether it serves.
-            named = self._by_leader(view, wants.epochs) if many else {}
+            epochs = {} if many else wants.epochs
+            named = self._named(wants) if many else {}
             for number, peer in enumerate(peers):
-                epochs = named.get(peer.node, {}) if many else wants.epochs
-                peer.refresh(topics.get(number, ()), epochs, everything=None in names)
+                asked = named.get(peer.node, {}) if many else epochs
+                asked_for = topics.get(number, ())
+                if asked or asked_for or None in names:
+                    peer.refresh(asked_for, asked, everything=None in names)
 
-    def _by_leader(
-        self, view: LeaderView, epochs: Mapping[Partition, int]
-    ) -> dict[int | None, dict[Partition, int]]:
-        """Return ``epochs`` by the node that leads the partition, as the view has it.
+    def _metadata_of(self, wants: Wants, *, many: bool) -> Collection[Topic]:
+        if not many:
+            return wants.topics
+        return wants.unknown if self._turns.waiting < _ENOUGH else ()
+
+    def _are_many(self, wants: Wants, brokers: int) -> bool:
+        """Whether it is too much to ask each broker about each partition."""
+        most = self._settings.slice_partitions
+        if len(wants) * brokers > most:
+            wants.single()
+        return len(wants) * brokers > most
+
+    def _named(self, wants: Wants) -> dict[int | None, dict[Partition, int]]:
+        """Return what to ask those who are named as leaders, by node.
 
         Of so many leaders in turn: a request to each of a hundred takes longer than it gains.
         """
-        by_leader: dict[int | None, dict[Partition, int]] = {}
-        for partition, epoch in epochs.items():
-            leader = view.leader(*partition)
-            if leader is not None:
-                by_leader.setdefault(leader.node, {})[partition] = epoch
-        leaders = [*by_leader.items()]
-        sizes = [len(asked) for _, asked in leaders]
-        return dict(leaders[number] for _, number in self._questions.pairs(1, sizes))
+        questions = wants.questions(_QUESTIONS - _REQUEST)
+        sizes = [_REQUEST + len(some) for _, some in questions]
+        named: dict[int | None, dict[Partition, int]] = {}
+        for _, number in self._questions.pairs(1, sizes):
+            node, some = questions[number]
+            named.setdefault(node, {}).update(wants.epochs_of(some))
+        return named
 
     def _peers(self, cluster_id: str) -> list[Peer]:
         return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]
@@ -252,21 +271,8 @@ class Subscription:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
         told: set[Topic] = set()
-        judged = False
         hid = view.hides
-        turn = Turn(_TURN)
-        for topic in answer.topics:
-            view.permitted(topic)
-            for moves in view.learning(topic, peer.node, poll=poll):
-                self._tell(moves)
-                await turn.yield_if_over()
-            names.add(topic.name)
-            told.update((topic.name, view.key(topic.name)))
-            if not judged and not topic.error:
-                # As with one topic, so with all of them.
-                judged = True
-                self._judge(peer, answer.cluster_id, topic)
-            await turn.yield_if_over()
+        await self._turns.take(self._learning(peer, view, answer, names, told, poll=poll))
         if view.hides and not hid:
             # Once, until nothing is hidden any more: each topic of each client would tell it again.
             visible = len(view.names)
@@ -277,6 +283,32 @@ class Subscription:
             self._keeper.desk.asked(peer.route, told, asked_at)
         self._keeper.news()
         return names
+
+    def _learning(
+        self,
+        peer: Peer,
+        view: LeaderView,
+        answer: ClusterMetadata,
+        names: set[str],
+        told: set[Topic],
+        *,
+        poll: bool,
+    ) -> Iterator[None]:
+        """Take an answer's topics in steps; add to ``names``, and these with keys to ``told``."""
+        judged = False
+        for topic in answer.steps:
+            if topic is not None:
+                view.permitted(topic)
+                for moves in view.learning(topic, peer.node, poll=poll):
+                    self._tell(moves)
+                    yield
+                names.add(topic.name)
+                told.update((topic.name, view.key(topic.name)))
+                if not judged and not topic.error:
+                    # As with one topic, so with all of them.
+                    judged = True
+                    self._judge(peer, answer.cluster_id, topic)
+            yield
 
     def offices(
         self,

@@ -97,18 +97,21 @@ class EventLog:
     ) -> None:
         self._log = log
         self._least = {subsystem: LEVELS[level] for subsystem, level in levels.items()}
+        #: Of what is written.
+        self._lines = {kind: line for kind, line in LINES.items() if self._written(line)}
         self._storm = LeaderStorm(moves_per_second)
         self._flood = Flood()
         self._clock = clock
 
     def take(self, event: Event) -> None:
         """Write ``event``."""
-        line = LINES[type(event)]
-        if not self._written(line):
+        line = self._lines.get(type(event))
+        if line is None:
             return
         if isinstance(event, events.LeaderMoved):
-            self.tick()
-            if self._storm.takes(event, self._clock()):
+            now = self._clock()
+            self._sum_up_moves(now)
+            if self._storm.takes(event, now):
                 return
         most = _MOST.get(type(event))
         if most is not None and self._flood.takes(_kind(event), most, self._clock()):
@@ -119,7 +122,10 @@ class EventLog:
         """Write what is summed up of a time that is over; call it about every second."""
         for left_out in self._flood.over(self._clock()):
             self._write(_FLOOD, "more_of_the_same", left_out)
-        storm = self._storm.over(self._clock())
+        self._sum_up_moves(self._clock())
+
+    def _sum_up_moves(self, now: float) -> None:
+        storm = self._storm.over(now)
         if storm is not None:
             self._write(_STORM, "more_leaders_moved", storm)
 

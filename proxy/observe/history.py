@@ -22,6 +22,7 @@ SLOT = 30
 #: Remembered one by one: the newest leader moves in all, and the newest times of each kind.
 _MOVES = 100
 _TIMES = 1000
+_Answered = HintGiven | HintMissed
 
 
 @dataclass(slots=True)
@@ -91,25 +92,32 @@ class History:
             now = self._clock()
             self._slot(now).moves += 1
             self._moves.append(Move(now, event))
-        elif isinstance(event, HintGiven):
-            self._slot(self._clock()).given += 1
-            self._hold(event)
-        elif isinstance(event, HintMissed):
-            self._slot(self._clock()).missed += 1
-            self._hold(event)
+        elif isinstance(event, _Answered):
+            now = self._clock()
+            slot = self._slot(now)
+            if isinstance(event, HintGiven):
+                slot.given += 1
+            else:
+                slot.missed += 1
+            self._hold(event, now)
         elif isinstance(event, Recovered) and event.recovery_ms is not None:
             key = event.route, event.api, event.hinted
             self._recoveries.setdefault(key, _Times()).add(self._clock(), event.recovery_ms)
         elif isinstance(event, ClientSeen):
             self._clients[self._names.label(event.software, event.version)] = self._clock()
 
-    def _hold(self, event: HintGiven | HintMissed) -> None:
+    def _hold(self, event: _Answered, now: float) -> None:
         answered = event.answered
         if not answered.observed:
-            self._holds.setdefault(answered.route, _Times()).add(self._clock(), answered.hold_ms)
+            times = self._holds.get(answered.route)
+            if times is None:
+                times = self._holds[answered.route] = _Times()
+            times.add(now, answered.hold_ms)
 
     def _slot(self, now: float) -> Slot:
         start = int(now // SLOT) * SLOT
+        if self._slots and self._slots[-1].start == start:
+            return self._slots[-1]
         self._expire(now)
         if not self._slots or self._slots[-1].start < start:
             self._slots.append(Slot(start))

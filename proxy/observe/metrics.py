@@ -41,6 +41,8 @@ _REFRESH_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2
 _HINTED = (api_name(ApiKey.PRODUCE), api_name(ApiKey.FETCH))
 _ERRORS = tuple(str(int(code)) for code in sorted(HINTABLE))
 
+_Answered = HintGiven | HintMissed
+
 _K = TypeVar("_K")
 
 _OPENMETRICS = "application/openmetrics-text"
@@ -190,6 +192,7 @@ class Metrics:
         self._registry.register(_Read(watched))
         ProcessCollector(registry=self._registry)
         self._held = self._histogram("hold_seconds", _HOLD_BUCKETS)
+        self._held_of: dict[str, Histogram] = {}
         self._recovered = self._histogram("recovery_seconds", _RECOVERY_BUCKETS)
         self._refreshed = self._histogram("refresh_seconds", _REFRESH_BUCKETS)
 
@@ -201,13 +204,21 @@ class Metrics:
 
     def take(self, event: Event) -> None:
         """Measure what ``event`` says."""
-        if isinstance(event, HintGiven | HintMissed):
-            if not event.answered.observed:
-                self._held.labels(event.answered.route).observe(event.answered.hold_ms / 1000)
+        if isinstance(event, _Answered):
+            answered = event.answered
+            if not answered.observed:
+                self._holds_of(answered.route).observe(answered.hold_ms / 1000)
         elif isinstance(event, Recovered) and event.recovery_ms is not None:
             hinted = "true" if event.hinted else "false"
             recovered = self._recovered.labels(event.route, event.api, hinted)
             recovered.observe(event.recovery_ms / 1000)
+
+    def _holds_of(self, route: str) -> Histogram:
+        # To find a label's series again takes longer than to count in it.
+        held = self._held_of.get(route)
+        if held is None:
+            held = self._held_of[route] = self._held.labels(route)
+        return held
 
     def refreshed(self, cause: str, seconds: float) -> None:
         """Measure a question that a broker has answered."""

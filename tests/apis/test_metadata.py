@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import struct
 import uuid
 
@@ -53,6 +54,23 @@ def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int | None) -> N
     ]
 
 
+@given(_ANSWERS, _ANSWERS, st.booleans())
+def test_brokers_that_are_as_before_are_not_read_again(
+    former: Entity, answer: Entity, same: bool
+) -> None:
+    before, _ = _read(encode(former), former.__version__)
+    if same:
+        answer = dataclasses.replace(answer, brokers=former.brokers)
+    raw = encode(answer)
+    read = metadata.read_response(Reader(raw), answer.__version__, before.brokers)
+    alone, topics = _read(raw, answer.__version__)
+    assert (read.endpoints, read.cluster_id) == (alone.endpoints, alone.cluster_id)
+    assert read.brokers.raw == alone.brokers.raw
+    assert [*read.topics] == topics
+    if same:
+        assert read.endpoints is before.endpoints
+
+
 def test_reads_lists_of_nodes_of_any_length() -> None:
     """None, few, and so many that their length takes two bytes."""
     lengths = (b"\0", b"\1", b"\4", b"\x7f", b"\x80\1", b"\x84\0")
@@ -65,6 +83,16 @@ def test_reads_lists_of_nodes_of_any_length() -> None:
     topic = b"\0\0\2t\0" + bytes([len(led) + 1]) + raw + bytes(5)
     _, (read,) = _read(bytes(4) + b"\1\0" + bytes(4) + b"\2" + topic, 9)
     assert read == (0, "t", ZERO_ID, tuple(led))
+
+
+def test_a_large_topic_is_read_in_steps() -> None:
+    led = [(number, number % 3, 7) for number in range(2500)]
+    raw = b"".join(struct.pack(">hiii", 0, *one) + b"\1\1\1\0" for one in led)
+    topic = b"\0\0\2t\0" + b"\xc5\x13" + raw + bytes(5)
+    body = bytes(4) + b"\1\0" + bytes(4) + b"\3" + topic * 2
+    steps = [*metadata.read_response(Reader(body), 9).steps]
+    assert steps == [None, None, (0, "t", ZERO_ID, tuple(led))] * 2
+    assert [*metadata.read_response(Reader(body), 9).topics] == [steps[2], steps[5]]
 
 
 @settings(max_examples=25)

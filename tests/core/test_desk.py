@@ -8,7 +8,7 @@ import pytest
 from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import ZERO_ID, TopicMetadata
-from proxy.core.desk import Wants
+from proxy.core import desk
 from proxy.core.events import HintGiven, HintMissed
 from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
@@ -262,10 +262,10 @@ def test_a_review_of_very_many_is_done_in_steps() -> None:
     first, counter = _link(), Counter()
     links = [first, *(LinkState(first.route, number) for number in (2, 3, 4))]
     for number, link in enumerate(links):
-        partitions = range(60 * number, 60 * (number + 1))
+        partitions = range(120 * number, 120 * (number + 1))
         learn(first.route, dict.fromkeys(partitions, (1, 5)), source=1)
         assert counter.produce(link, T, *partitions) is None
-    learn(first.route, dict.fromkeys(range(240), (2, 6)), source=2)
+    learn(first.route, dict.fromkeys(range(480), (2, 6)), source=2)
     assert len(counter.review(T + 0.01)) == 2
     assert counter.desk.unfinished
     done = counter.review(T + 0.01)
@@ -273,6 +273,76 @@ def test_a_review_of_very_many_is_done_in_steps() -> None:
     assert all(hint is not None for hints in done for hint in hints)
     assert not counter.desk.unfinished
     assert not counter.desk.busy
+
+
+def _very_many() -> tuple[LinkState, Counter]:
+    """Three responses of 150 failed partitions each, which are more than one review judges."""
+    first, counter = _link(), Counter()
+    for number in range(3):
+        partitions = range(150 * number, 150 * (number + 1))
+        learn(first.route, dict.fromkeys(partitions, (1, 5)), source=1)
+        assert counter.produce(LinkState(first.route, number + 1), T, *partitions) is None
+    return first, counter
+
+
+def test_what_a_broker_says_again_is_no_news() -> None:
+    first, counter = _very_many()
+    counter.desk.asked(first.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == []
+    assert counter.desk.unfinished
+    assert counter.review(T + 0.002) == []
+    assert not counter.desk.unfinished
+    counter.desk.asked(first.route, {"t"}, T + 0.003)
+    assert counter.review(T + 0.004) == []
+    assert not counter.desk.unfinished
+
+
+def test_what_is_still_looked_for_is_judged_in_steps_too() -> None:
+    first, counter = _very_many()
+    while counter.review(T + 0.1001):
+        pass
+    learn(first.route, dict.fromkeys(range(450), (2, 6)), source=2)
+    assert counter.review(T + 0.2) == []
+    assert counter.desk.unfinished
+    assert counter.desk.busy
+    assert counter.review(T + 0.2) == []
+    assert not counter.desk.unfinished
+    assert not counter.desk.busy
+
+
+def test_what_very_many_want_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "_WANTED_AT_ONCE", 2)
+    first, counter = _link(), Counter()
+    for number, topic in enumerate("abc", 1):
+        assert counter.produce(LinkState(first.route, number), T, topic=topic) is None
+    topics = []
+    for _ in range(3):
+        (wants,) = counter.desk.waiting_for()
+        topics.append(wants.topics)
+    assert topics == [{"a", "b"}, {"c", "a"}, {"b", "c"}]
+
+
+def test_in_a_storm_who_is_named_is_asked_and_the_others_are_looked_for() -> None:
+    first, counter = _link(), Counter()
+    learn(first.route, dict.fromkeys(range(5), (1, 5)), source=1)
+    learn(first.route, {0: (1, 5)}, source=1, topic="u")
+    for number in (1, 2):
+        assert counter.produce(LinkState(first.route, number), T, *range(5)) is None
+    assert counter.produce(LinkState(first.route, 3), T, topic="u") is None
+    learn(first.route, {0: (2, 6), 1: (2, 6), 2: (2, 7), 3: (3, 6), 4: (3, 6)})
+    assert counter.review(T + 0.01) == []
+    (wants,) = counter.desk.waiting_for()
+    assert len(wants) == 11
+    wants.single()
+    assert len(wants) == 6
+    assert wants.topics == {"t", "u"}
+    assert wants.unknown == {"u"}
+    asked = [(node, wants.epochs_of(some)) for node, some in wants.questions(2)]
+    assert asked == [
+        (2, {("t", 0): 6, ("t", 1): 6}),
+        (2, {("t", 2): 7}),
+        (3, {("t", 3): 6, ("t", 4): 6}),
+    ]
 
 
 # Rule 4: a deadline from the first error on, then calm.
@@ -540,7 +610,7 @@ def test_a_leader_is_looked_for_at_an_epoch(view: tuple[int, int], client: int, 
     learn(link.route, {0: view})
     assert counter.fetch(link, T, {0: client}, error=NOT_LEADER) is None
     (wants,) = counter.desk.waiting_for()
-    assert wants == Wants(link.route, {"t"}, {("t", 0): epoch})
+    assert (wants.topics, wants.epochs) == ({"t"}, {("t", 0): epoch})
 
 
 def test_a_produce_looks_above_the_epoch_at_which_its_broker_led() -> None:
@@ -577,7 +647,7 @@ def test_a_leader_that_did_not_come_in_time_is_still_looked_for() -> None:
     counter.produce(link, T)
     counter.review(T + 0.1001)
     (wants,) = counter.desk.waiting_for()
-    assert wants == Wants(link.route, {"t"}, {("t", 0): 6})
+    assert (wants.topics, wants.epochs) == ({"t"}, {("t", 0): 6})
     counter.produce(LinkState(link.route, 2), T + 0.3)
     assert counter.desk.next_deadline() == pytest.approx(T + 1.1001)
     learn(link.route, {0: (2, 6)}, source=2)
