@@ -23,9 +23,7 @@ from tests.real.names import (
     JAVA,
     KAFKA_PYTHON,
     KRAFT_36,
-    ZK_24,
     ZK_28,
-    ZK_34,
     ZK_35,
     ZK_36,
     ZK_37,
@@ -95,12 +93,8 @@ class Traffic:
             consumer.stop()
 
 
-#: Brokers that give hints themselves; and where no error comes that the client could be hinted
-#: at: kafka-python takes hints on Fetch, and on 2.4 a fetch session never errs (test_hint_used).
-WITHOUT_HINTS = {
-    *((ZK_37, library) for library in (JAVA, CONFLUENT, KAFKA_PYTHON)),
-    (ZK_24, KAFKA_PYTHON),
-}
+#: They give hints themselves.
+NATIVE = {ZK_37}
 
 
 def check_hints(judgement: Judgement, expected: bool) -> None:
@@ -110,6 +104,7 @@ def check_hints(judgement: Judgement, expected: bool) -> None:
     assert (judgement.given > 0) == expected, str(judgement)
 
 
+# Older brokers have the same, and more features at once, in test_client_families.
 @pytest.mark.parametrize("library", [JAVA, CONFLUENT, KAFKA_PYTHON])
 @pytest.mark.parametrize(
     ("cluster", "sidecars"),
@@ -117,9 +112,6 @@ def check_hints(judgement: Judgement, expected: bool) -> None:
         (ZK_36, True),
         (KRAFT_36, False),
         (ZK_35, False),
-        (ZK_34, False),
-        (ZK_28, True),
-        (ZK_24, False),
         (ZK_37, False),
     ],
     indirect=["cluster"],
@@ -147,8 +139,7 @@ def test_nothing_lost_or_doubled(
         traffic.stop_and_check(admin)
         judgement = judge(fleet, history)
         note_hints(judgement)
-        name = request.node.callspec.params["cluster"]
-        check_hints(judgement, (name, library) not in WITHOUT_HINTS)
+        check_hints(judgement, request.node.callspec.params["cluster"] not in NATIVE)
 
 
 @pytest.mark.parametrize("library", [JAVA, CONFLUENT])
