@@ -303,20 +303,25 @@ class RealCluster:
 
     def add_scram_users(self, passwords: Mapping[str, str]) -> None:
         """Let users authenticate by SCRAM, with either hash."""
-        commands = [
-            processes.start(
-                self._java(
-                    "kafka.admin.ConfigCommand",
-                    *("--zookeeper", f"{HOST}:{self._quorum_ports[0]}", "--alter"),
-                    *("--entity-type", "users", "--entity-name", user),
-                    *("--add-config", f"SCRAM-SHA-256=[{secret}],SCRAM-SHA-512=[{secret}]"),
-                ),
-                output=self._folder / "scram.log",
-            )
-            for user, password in passwords.items()
-            for secret in (f"iterations=4096,password={password}",)
-        ]
-        assert [command.wait(120) for command in commands] == [0] * len(commands)
+        # Brokers that keep them in ZooKeeper can be asked from 2.7 on (KIP-554).
+        where = ("--zookeeper", f"{HOST}:{self._quorum_ports[0]}")
+        if self.mode == "kraft":
+            where = ("--bootstrap-server", self.direct_bootstrap)
+        # One after the other: KRaft takes no two credentials of a user in one request.
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            commands = [
+                processes.start(
+                    self._java(
+                        "kafka.admin.ConfigCommand",
+                        *(*where, "--alter"),
+                        *("--entity-type", "users", "--entity-name", user),
+                        *("--add-config", f"{mechanism}=[iterations=4096,password={password}]"),
+                    ),
+                    output=self._folder / "scram.log",
+                )
+                for user, password in passwords.items()
+            ]
+            assert [command.wait(120) for command in commands] == [0] * len(commands)
 
     def _broker_argv(self, node_id: int, library: Library) -> list[str]:
         file = self._folder / f"broker-{node_id}.properties"

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from tests.harness.clients import ClientProcess
-from tests.harness.maven import BUILD, ROOT, Library, client_library
+from tests.harness.maven import BUILD, ROOT, Library, broker_library, client_library
 
 NEWEST = "3.9.1"
 # The oldest that is run: what was there then is there in all that came since.
@@ -15,7 +15,9 @@ _SOURCES = ROOT / "tests" / "java"
 
 def java_clients(folder: Path, version: str = NEWEST) -> ClientProcess:
     """Start a JVM with the Java clients of ``version``; its log goes to ``folder``."""
-    classpath = f"{compile_sources()}:{client_library(version).classpath}"
+    # The clients leave it to who uses them to bring the JSON library that OAUTHBEARER needs.
+    json = broker_library(NEWEST).jars("jackson")
+    classpath = ":".join([str(compile_sources()), client_library(version).classpath, *json])
     argv = [
         "java",
         "-Xmx256m",

@@ -48,6 +48,10 @@ class Library:
         """The jars as a Java class path."""
         return f"{self.folder / 'libs'}/*"
 
+    def jars(self, name: str) -> list[str]:
+        """The paths of the jars whose names begin with ``name``."""
+        return sorted(map(str, (self.folder / "libs").glob(f"{name}*.jar")))
+
     def fetch(self) -> "Library":
         """Fetch the jars unless they are there; several processes may do so at once.
 

@@ -3,12 +3,15 @@
 import base64
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
+
+from tests.harness.cluster import Mode
 
 #: Who authenticates, and with what. Nothing else may be found where secrets are looked for.
 CLIENT, CLIENT_PASSWORD = "alice", "alices-own-secret"
@@ -20,6 +23,11 @@ USERS = {CLIENT: CLIENT_PASSWORD, PROXY: PROXY_PASSWORD}
 _HOSTS = tuple(f"127.0.0.{last}" for last in range(1, 5))
 _MODULES = "org.apache.kafka.common.security"
 _MAPS = "listener.security.protocol.map"
+#: Who looks at ACLs, by where they are kept.
+_AUTHORIZERS: Mapping[Mode, str] = {
+    "zk": "kafka.security.authorizer.AclAuthorizer",
+    "kraft": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+}
 
 
 def token(user: str, seconds: int = 3600) -> str:
@@ -30,7 +38,7 @@ def token(user: str, seconds: int = 3600) -> str:
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts) + "."
 
 
-def sasl_brokers(*, session_ms: int) -> dict[str, str]:
+def sasl_brokers(mode: Mode, *, session_ms: int) -> dict[str, str]:
     """Settings of brokers that take all mechanisms, and where who is not allowed may do nothing.
 
     The tests' own connections, on another listener, may do everything.
@@ -44,11 +52,11 @@ def sasl_brokers(*, session_ms: int) -> dict[str, str]:
         'unsecuredLoginStringClaim_sub="broker";',
     }
     return {
-        _MAPS: "CLIENTS:SASL_PLAINTEXT,INTERNAL:PLAINTEXT",
+        _MAPS: "CLIENTS:SASL_PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "sasl.enabled.mechanisms": ",".join(name.upper() for name in jaas),
         **{f"listener.name.clients.{name}.sasl.jaas.config": text for name, text in jaas.items()},
         "connections.max.reauth.ms": str(session_ms),
-        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "authorizer.class.name": _AUTHORIZERS[mode],
         "super.users": "User:ANONYMOUS",
     }
 

@@ -10,7 +10,7 @@ import pytest
 from tests.harness import maven
 from tests.harness.admin import ClusterAdmin
 from tests.harness.clients import ClientProcess
-from tests.harness.cluster import RealCluster
+from tests.harness.cluster import Mode, RealCluster
 from tests.harness.history import LeaderHistory
 from tests.harness.java import NEWEST, java_clients
 from tests.harness.judge import Judgement
@@ -48,8 +48,8 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
-    SASL_24: lambda folder: _with_sasl("2.4.1", folder),
-    SASL_36: lambda folder: _with_sasl("3.6.2", folder),
+    SASL_24: lambda folder: _with_sasl("2.4.1", "zk", folder),
+    SASL_36: lambda folder: _with_sasl("3.6.2", "kraft", folder),
     TLS_36: lambda folder: RealCluster(
         "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()
     ),
@@ -90,9 +90,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_cluster_name)
 
 
-def _with_sasl(version: str, folder: Path) -> RealCluster:
-    settings = sasl_brokers(session_ms=SESSION_MS)
-    return RealCluster(version, "zk", folder=folder, overrides=settings)
+def _with_sasl(version: str, mode: Mode, folder: Path) -> RealCluster:
+    settings = sasl_brokers(mode, session_ms=SESSION_MS)
+    return RealCluster(version, mode, folder=folder, overrides=settings)
 
 
 def _cluster_name(item: pytest.Item) -> str:

@@ -9,7 +9,7 @@ ZK_34 = "3.4-zk"  # takes Fetch 13
 ZK_28 = "2.8-zk"  # takes Fetch 12, and is the first with topic ids
 ZK_24 = "2.4-zk"  # the oldest that is supported: takes Produce 8 and Fetch 11
 SASL_24 = "2.4-zk-sasl"  # asks clients for SASL, and has ACLs
-SASL_36 = "3.6-zk-sasl"
+SASL_36 = "3.6-kraft-sasl"
 TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
 # Their brokers advertise themselves, at addresses of their own.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
     AclOperation,
@@ -17,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from proxy.cli.main import cli
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec
@@ -31,6 +33,7 @@ from tests.harness.secured import (
     java_sasl,
     librdkafka_sasl,
     proxy_sasl,
+    token,
 )
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, SASL_24, SASL_36
@@ -38,8 +41,7 @@ from tests.real.names import CONFLUENT, JAVA, SASL_24, SASL_36
 pytestmark = pytest.mark.parametrize("cluster", [SASL_24, SASL_36], indirect=True)
 
 MECHANISMS = {
-    # The Java client has no JSON library of its own, which OAUTHBEARER needs.
-    JAVA: ("PLAIN", "SCRAM-SHA-256"),
+    JAVA: ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"),
     CONFLUENT: ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"),
 }
 
@@ -78,6 +80,15 @@ def all_that_is_told(proxy: ProxyProcess, journal: Path) -> str:
     """Log, metrics, status and journal of a proxy as one text."""
     told = [proxy.log.read_text(), proxy.get("/metrics"), proxy.get("/status"), proxy.get("/")]
     return "\n".join(told + [file.read_text() for file in journal.glob("*.jsonl*")])
+
+
+def check(proxy: ProxyProcess) -> str:
+    """All that `leader-hints check` prints about the routes of a proxy, for people and programs."""
+    ran = [
+        CliRunner().invoke(cli, ["check", *form], env=proxy.environment)
+        for form in ([], ["--json"])
+    ]
+    return "\n".join(output for run in ran for output in (run.stdout, run.stderr))
 
 
 def move(admin: ClusterAdmin, producers: Sequence[ProducerRun]) -> None:
@@ -173,6 +184,19 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
         assert proxy.metric("leader_hints_hints_given_total", api="Produce") > 0
         assert not proxy.events("topics_hidden")
         assert not proxy.events("subscription_lost")
-        told = all_that_is_told(proxy, journal)
+        told = all_that_is_told(proxy, journal) + check(proxy)
     secrets = [CLIENT_PASSWORD, PROXY_PASSWORD, (tmp_path / "seeing" / "token").read_text().strip()]
     assert [secret for secret in secrets if secret in told] == []
+
+
+def test_check_says_that_it_is_refused_and_not_with_which_secret(
+    cluster: RealCluster, tmp_path: Path
+) -> None:
+    mechanisms = ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]
+    proxy = proxy_before(cluster, tmp_path, mechanisms)
+    wrong = {"password": "no-such-password", "token": token(PROXY, seconds=-60)}
+    for name, secret in wrong.items():
+        (tmp_path / name).write_text(f"{secret}\n")
+    told = check(proxy)
+    assert told.count("SASL") >= len(mechanisms)
+    assert [secret for secret in (*wrong.values(), PROXY_PASSWORD) if secret in told] == []

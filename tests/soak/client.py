@@ -90,21 +90,22 @@ async def connect(address: Address, tally: Tally) -> Connection:
 async def come_and_go(
     addresses: Sequence[Address], tally: Tally, pause: float, chance: random.Random
 ) -> None:
-    """Be one client after the other, until cancelled; some go in the middle of everything."""
-    await trio.sleep(chance.uniform(0, 2 * pause))
+    """Be one client after the other, until cancelled; some go in the middle of everything.
+
+    There is a connection nearly all the time, so that the proxy's memory tells what it keeps.
+    """
     where = chance.randrange(2)
     while True:
         connection = await connect(addresses[where], tally)
         async with connection.stream:
             for _ in range(chance.randrange(1, 12)):
+                await trio.sleep(chance.uniform(0, 2 * pause))
                 if not await connection.produce():
                     where = 1 - where
                     break
-                await trio.sleep(chance.uniform(0, 2 * pause))
             if chance.random() < 0.2:
                 # A whole request and a part of one, of which nobody awaits the answer.
                 await connection.stream.send_all(messages.produce_request(10, 999) + b"\0\0")
-        await trio.sleep(chance.uniform(0, pause))
 
 
 async def keep_busy(connection: Connection, pause: float) -> None:
