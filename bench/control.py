@@ -20,6 +20,7 @@ import trio
 
 from bench.cost import cpu_seconds
 from bench.fake_cluster import HOST, FakeCluster, Layout, Traffic
+from bench.stepped import HOLD
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import Led, TopicMetadata
 from proxy.core.view import LeaderView
@@ -178,12 +179,6 @@ class _Proxy:
         lines = (await self.get("/metrics")).splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
-    async def longest_hold(self) -> float:
-        """Return milliseconds."""
-        _, _, body = (await self.get("/status")).partition("\r\n\r\n")
-        hold = json.loads(body)["routes"][0]["hold"]
-        return float(hold["most_ms"]) if hold else 0.0
-
     async def knows(self, partitions: int) -> None:
         """Wait until it has heard of so many."""
         heard = 0.0
@@ -298,7 +293,7 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
                 storm.seconds = answered.over_at - began
                 storm.cpu = cpu_seconds(proxy.pid) - cpu
                 storm.steps = await proxy.steps()
-                storm.longest_hold = await proxy.longest_hold()
+                storm.longest_hold = storm.steps.pop(HOLD, 0.0)
                 nursery.cancel_scope.cancel()
     return storm
 

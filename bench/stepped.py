@@ -1,8 +1,8 @@
 """``python -m bench.stepped FILE SETTINGS``: the proxy, with the steps of its event loop timed.
 
 SETTINGS is JSON as :class:`proxy.settings.Settings` takes it. On SIGUSR1, and at the end, FILE gets
-the longest step of each task since the last time: milliseconds of CPU by the task's name. On
-SIGUSR1 they begin anew.
+the longest step of each task since the last time: milliseconds of CPU by the task's name; and the
+longest hold. On SIGUSR1 they begin anew.
 """
 
 import gc
@@ -15,12 +15,16 @@ from time import thread_time
 
 import trio
 
+from proxy.core.events import Event, HintGiven, HintMissed
 from proxy.net.app import serve
 from proxy.observe.logs import configure_logs
+from proxy.observe.metrics import Metrics
 from proxy.settings import Settings
 
 #: Stands among the tasks for the garbage collector.
 GARBAGE = "garbage collection"
+#: Stands among the tasks for the longest time that an error response was held.
+HOLD = "hold"
 
 
 class Steps(trio.abc.Instrument):
@@ -49,6 +53,12 @@ class Steps(trio.abc.Instrument):
         took = thread_time() - self._collecting
         self.longest[GARBAGE] = max(took, self.longest.get(GARBAGE, 0.0))
 
+    def told(self, event: Event) -> None:
+        """Keep the longest hold. The status has but the newest thousand."""
+        if isinstance(event, HintGiven | HintMissed):
+            seconds = event.answered.hold_ms / 1000
+            self.longest[HOLD] = max(seconds, self.longest.get(HOLD, 0.0))
+
     def write(self, file: Path) -> None:
         """Write what was longest, and begin anew."""
         longest, self.longest = self.longest, {}
@@ -65,6 +75,13 @@ def main() -> None:
     steps = Steps()
     gc.callbacks.append(steps.collected)
     signal.signal(signal.SIGUSR1, lambda number, frame: steps.write(file))
+    take = Metrics.take
+
+    def told(metrics: Metrics, event: Event) -> None:
+        steps.told(event)
+        take(metrics, event)
+
+    Metrics.take = told  # type: ignore[method-assign, assignment]
     trio.run(partial(serve, settings), instruments=[steps], strict_exception_groups=True)
     steps.write(file)
 
