@@ -165,7 +165,7 @@ class Authority:
 
     def sasl_brokers(self, *, session_ms: int) -> dict[str, str]:
         """Settings of brokers whose clients must show certificates and authenticate, by PLAIN."""
-        settings = sasl_brokers(session_ms=session_ms) | self.java("broker")
+        settings = sasl_brokers("zk", session_ms=session_ms) | self.java("broker")
         without = ("authorizer.class.name", "super.users")
         return {name: value for name, value in settings.items() if name not in without} | {
             _MAPS: "CLIENTS:SASL_SSL,INTERNAL:PLAINTEXT",
