@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.events import ENCOUNTER, LATENCY, MOVE, REST
+from pipeline.events import ENCOUNTER, LATENCY, MOVE, OVER, REST
 from pipeline.hints import clients_without_hints, hint_effectiveness, hint_misses
 from pipeline.hours import broker_hours
 from pipeline.incidents import incidents, named
@@ -31,13 +31,14 @@ def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
         return frame
 
     try:
-        words_ = keep(words(events))
+        # What is over was told before, when it was open.
+        words_ = keep(words(events.where(F.col("part") != OVER)))
         twice = repeated(words_)
         seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
         skew = keep(clock_skew(seen))
         right = corrections(skew)
         moves = keep(named(seen.join(F.broadcast(right), ["day", "cluster"], "left")))
-        met = keep(recoveries(events.where(F.col("part") == ENCOUNTER), right))
+        met = keep(recoveries(events.where(F.col("part").isin(ENCOUNTER, OVER)), right))
         samples = events.where(F.col("part") == LATENCY)
         if not twice.isEmpty():
             samples = once(samples, twice)

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
 from pipeline import sources
 from pipeline.store import Store
 from pipeline.streaming import take_stream
+
+#: How many records of a topic are taken in as one batch: what a killed run must do again.
+_RECORDS_AT_ONCE: Final = 2_000_000
 
 
 class Taken(NamedTuple):
@@ -36,12 +39,14 @@ def run(
     """
     store = Store(session, out, told)
     before = {batch.id for batch in store.batches}
-    if sources.topic_of(journal) is None:
+    topic = sources.topic_of(journal)
+    if topic is None:
         files = sources.new_files(session, journal, store.batches)
         if files:
             store.take(sources.files_batch(files), sources.read_files(session, files))
     else:
-        take_stream(store, sources.stream(session, journal, dict(kafka or {})))
+        records = sources.stream(session, journal, kafka or {}, at_once=_RECORDS_AT_ONCE)
+        take_stream(store, records, sources.checkpoint_of(topic))
     new = [batch.id for batch in store.batches if batch.id not in before]
     events, bad = store.counted(new)
     return Taken(len(new), events, bad, store.refresh(anew=anew))

@@ -31,8 +31,9 @@ ENCOUNTER: Final = "encounter"
 MOVE: Final = "move"
 REST: Final = "rest"
 BAD_PART: Final = "bad"
-#: Errors and successes that a stream still waits to see the end of.
+#: Errors and successes as they came by a stream, and the same once what they belong to is over.
 OPEN_PART: Final = "open"
+OVER: Final = "over"
 _PART_OF: Final = {
     "latency": LATENCY,
     "error": ENCOUNTER,

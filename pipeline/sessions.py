@@ -100,7 +100,7 @@ def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     local = master.startswith(_LOCAL)
     settings = {**_DEFAULTS, **(_LOCAL_DEFAULTS if local else {})}
-    if packages:
+    if packages and "spark.jars" not in conf:
         settings["spark.jars.packages"] = ",".join(packages)
     builder = SparkSession.builder.master(master).appName("leader-hints-report")
     for name, value in {**settings, **conf}.items():

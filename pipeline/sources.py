@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import pyspark
@@ -17,6 +18,9 @@ _KAFKA: Final = "kafka://"
 #: Finished files only: a sidecar still writes to ``.jsonl.open``.
 _JSON: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".jsonl.bz2")
 _JSON_PATTERN: Final = "*.{jsonl,jsonl.gz,jsonl.zst,jsonl.bz2}"
+#: How much older than the newest file one may be that comes to a stream; Spark remembers the names
+#: of files for so long, and leaves out older ones.
+_OLDEST_FILE: Final = "90d"
 _CONNECTOR: Final = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
 
 
@@ -77,16 +81,26 @@ def read_files(session: SparkSession, files: list[File]) -> DataFrame:
     )
 
 
-def stream(session: SparkSession, journal: str, kafka: dict[str, str]) -> DataFrame:
+def stream(
+    session: SparkSession, journal: str, kafka: Mapping[str, str], at_once: int | None = None
+) -> DataFrame:
     """Judge the lines of a journal as they come; what is there already comes first.
 
-    ``kafka``: further properties of the client, by their Kafka names.
+    ``kafka``: further properties of the client, by their Kafka names. ``at_once``: how many files
+    or records a micro-batch has at most. Where a watermark is set, a backlog must be taken at once:
+    its parts are not in the order of time, and what they hold would come too late.
+
+    :raises PipelineError: there is no such folder.
     """
     topic = topic_of(journal)
     if topic is None:
+        Files(session).found(journal)
+        of_files = session.readStream.option("pathGlobFilter", _JSON_PATTERN)
+        if at_once is not None:
+            of_files = of_files.option("maxFilesPerTrigger", at_once)
         lines = (
-            session.readStream.option("pathGlobFilter", _JSON_PATTERN)
-            .option("recursiveFileLookup", True)
+            of_files.option("recursiveFileLookup", True)
+            .option("maxFileAge", _OLDEST_FILE)
             .text(journal)
             .select(F.col("_metadata.file_path").alias("source"), F.col("value").alias("line"))
         )
@@ -94,6 +108,8 @@ def stream(session: SparkSession, journal: str, kafka: dict[str, str]) -> DataFr
     reader = session.readStream.format("kafka")
     for name, value in kafka.items():
         reader = reader.option(f"kafka.{name}", value)
+    if at_once is not None:
+        reader = reader.option("maxOffsetsPerTrigger", at_once)
     records = (
         reader.option("kafka.bootstrap.servers", topic.bootstrap)
         .option("subscribe", topic.name)
@@ -104,6 +120,12 @@ def stream(session: SparkSession, journal: str, kafka: dict[str, str]) -> DataFr
     return events.read(
         records.select(source.alias("source"), F.col("value").cast("string").alias("line"))
     )
+
+
+def checkpoint_of(topic: Topic) -> str:
+    """The name of the checkpoint that says how far batch runs have read a topic."""
+    brokers = sorted(topic.bootstrap.split(","))
+    return f"batch-{_digest([brokers, topic.name])}"
 
 
 def _is_json(file: File) -> bool:

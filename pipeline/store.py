@@ -23,12 +23,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from pipeline.answers import answers
-from pipeline.events import BAD_PART, OPEN_PART, STORED, quarantined
+from pipeline.events import BAD_PART, STORED, quarantined
 from pipeline.files import Files
 from pipeline.tables import TABLES
 
-#: Parts of which no table is made.
-_NO_EVENTS: Final = (BAD_PART, OPEN_PART)
 _ONE_DAY: Final = timedelta(days=1)
 
 
@@ -43,7 +41,7 @@ class Batch:
     @property
     def days(self) -> set[date]:
         """The days that it has events of."""
-        return {date.fromisoformat(day) for part, day in self.slices if part not in _NO_EVENTS}
+        return {date.fromisoformat(day) for part, day in self.slices if part != BAD_PART}
 
 
 class Store:
@@ -56,10 +54,16 @@ class Store:
         self._files = Files(session)
         self._out = self._files.whole(out)
         self._told = told
+        self._known: dict[str, Batch] = {}
 
     def checkpoint(self, name: str) -> str:
         """Where a query on streams keeps how far it is."""
         return f"{self._out}/checkpoints/{name}"
+
+    def checkpoint_id(self, name: str) -> str:
+        """What Spark calls the checkpoint of a query that was begun: no other has the same."""
+        text = self._files.read(f"{self.checkpoint(name)}/metadata")
+        return str(json.loads(text)["id"])
 
     @property
     def batches(self) -> list[Batch]:
@@ -67,24 +71,32 @@ class Store:
         folder = f"{self._out}/batches"
         if not self._files.exists(folder):
             return []
-        files = [f for f in self._files.found(folder) if f.path.endswith(".json")]
-        return [Batch(**json.loads(self._files.read(file.path))) for file in files]
+        files = [f.path for f in self._files.found(folder) if f.path.endswith(".json")]
+        # A stream leaves many, and none of them ever changes.
+        for path in files:
+            if path not in self._known:
+                self._known[path] = Batch(**json.loads(self._files.read(path)))
+        return [self._known[path] for path in files]
 
-    def take(self, batch: Batch, stored: DataFrame) -> None:
-        """Store a batch, once and whole; one that is whole is left as it is.
+    def take(self, batch: Batch, stored: DataFrame) -> bool:
+        """Store a batch, once and whole; one that is whole is left as it is: ``False``.
 
-        ``stored``: rows from :func:`pipeline.events.read`.
+        ``stored``: rows from :func:`pipeline.events.read`. Without rows nothing is left behind.
         """
         whole = f"{self._out}/batches/{batch.id}.json"
         if self._files.exists(whole):
-            return
+            return False
         self._told("events")
         path = f"{self._out}/events/batch={batch.id}"
         stored.write.mode("overwrite").partitionBy("part", "day").parquet(path)
         folders = self._files.folders(f"{path}/part=*/day=*")
         slices = [[name.partition("=")[2] for name in at.split("/")[-2:]] for at in folders]
-        text = {"id": batch.id, "inputs": batch.inputs, "slices": slices}
-        self._files.write(whole, json.dumps(text))
+        if slices:
+            text = {"id": batch.id, "inputs": batch.inputs, "slices": slices}
+            self._files.write(whole, json.dumps(text))
+        else:
+            self._files.remove(path)
+        return True
 
     def counted(self, batches: Iterable[str]) -> tuple[int, int]:
         """How many events some batches have, and how many lines in quarantine."""

@@ -8,89 +8,152 @@ Both store batch by batch, by the number that the checkpoint gives a batch. A ba
 again after a crash is the same one: nothing is lost or doubled.
 """
 
+import time
+from collections.abc import Callable
 from typing import Final
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from pipeline.events import ENCOUNTER, OPEN_PART, STORED
+from pipeline.errors import PipelineError
+from pipeline.events import ENCOUNTER, OPEN_PART, OVER, STORED
 from pipeline.recoveries import KEY, PATIENCE_S
 from pipeline.store import Batch, Store
 
+#: What a session with streams needs, where the user sets nothing else. So many parts has the state,
+#: from its beginning on. No stream waits for the making of tables: they share the cores.
+SETTINGS: Final = {"spark.sql.shuffle.partitions": "8", "spark.scheduler.mode": "FAIR"}
 _EVENTS: Final = "events"
 _ENCOUNTERS: Final = "encounters"
+_POOL: Final = "spark.scheduler.pool"
 
 
-def take_stream(store: Store, rows: DataFrame) -> None:
-    """Store all that a stream has at present, errors and successes too, as a batch run does."""
-    query = _stored(store, "batch", rows).trigger(availableNow=True).start()
-    query.awaitTermination()
+def take_stream(store: Store, rows: DataFrame, name: str) -> None:
+    """Store all that a stream has at present, errors and successes too, as a batch run does.
+
+    ``name``: of its checkpoint.
+
+    :raises PipelineError: it cannot be read.
+    """
+    _wait([_stored(store, name, rows).trigger(availableNow=True).start()])
 
 
-def begin(store: Store, rows: DataFrame, late: str, *, once: bool) -> list[StreamingQuery]:
+def begin(
+    store: Store, rows: DataFrame, late_s: float, every_s: float | None
+) -> list[StreamingQuery]:
     """Begin both queries on ``rows`` of :func:`pipeline.sources.stream`.
 
-    ``late``: how far behind the newest event one may be, such as ``10 minutes``; what comes later
-    is stored, but in no table of recoveries. ``once``: end when all is read that is there.
+    ``late_s``: how many seconds behind the newest event an error or success may come and still be
+    in tables of recoveries. ``every_s``: seconds from one micro-batch to the next; ``None``: end
+    when all is read that is there.
     """
     is_encounter = F.col("part") == ENCOUNTER
     # Not filtered: a filter would have each line parsed twice.
     others = rows.withColumn("part", F.when(is_encounter, OPEN_PART).otherwise(F.col("part")))
-    queries = [
-        _stored(store, _EVENTS, others),
-        _stored(store, _ENCOUNTERS, encounters(rows, late)),
-    ]
-    if once:
-        queries = [query.trigger(availableNow=True) for query in queries]
-    return [query.start() for query in queries]
+    context = rows.sparkSession.sparkContext
+    begun = []
+    for name, frame in ((_EVENTS, others), (_ENCOUNTERS, encounters(rows, late_s))):
+        writer = _stored(store, name, frame)
+        if every_s is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{every_s} seconds")
+        # The query's thread inherits it.
+        context.setLocalProperty(_POOL, name)
+        begun.append(writer.start())
+    context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]
+    return begun
 
 
-def encounters(rows: DataFrame, late: str) -> DataFrame:
+def encounters(rows: DataFrame, late_s: float) -> DataFrame:
     """Errors and successes, once what the client met there is over."""
+    # No event is later than now: one clock that is far ahead would move the watermark past all
+    # that the others still have to tell.
+    known = rows.withColumn(
+        "known", F.when(F.col("time").isNotNull(), F.least("time", F.current_timestamp()))
+    )
     # The condition names the time, so that it is not moved before the watermark: events of all
     # kinds move that on.
-    met = rows.withWatermark("time", late).where(
-        F.when(F.col("part") == ENCOUNTER, F.col("time")).isNotNull()
+    met = known.withWatermark("known", f"{late_s} seconds").where(
+        F.when(F.col("part") == ENCOUNTER, F.col("known")).isNotNull()
     )
     names = [name for name in STORED.fieldNames() if name not in KEY]
-    over = met.groupBy(*KEY, F.session_window("time", f"{PATIENCE_S} seconds")).agg(
+    over = met.groupBy(*KEY, F.session_window("known", f"{PATIENCE_S} seconds")).agg(
         F.collect_list(F.struct(*(F.col(name).alias(f"its_{name}") for name in names))).alias("met")
     )
     one = over.select(*KEY, F.explode("met").alias("one"))
-    return one.select(
+    told = one.select(
         *(
             F.col(name) if name in KEY else F.col("one")[f"its_{name}"].alias(name)
             for name in STORED.fieldNames()
         )
     )
+    return told.withColumn("part", F.lit(OVER))
 
 
-def keep_fresh(store: Store, queries: list[StreamingQuery], seconds: float) -> None:
+def keep_fresh(
+    store: Store,
+    queries: list[StreamingQuery],
+    seconds: float,
+    behind: Callable[[int], None] = lambda _: None,
+) -> None:
     """Make the tables anew each so many seconds, until the queries have ended.
 
-    :raises StreamingQueryException: one failed; the other is stopped.
+    ``behind``: is called with how many errors and successes came too late for the tables, when
+    there were some again. It may be told of too few, not of too many.
+
+    :raises PipelineError: a query failed; the other is stopped.
     """
+    seen: dict[str, int] = {}
     try:
-        while any(query.isActive for query in queries):
-            for query in queries:
-                query.awaitTermination(int(max(1, seconds / len(queries))))
+        active = True
+        while active:
+            _wait(queries, seconds)
+            active = any(query.isActive for query in queries)
+            dropped = sum(_dropped(query, seen) for query in queries)
+            if dropped:
+                behind(dropped)
             store.refresh()
-        for query in queries:
-            query.awaitTermination()
-        store.refresh()
     finally:
         for query in queries:
             query.stop()
 
 
+def _dropped(query: StreamingQuery, seen: dict[str, int]) -> int:
+    """How many rows a query left out, since the watermark had passed them, after the micro-batch
+    that ``seen`` has of it."""
+    new = [one for one in query.recentProgress if one["batchId"] > seen.get(query.id, -1)]
+    seen[query.id] = max((one["batchId"] for one in new), default=seen.get(query.id, -1))
+    return sum(of["numRowsDroppedByWatermark"] for one in new for of in one["stateOperators"])
+
+
+def _wait(queries: list[StreamingQuery], seconds: float = float("inf")) -> None:
+    """Wait until all have ended, at most so many seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for query in queries:
+            try:
+                query.awaitTermination(1)
+            except StreamingQueryException as error:
+                reason = str(error).splitlines()[0]
+                raise PipelineError(f"the stream {query.name} ended: {reason}") from None
+        if not any(query.isActive for query in queries):
+            return
+
+
 def _stored(store: Store, name: str, rows: DataFrame) -> DataStreamWriter:
+    checkpoint = store.checkpoint(name)
+
     def take(batch: DataFrame, number: int) -> None:
-        store.take(Batch(f"{name}-{number:09}", {"stream": name}), batch)
+        # A checkpoint that was removed is another one, whose numbers begin again.
+        id_ = f"{name}-{store.checkpoint_id(name)[:8]}-{number:09}"
+        if not store.take(Batch(id_, {"stream": name}), batch):
+            # It is stored, but the state that follows from it may be not.
+            batch.write.format("noop").mode("overwrite").save()
 
     return (
-        rows.writeStream.queryName(name)
-        .option("checkpointLocation", store.checkpoint(name))
-        .foreachBatch(take)
+        rows.writeStream.queryName(name).option("checkpointLocation", checkpoint).foreachBatch(take)
     )

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from pipeline.cli import cli, main
 
 
-@pytest.mark.parametrize("name", ["batch", "generate"])
+@pytest.mark.parametrize("name", ["batch", "generate", "stream"])
 def test_each_command_is_found_and_explains_itself(name: str) -> None:
     assert name in CliRunner().invoke(cli, ["--help"]).output
     result = CliRunner().invoke(cli, [name, "--help"])
