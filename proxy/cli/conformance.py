@@ -257,6 +257,8 @@ def _unknown_node(trial: _Trial) -> list[Trait]:
     lab.inject("stale_metadata", hide_nodes=[node])
     with _client(trial):
         _prepare(trial, node)
+        # Metadata without the node would take it from a client again that has just heard of it.
+        lab.inject("delay", apis=["Metadata"], delay_ms=_SLOW_METADATA)
         since = time.monotonic()
         lab.move_leader(trial.topic, 0, node)
         _recover(trial, since)
