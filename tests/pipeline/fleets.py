@@ -1,4 +1,7 @@
-"""A small fleet with known answers, and the tables that a batch run makes of it."""
+"""A small fleet with known answers, and the tables that a batch run makes of it.
+
+One partition has half of all events, as a topic that everybody reads would.
+"""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +12,7 @@ from pipeline.batch import Taken, run
 from pipeline.generator import Fleet, generate
 from pipeline.store import Store
 
-FLEET = Fleet(sidecars=6, hours=2, events=3_000, seed=7)
+FLEET = Fleet(sidecars=6, hours=2, events=3_000, seed=7, hot=0.5)
 
 
 class Made(NamedTuple):

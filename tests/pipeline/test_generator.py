@@ -32,6 +32,12 @@ def test_lines_are_as_the_proxy_writes_them(made: Made) -> None:
         checked(line)
 
 
+def test_one_partition_has_half_of_all_events(made: Made) -> None:
+    events = made.store.events()
+    met = events.where("topic = 'topic-00' AND partition = 0").count()
+    assert met == pytest.approx(0.5 * FLEET.events, rel=0.2)
+
+
 def test_each_move_and_recovery_is_found(spark: SparkSession, made: Made) -> None:
     for name, columns in (("leader_moves", _MOVE), ("recoveries", _RECOVERY)):
         told = made.store.table(name).select(*columns).collect()

@@ -12,6 +12,7 @@ from pipeline.batch import run
 from pipeline.errors import PipelineError
 from pipeline.store import Store
 from pipeline.tables import TABLES
+from tests.pipeline.conftest import ZONE
 from tests.pipeline.lines import Event, as_text, error, latency, move, success
 
 #: Two days: an error before midnight, its success behind it.
@@ -77,6 +78,26 @@ def test_a_killed_run_is_made_good_by_the_next(spark: SparkSession, tmp_path: Pa
     shutil.rmtree(out / "tables" / "latencies")
     run(spark, str(journal), str(out))
     assert rows_of(store) == expected
+
+
+def test_no_answer_hangs_on_the_time_zone_of_the_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Midnight in UTC is in the afternoon of two different days in these zones."""
+    journal = tmp_path / "a.jsonl"
+    journal.write_text(as_text([*_FIRST, *_SECOND]))
+    told = []
+    for zone in (ZONE, "Pacific/Apia"):
+        out = tmp_path / zone.replace("/", "-")
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            run(spark, str(journal), str(out))
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", ZONE)
+        told.append(rows_of(Store(spark, str(out))))
+        days = {path.name for path in out.glob("tables/latencies/day=*")}
+        assert days == {"day=2026-01-02"}
+    assert told[0] == told[1]
 
 
 def test_an_empty_journal_gives_tables_without_rows(spark: SparkSession, tmp_path: Path) -> None:
