@@ -8,11 +8,12 @@ import click
 
 from bench.cost import Cost, CostArm, Costs, missing_tools, run
 from bench.load import Work
+from bench.plot import plot_cost
 from bench.report import table, write_section
 from bench.statistics import interval, ratio_interval
 from tests.harness import maven
 
-_PAGE = maven.ROOT / "docs" / "benchmarks.md"
+_DOCS = maven.ROOT / "docs"
 _MB = 1_000_000
 
 SMALL = Work("produce 300 MB, 16 KB batches", "produce", 300 * _MB, 16_384, "small")
@@ -97,6 +98,7 @@ def _report(
     ]
     if DIRECT in arms:
         verdicts += [_added(costs, name) for name in ("p50", "p99")]
+    plot = ["![CPU seconds over those of HAProxy](cost.svg)"] if HAPROXY in arms else []
     text = "\n\n".join(
         [
             f"{rounds} alternating rounds; CPU seconds of the proxy, median and 95 % interval:",
@@ -105,13 +107,20 @@ def _report(
                 ["target", "measured", "aim", "met"],
                 [[*texts, "yes" if met else "no"] for *texts, met in verdicts],
             ),
+            *plot,
             "Latency of requests one at a time, microseconds, median over the rounds:",
             table(["work", *(arm.label for arm in arms)], _latencies(costs, arms, works)),
         ]
     )
     click.echo(text)
     if write:
-        write_section(_PAGE, section, text)
+        if plot:
+            seconds = {
+                a.label: {w.label: costs[a, w].cpu for w in works} for a in (HAPROXY, OFF, ON)
+            }
+            aims = {work.label: aim for work, aim in most.items()}
+            plot_cost(seconds, aims, _DOCS / "cost.svg")
+        write_section(_DOCS / "benchmarks.md", section, text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
 
 
