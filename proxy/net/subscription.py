@@ -95,6 +95,8 @@ class Subscription:
         self._asked: set[Peer] = set()
         self._polled: dict[str, float] = {}
         self._faults: dict[str, str] = {}
+        #: Clusters of which it was told that they hide topics.
+        self._told_hidden: set[str] = set()
         self._own = [
             Peer(address, settings, self, route=route, door=doors(route).upstream)
             for route, address in routes
@@ -271,18 +273,25 @@ class Subscription:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
         told: set[Topic] = set()
-        hid = view.hides
         await self._turns.take(self._learning(peer, view, answer, names, told, poll=poll))
-        if view.hides and not hid:
-            # Once, until nothing is hidden any more: each topic of each client would tell it again.
-            visible = len(view.names)
-            self._emit(
-                TopicsHidden(cluster=view.cluster_id, broker=str(peer.address), visible=visible)
-            )
+        self._tell_hidden(peer, view)
         if peer.route is not None:
             self._keeper.desk.asked(peer.route, told, asked_at)
         self._keeper.news()
         return names
+
+    def _tell_hidden(self, peer: Peer, view: LeaderView) -> None:
+        """Tell that topics are hidden: once, until none is any more.
+
+        Each broker says it, and each topic of each client would tell it again.
+        """
+        cluster = view.cluster_id
+        if not view.hides:
+            self._told_hidden.discard(cluster)
+        elif cluster not in self._told_hidden:
+            self._told_hidden.add(cluster)
+            visible = len(view.names)
+            self._emit(TopicsHidden(cluster=cluster, broker=str(peer.address), visible=visible))
 
     def _learning(
         self,

@@ -917,3 +917,13 @@ async def test_topics_that_are_shown_again_get_hints_again(autojump_clock: MockC
         assert scene.route.view is not None
         assert not scene.route.view.is_hidden("t")
         assert not scene.route.view.hides
+
+
+async def test_of_brokers_that_say_it_at_the_same_time_one_is_told(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3) as scene:
+        _hidden(scene)
+        scene.hold("t")
+        await trio.sleep(1)
+        assert len(scene.told(TopicsHidden)) == 1
