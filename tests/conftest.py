@@ -18,13 +18,16 @@ settings.load_profile("here")
 #: Tests that are run in one process, one after the other: those of real brokers, since two clusters
 #: at once are too much for two cores, and those of Spark, which share its session.
 _TOGETHER = ("tests/real/", "tests/pipeline/")
+#: Real ones that take minutes with brokers of their own: what has come to an end by then takes them.
+_APART = ("tests/real/test_rollout.py", "tests/real/test_upgrade.py")
 
 
 class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
     """Has tests that share something dear run in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((folder for folder in _TOGETHER if nodeid.startswith(folder)), nodeid)
+        shared = (path for path in (*_APART, *_TOGETHER) if nodeid.startswith(path))
+        return next(shared, nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByWhatIsShared:
