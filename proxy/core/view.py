@@ -219,6 +219,13 @@ class LeaderView:
                 partition = topic.leaders.index(node)
                 yield topic.name, partition, Leader(node, topic.epochs[partition])
 
+    def leaders(self) -> Iterator[tuple[str, int, Leader]]:
+        """Iterate over name, partition and leader of all partitions that anything is known of."""
+        for topic in self._topics.values():
+            for partition, (node, epoch) in enumerate(zip(topic.leaders, topic.epochs, strict=True)):
+                if epoch != UNKNOWN:
+                    yield topic.name, partition, Leader(node, epoch)
+
     def partitions(self, name: str) -> int:
         """Return how many partitions of a topic are known."""
         topic = self._topics.get(self.key(name))

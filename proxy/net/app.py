@@ -513,7 +513,7 @@ class _App:
         return {
             (topic, partition): leader
             for known in self._subscription.clusters()
-            for topic, partition, leader in known.view.led()
+            for topic, partition, leader in known.view.leaders()
         }
 
     def _add(self, settings: RouteSettings) -> Route:

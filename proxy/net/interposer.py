@@ -95,7 +95,14 @@ class Interposer:
                             await link.send_all(frame)
                         if not asking.asked.silent:
                             await waiting.send(asking)
-        except* (_Over, trio.BrokenResourceError, trio.ClosedResourceError, WireError):
+        except* (
+            _Over,
+            trio.BrokenResourceError,
+            trio.ClosedResourceError,
+            # The link ended while a client waited for a response.
+            trio.EndOfChannel,
+            WireError,
+        ):
             pass
 
     def _look(self, route: Route, link: int, frame: bytes) -> Asking:

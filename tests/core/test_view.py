@@ -433,6 +433,12 @@ class View(RuleBasedStateMachine):
         assert sorted(leader.node for _, _, leader in led) == sorted(leading)
         for name, partition, leader in led:
             assert self.known[self.current[name], partition] == leader
+        names = {topic: name for name, topic in self.current.items()}
+        assert sorted(self.view.leaders()) == sorted(
+            (names[topic], partition, leader)
+            for (topic, partition), leader in self.known.items()
+            if topic in names and leader is not None
+        )
         assert len(self.view) == sum(self.view.partitions(name) for name in self.view.names)
 
 

@@ -57,9 +57,11 @@ def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Lab]:
 
 @pytest.fixture
 def lab(_lab: _Lab) -> Iterator[_Lab]:
-    """The lab; no fault outlives its test."""
+    """The lab; no fault and no move outlives its test."""
     yield _lab
     _lab.local.end_faults()
+    for partition in range(3):
+        _lab.cluster.set_leader(_TOPIC, partition, partition + 1)
 
 
 def _journalling(folder: Path) -> Path:
@@ -195,20 +197,30 @@ def test_the_command_begins_lists_and_ends_faults(lab: _Lab) -> None:
 
 
 def test_metadata_stays_as_it_was(lab: _Lab) -> None:
-    def leader(of: Producer) -> int:
-        told: int = of.list_topics(_TOPIC, 10).topics[_TOPIC].partitions[2].leader
-        return told
+    def leaders(of: Producer) -> list[int]:
+        told = of.list_topics(_TOPIC, 10).topics[_TOPIC].partitions
+        return [told[partition].leader for partition in sorted(told)]
 
-    assert leader(lab.producer()) == 3
+    # Broker 3 leads two of them: what is told must not end at one for each broker.
+    lab.cluster.set_leader(_TOPIC, 1, 3)
+    until(lambda: _known(lab, 1) == 3, "the proxy has heard of the move")
+    assert leaders(lab.producer()) == [1, 3, 3]
     lab.local.begin_fault("stale_metadata", hide_nodes=[2])
-    lab.cluster.set_leader(_TOPIC, 2, 1)
+    for partition in range(3):
+        lab.cluster.set_leader(_TOPIC, partition, 2)
     stale = lab.producer()
-    assert leader(stale) == 3
+    assert leaders(stale) == [1, 3, 3]
     assert 2 not in stale.list_topics(_TOPIC, 10).brokers
     lab.local.end_faults()
     fresh = lab.producer()
-    assert leader(fresh) == 1
+    assert leaders(fresh) == [2, 2, 2]
     assert set(fresh.list_topics(_TOPIC, 10).brokers) >= {1, 2, 3}
+
+
+def _known(lab: _Lab, partition: int) -> int:
+    """The leader that the proxy knows of."""
+    moves = [m for m in lab.local.events("leader_moved") if m["partition"] == partition]
+    return int(moves[-1]["leader"]) if moves else 0
 
 
 def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
