@@ -222,9 +222,9 @@ class LeaderView:
     def leaders(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of all partitions that anything is known of."""
         for topic in self._topics.values():
-            for partition, (node, epoch) in enumerate(zip(topic.leaders, topic.epochs, strict=True)):
-                if epoch != UNKNOWN:
-                    yield topic.name, partition, Leader(node, epoch)
+            for partition, leader in enumerate(map(Leader, topic.leaders, topic.epochs)):
+                if leader.epoch != UNKNOWN:
+                    yield topic.name, partition, leader
 
     def partitions(self, name: str) -> int:
         """Return how many partitions of a topic are known."""
