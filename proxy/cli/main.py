@@ -5,6 +5,7 @@ finds something that must be mended, 2 for bad use or configuration. An operator
 one line for each problem, never in a traceback.
 """
 
+import errno
 import functools
 import json
 import os
@@ -26,6 +27,8 @@ from proxy.observe.logs import configure_logs
 from proxy.settings import HintsMode, LogFormat, LogLevel, Settings
 
 _SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+#: What the system says where the file is at fault that the output goes to.
+_CANNOT_WRITE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _SETTING_OF_FLAG: Final = {
     "routes": "routes",
     "hints": "hints",
@@ -198,6 +201,13 @@ def main() -> None:
         for line in str(error).splitlines():
             click.echo(f"leader-hints: {line}", err=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        # What is left would be tried again as the process ends, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"leader-hints: the output cannot be written: {error.strerror}", err=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from proxy.settings import Settings
-from tests.cli.commands import clean_environment, leader_hints
+from tests.cli.commands import COMMAND, clean_environment, leader_hints
 
 ROOT = Path(__file__).parents[2]
 ROUTE = "--route=127.0.0.1:19092=broker-1:9092"
@@ -38,6 +38,23 @@ def test_it_also_runs_as_a_module() -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == 'leader-hints: --hints: hints is "loud"; allowed: on, observe, off\n'
+
+
+@pytest.mark.parametrize("command", [["config", "schema"], ["--help"], ["journal", "schema"]])
+def test_output_that_cannot_be_written_is_a_failure_told_in_one_line(command: list[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [COMMAND, *command],
+            env=clean_environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == ("leader-hints: the output cannot be written: No space left on device\n")
 
 
 def test_schema_is_a_valid_json_schema() -> None:
