@@ -16,6 +16,9 @@ _FIRST = 65_536
 #: once after which it never may again: nobody sends so many who means well.
 _LARGE = 128
 _MANY = 512
+#: Received at once from which on more is expected where nothing is looked at, and how much.
+_BULK = 65_536
+_ENDLESS = 1 << 30
 
 
 class Flow(ABC):
@@ -38,6 +41,7 @@ class Flow(ABC):
     __slots__ = (
         "_begun",
         "_budget",
+        "_bulk",
         "_carry",
         "_filled",
         "_gather",
@@ -74,6 +78,7 @@ class Flow(ABC):
         self._size = 0
         self._reserved = 0
         self._owed = 0
+        self._bulk = False
         self.opaque = opaque
         self.fault: str | None = None
 
@@ -105,7 +110,28 @@ class Flow(ABC):
         data = self._shared[:size]
         if self._rest is not None:
             return self._go_on(data, self._rest)
-        return [data] if self.opaque else self._walk(data)
+        if self.opaque:
+            self._bulk = size >= _BULK
+            return [data]
+        return self._walk(data)
+
+    @property
+    def passing(self) -> int:
+        """How many of the bytes that come next go on as they come, whatever they are.
+
+        They may be moved without being received here; then call :meth:`passed`.
+        """
+        if self._skip:
+            # The last one of a frame that was rewritten brings what stands behind it.
+            return self._skip if self._rest is None else self._skip - self._rest.dropped - 1
+        return _ENDLESS if self.opaque and self._bulk else 0
+
+    def passed(self, size: int) -> None:
+        """Take note of ``size`` bytes, at most :attr:`passing`, that went on as they came."""
+        if self._skip:
+            self._skip -= size
+        else:
+            self._bulk = size >= _BULK
 
     def ended(self) -> Pieces:
         """Return what was kept back of an unfinished frame: the sender has no more to say."""

@@ -141,6 +141,13 @@ class ResponseFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
+    @property
+    def passing(self) -> int:
+        """See :attr:`proxy.core.flow.Flow.passing`."""
+        if self._witness is not None or not (self._skip or self.opaque):
+            return 0
+        return super().passing
+
     def flushed(self) -> None:
         """See :meth:`proxy.core.flow.Flow.flushed`: what is held has not been sent."""
         if self.held is None:

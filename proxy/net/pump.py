@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 from typing import NamedTuple
 
@@ -44,6 +45,7 @@ from proxy.core.link_state import LinkState
 from proxy.core.recovery import Recovery
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
+from proxy.net.pipe import Pipe, Pipes, UnfitError
 from proxy.net.poller import GONE, READ, WRITE, Poller, make_poller
 from proxy.net.tls_socket import Transport
 
@@ -62,6 +64,8 @@ _MOMENT = 0.01
 _MOST_PIECES = 512
 #: Received at once where too much waits to be sent.
 _LITTLE = 4096
+#: Bytes that go on as they come, whatever they are, from which on they are moved within the system.
+_MOVED = 65_536
 _INT = struct.Struct("@i")
 
 Snoop = Callable[[Route, int, bytes], None]
@@ -92,7 +96,8 @@ class _Side:
 
     ``ended``: the other end has no more to say. ``gone``: that is known, but what it said before
     is not read yet. ``shut``: we told it the same, or will when the queue is empty. ``deaf``: it
-    takes nothing more, so what is meant for it is dropped.
+    takes nothing more, so what is meant for it is dropped. ``queue``: what the socket did not take
+    yet; a pipe stands first or nowhere, since nothing is read for a side that has a queue.
     """
 
     __slots__ = (
@@ -104,7 +109,7 @@ class _Side:
         self.flow = flow
         self.joint = joint
         self.peer: _Side = self
-        self.queue: deque[memoryview | bytes] = deque()
+        self.queue: deque[memoryview | bytes | Pipe] = deque()
         self.events = 0
         self.ended = False
         self.gone = False
@@ -116,12 +121,13 @@ class _Joint:
     """A link and its two sockets.
 
     ``moves``: how often bytes moved; ``seen``: that number when it was last looked at, and it is
-    the same ``since`` then. ``ending``: a side has ended; ``unsent``: see :func:`_unsent`.
+    the same ``since`` then. ``plain``: neither socket encrypts. ``ending``: a side has ended;
+    ``unsent``: see :func:`_unsent`.
     """
 
     __slots__ = (
-        *("broker", "client", "client_name", "ending", "link", "moves", "open", "seen", "since"),
-        "unsent",
+        *("broker", "client", "client_name", "ending", "link", "moves", "open", "plain", "seen"),
+        *("since", "unsent"),
     )
 
     def __init__(self, link: Link, client: Transport, broker: Transport, client_name: str) -> None:
@@ -130,6 +136,7 @@ class _Joint:
         self.client = _Side(client, link.requests, self)
         self.broker = _Side(broker, link.responses, self)
         self.client.peer, self.broker.peer = self.broker, self.client
+        self.plain = isinstance(client, socket.socket) and isinstance(broker, socket.socket)
         self.open = True
         self.ending = False
         self.moves = 0
@@ -185,6 +192,7 @@ class Pump:
         self._limits = limits
         self._shared = memoryview(bytearray(BUFFER_BYTES))
         self._poller = poller or make_poller()
+        self._pipes = Pipes()
         self._sides: dict[int, _Side] = {}
         #: Sockets that were ready when a turn was over.
         self._left: list[tuple[int, int, _Side | None]] = []
@@ -309,6 +317,7 @@ class Pump:
             for joint in list(self._joints.values()):
                 self._close(joint)
             self._poller.close()
+            self._pipes.close()
 
     def _take_turn(self) -> None:
         """Serve until all sockets are quiet for a moment, or it is others' turn."""
@@ -378,11 +387,20 @@ class Pump:
     # Receiving.
 
     def _readable(self, side: _Side) -> None:
+        flow = side.flow
+        pipe = self._pipe_for(side) if flow.passing >= _MOVED else None
         try:
-            buffer = side.flow.buffer()
-            if self._queued > self._limits.queued_bytes:
-                buffer = self._little_of(buffer)
-            size = side.socket.recv_into(buffer)
+            if pipe is not None:
+                size = self._fill(pipe, side)
+            else:
+                buffer = flow.buffer()
+                if self._queued > self._limits.queued_bytes:
+                    buffer = self._little_of(buffer)
+                size = side.socket.recv_into(buffer)
+        except UnfitError:
+            # It is tried in the other way at once: the socket stays ready.
+            self._pipes.stop()
+            return
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -397,19 +415,35 @@ class Pump:
         joint = side.joint
         joint.moves += 1
         tally = joint.link.state.tally
-        pieces = side.flow.received(size)
+        if pipe is not None:
+            flow.passed(size)
+            self._pour(side.peer, pipe)
+        else:
+            self._send(side.peer, flow.received(size))
         if side is joint.client:
             tally.up += size
-            self._send(side.peer, pieces)
-            if side.flow.fault is not None:
-                self._blame(joint, side.flow.fault)
+            if flow.fault is not None:
+                self._blame(joint, flow.fault)
             elif joint.open:
                 self._requested(joint)
         else:
             tally.down += size
-            self._send(side.peer, pieces)
             if joint.open:
                 self._responded(joint)
+
+    def _pipe_for(self, side: _Side) -> Pipe | None:
+        """Return a pipe from this side to the other; ``None`` where bytes must be received."""
+        peer = side.peer
+        if not side.joint.plain or peer.queue or peer.deaf:
+            return None
+        return None if self._queued > self._limits.queued_bytes else self._pipes.take()
+
+    def _fill(self, pipe: Pipe, side: _Side) -> int:
+        try:
+            return pipe.fill(side.socket.fileno(), side.flow.passing)
+        finally:
+            if not pipe:
+                self._pipes.give_back(pipe)
 
     def _little_of(self, buffer: memoryview) -> memoryview:
         if not self._short_of_room:
@@ -523,6 +557,24 @@ class Pump:
         else:
             self._queue(side, pieces, sent)
 
+    def _pour(self, side: _Side, pipe: Pipe) -> None:
+        """Send what is in a pipe; what is not taken at once stays there."""
+        target = side.socket.fileno()
+        try:
+            while pipe:
+                pipe.empty(target)
+        except (BlockingIOError, InterruptedError):
+            side.queue.append(pipe)
+            self._queued += len(pipe)
+            self._watch(side)
+            self._watch(side.peer)
+            return
+        except OSError as error:
+            self._pipes.give_back(pipe)
+            self._refused(side, error)
+            return
+        self._pipes.give_back(pipe)
+
     def _queue(self, side: _Side, pieces: Pieces, sent: int) -> None:
         """Keep what was not sent: as it is, or as a copy where the buffer is the shared one."""
         for piece in pieces:
@@ -540,7 +592,7 @@ class Pump:
     def _writable(self, side: _Side) -> None:
         queue = side.queue
         try:
-            sent = side.socket.sendmsg([queue[i] for i in range(min(len(queue), _MOST_PIECES))])
+            sent = self._send_queued(side)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -548,17 +600,32 @@ class Pump:
             return
         side.joint.moves += 1
         self._queued -= sent
-        while queue and sent >= len(queue[0]):
-            sent -= len(queue.popleft())
-        if queue:
-            queue[0] = memoryview(queue[0])[sent:]
-            return
+        while queue:
+            piece = queue[0]
+            if isinstance(piece, Pipe):
+                if piece:
+                    return
+                self._pipes.give_back(piece)
+                sent = 0
+            elif sent < len(piece):
+                queue[0] = memoryview(piece)[sent:]
+                return
+            else:
+                sent -= len(piece)
+            queue.popleft()
         side.peer.flow.flushed()
         if side.shut:
             self._shut(side)
         if side.joint.open:
             self._watch(side)
             self._watch(side.peer)
+
+    def _send_queued(self, side: _Side) -> int:
+        first = side.queue[0]
+        if isinstance(first, Pipe):
+            return first.empty(side.socket.fileno())
+        pieces = islice(side.queue, _MOST_PIECES)
+        return side.socket.sendmsg([piece for piece in pieces if not isinstance(piece, Pipe)])
 
     def _refused(self, side: _Side, error: OSError) -> None:
         """Go on without what cannot be sent, or close the link.
@@ -580,6 +647,9 @@ class Pump:
 
     def _drop_queue(self, side: _Side) -> None:
         self._queued -= sum(map(len, side.queue))
+        for piece in side.queue:
+            if isinstance(piece, Pipe):
+                self._pipes.give_back(piece)
         side.queue.clear()
 
     def _watch(self, side: _Side) -> None:

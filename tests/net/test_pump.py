@@ -1,11 +1,14 @@
 """The pump between real socket pairs: bytes, back-pressure, ends, held responses, defects."""
 
 import contextlib
+import errno
 import gc
 import math
+import os
 import random
 import select
 import socket
+import stat
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -320,6 +323,97 @@ def test_who_does_not_read_is_not_read_for(up: bool, reading: bool) -> None:
             if len(got) == len(data):
                 break
         assert got == data
+
+
+class _Spliced:
+    """Counts the bytes that the system took from a socket at our word; ``fault``: it refuses."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fault: int = 0) -> None:
+        self.bytes = 0
+        self._fault = fault
+        self._splice = os.splice
+        monkeypatch.setattr(os, "splice", self._count)
+
+    def _count(self, source: int, target: int, most: int, **flags: int) -> int:
+        if self._fault:
+            raise OSError(self._fault, "as told")
+        size = self._splice(source, target, most, **flags)
+        if stat.S_ISSOCK(os.fstat(source).st_mode):
+            self.bytes += size
+        return size
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["requests", "responses"])
+@pytest.mark.parametrize("reading", [True, False], ids=["reading", "opaque"])
+@pytest.mark.parametrize("fault", [0, errno.EINVAL], ids=["moved", "cannot be moved"])
+def test_large_records_arrive_whole_however_they_are_taken(
+    up: bool, reading: bool, fault: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spliced = _Spliced(monkeypatch, fault)
+    size, count, links = 900_000, 4, 3
+    data = _frames(size, count, up=up)
+    with opened(Rig()) as rig:
+        route = hinting_route() if reading else opaque_route()
+        ends = [rig.link(route, tcp=True) for _ in range(links)]
+        pairs = [(e.client, e.broker) if up else (e.broker, e.client) for e in ends]
+        for one in ends if reading and not up else ():
+            rig.send(
+                one.client, b"".join(messages.fetch_request(16, n, epoch=3) for n in range(count))
+            )
+            assert received(one.broker)
+        sent, got = [0] * links, [bytearray() for _ in ends]
+
+        def goes_on() -> bool:
+            for number, (sender, hearer) in enumerate(pairs):
+                with contextlib.suppress(BlockingIOError):
+                    sent[number] += sender.send(memoryview(data)[sent[number] :])
+                rig.spin()
+                # Each takes another amount at a time, the first one little.
+                with contextlib.suppress(BlockingIOError):
+                    got[number] += hearer.recv(200_000 << 2 * number)
+            return all(len(one) >= len(data) for one in got)
+
+        until(goes_on, "all has arrived")
+        assert got == [data] * links
+        assert rig.complaints == []
+        tally = route.tally
+        assert (tally.up if up else tally.down) == links * len(data)
+        assert rig.pump.load().queued_bytes == 0
+    assert spliced.bytes > (0 if fault else links * len(data) // 2) or (fault and not spliced.bytes)
+
+
+def test_who_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does() -> None:
+    data = _frames(900_000, 3, up=True)
+    with opened(Rig()) as rig:
+        before = open_descriptors()
+        for _ in range(40):
+            # More than there are pipes: each goes with one that is full.
+            lost = rig.link(hinting_route(), tcp=True)
+            rig.send_what_fits(lost.client, data)
+            lost.broker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            lost.close()
+
+            def is_gone() -> bool:
+                rig.spin()
+                return not rig.pump.load().queued_bytes
+
+            until(is_gone, "it is gone")
+        kept = rig.link(hinting_route(), tcp=True)
+        got, sent = bytearray(), 0
+
+        def goes_on() -> bool:
+            nonlocal sent
+            with contextlib.suppress(BlockingIOError):
+                sent += kept.client.send(memoryview(data)[sent:])
+            rig.spin()
+            got.extend(received(kept.broker))
+            return len(got) >= len(data)
+
+        until(goes_on, "all has arrived")
+        assert got == data
+        kept.close()
+        rig.spin()
+        assert open_descriptors() <= before + 2
 
 
 def test_one_direction_that_stands_still_does_not_stop_the_other() -> None:
