@@ -3,6 +3,7 @@
 Nouns:
 
 - Pump: moves the bytes of all links, in one task that polls all their sockets.
+- Pipe: moves bytes from socket to socket within the system; Pipes: those that links share.
 - Poller: which sockets are ready, told at the least cost that the system allows.
 - HoldKeeper: wakes held responses when the view has moved or their time is over.
 - KeepingPoller: the same, of sockets that keep decrypted bytes back.

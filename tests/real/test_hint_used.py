@@ -79,7 +79,12 @@ def start_watched(
 
 
 @pytest.mark.parametrize("hints", ["on", "off"])
-@pytest.mark.parametrize(("cluster", "library", "side"), CASES, indirect=["cluster"])
+@pytest.mark.parametrize(
+    ("cluster", "library", "side"),
+    CASES,
+    indirect=["cluster"],
+    scope="session",  # or pytest would start the cluster anew for each test
+)
 def test_next_request_goes_to_the_hinted_broker(
     cluster: RealCluster,
     library: str,
