@@ -95,7 +95,14 @@ def open_scene(folder: Path, hints: Hints) -> Iterator[Scene]:
             MockCluster(3, {"t": 1}, caps, advertise=dict(enumerate(outer, start=1)))
         )
         routes = list(zip(inner, cluster.brokers.values(), strict=True))
-        proxy = stack.enter_context(ProxyProcess(routes, folder / "proxy.log", hints=hints))
+        # How fast the machine is is not what is tested.
+        patient = folder / "patient.yaml"
+        patient.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
+        proxy = stack.enter_context(
+            ProxyProcess(
+                routes, folder / "proxy.log", hints=hints, arguments=["--config", str(patient)]
+            )
+        )
         before = dict(enumerate(relays(list(zip(outer, inner, strict=True)), gate), start=1))
         for relay in before.values():
             stack.enter_context(relay)
