@@ -70,6 +70,14 @@ class Scene:
 
         until(sent, f"{client_id} sends one of {apis} to node {node}", seconds)
 
+    def asked_for_metadata(self, client_id: str) -> int:
+        """How often a client has asked for Metadata so far."""
+        return sum(
+            header.client_id == client_id and header.api_key == _METADATA
+            for relay in self.relays.values()
+            for header in relay.requests()
+        )
+
     def _serve(self) -> None:
         self.producer.poll(0)
         message = self.consumer.poll(0)
@@ -170,11 +178,17 @@ def test_without_hints_no_client_moves_before_metadata(
 ) -> None:
     with open_scene(tmp_path, hints) as scene:
         scene.gate.shut()
+        asked = scene.asked_for_metadata(client[0])
         scene.cluster.set_leader("t", 0, 2)
         scene.produce(b"after")
+        until(
+            lambda: scene.asked_for_metadata(client[0]) > asked,
+            "the client notices, and asks for Metadata",
+            _SECONDS,
+        )
         with pytest.raises(TimedOutError):
             scene.await_request(2, client, _CONTROL_SECONDS)
-        assert scene.gate.held > 0  # The clients did notice, and asked for Metadata.
+        assert scene.gate.held > 0
 
         scene.gate.open()
         scene.await_request(2, client)
