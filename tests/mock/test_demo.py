@@ -17,7 +17,6 @@ from demo.stage import Stage, open_stage, play_round
 from proxy.mock.cluster import MockCluster
 from tests.harness.waiting import until
 
-
 #: A busy machine may stop a process for longer than the usual hold; then a move has no hint.
 _PATIENT = {
     "LEADER_HINTS_HOLD__DEADLINE_MS": "5000",
