@@ -156,6 +156,14 @@ class ProxyProcess:
         """A metric's present value, summed over all labels that are not given."""
         return sum(value for found, value in self.samples(name) if labels.items() <= found.items())
 
+    def wait_plans(self, routes: int) -> None:
+        """Wait until the brokers of so many routes have told their versions."""
+        # A route has one more line each time that its broker is connected to anew.
+        until(
+            lambda: len({line["route"] for line in self.events("route_plan")}) >= routes,
+            f"{routes} brokers answer the proxy",
+        )
+
     def samples(self, name: str) -> list[tuple[Mapping[str, str], float]]:
         """A metric's present values, each with its labels."""
         return [

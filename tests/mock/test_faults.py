@@ -51,7 +51,7 @@ def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Lab]:
         base, log = free_range(5), folder / "local.log"
         arguments = ["--allow-faults", "--config", str(_journalling(folder))]
         with LocalProcess(cluster.bootstrap, base, log, brokers=3, arguments=arguments) as local:
-            until(lambda: len(local.events("route_plan")) >= 3, "all brokers are known")
+            local.wait_plans(3)
             yield _Lab(cluster, local, folder)
 
 

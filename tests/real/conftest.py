@@ -72,8 +72,8 @@ _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
     KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),
 }
-#: The first test may have to fetch jars and start a cluster, beside another one and Spark. Each wait
-#: has a bound of its own: this one is for what hangs.
+#: The first test may have to fetch jars and start a cluster, beside another one and Spark. Each
+#: wait has a bound of its own: this one is for what hangs.
 _TEST_TIMEOUT_S = 900
 _STATE = "INFO logger - ["
 _LINE_LENGTH = 300

@@ -43,7 +43,7 @@ def local(cluster: RealCluster, tmp_path: Path) -> Iterator[LocalProcess]:
     with LocalProcess(
         cluster.bootstrap, base, log, brokers=_BROKERS, arguments=["--allow-faults"]
     ) as process:
-        until(lambda: len(process.events("route_plan")) >= _BROKERS, "all brokers are known")
+        process.wait_plans(_BROKERS)
         yield process
 
 

@@ -57,7 +57,7 @@ def test_clients_authenticate_through_it_and_it_does_so_itself(
     base, log = free_range(2 + _BROKERS), tmp_path / "local.log"
     arguments = [*_tls(authority), *_sasl(tmp_path), "--allow-faults"]
     with LocalProcess(cluster.bootstrap, base, log, brokers=_BROKERS, arguments=arguments) as local:
-        until(lambda: len(local.events("route_plan")) >= _BROKERS, "all brokers answer the proxy")
+        local.wait_plans(_BROKERS)
         for library, topic in zip(_SETTINGS, new_topics(*_SETTINGS), strict=True):
             own, process = _SETTINGS[library], clients(library)
             consumer = process.consume(ConsumerSpec(local.bootstrap, topic, settings=own))

@@ -144,7 +144,7 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
         ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"],
         *("--config", str(file)),
     ) as proxy:
-        until(lambda: len(proxy.events("route_plan")) == 3, "all brokers answer the proxy")
+        proxy.wait_plans(3)
         runs = []
         for library, made in settings.items():
             # Of what it sent twice librdkafka is not told the offset.
