@@ -55,7 +55,9 @@ def test_clients_authenticate_through_it_and_it_does_so_itself(
 ) -> None:
     authority = Authority(cluster.folder / "tls")
     base, log = free_range(2 + _BROKERS), tmp_path / "local.log"
-    arguments = [*_tls(authority), *_sasl(tmp_path), "--allow-faults"]
+    patient = tmp_path / "patient.yaml"
+    patient.write_text("subscription: {answer_timeout_ms: 30000}\n")  # A slow broker is not lost.
+    arguments = [*_tls(authority), *_sasl(tmp_path), "--allow-faults", "--config", str(patient)]
     with LocalProcess(cluster.bootstrap, base, log, brokers=_BROKERS, arguments=arguments) as local:
         local.wait_plans(_BROKERS)
         for library, topic in zip(_SETTINGS, new_topics(*_SETTINGS), strict=True):
