@@ -64,8 +64,8 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
         overrides=Authority(folder / "tls").sasl_brokers(session_ms=SESSION_MS),
     ),
 }
-#: How long a client's session lasts before brokers that ask for SASL. What is asked just before it is
-#: renewed must not come after its end: the proxy renews it when 15 % of it are left.
+#: How long a client's session lasts before brokers that ask for SASL. What the proxy asks just
+#: before it renews its own, when 15 % of it are left, must not come after its end.
 SESSION_MS = 10_000
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     JAVA: lambda folder: java_clients(folder, NEWEST),

@@ -1,8 +1,8 @@
 """A topic that is deleted and made anew while clients run, where ids are turned into names.
 
 What a client would see of such a topic on the same broker without the proxy is the measure: the
-records of the new topic, read from its start or, where all of the old topic's offsets are there again
-before it comes, from its old position on.
+records of the new topic, read from its start or, where all of the old topic's offsets are there
+again before it comes, from its old position on.
 """
 
 import contextlib
