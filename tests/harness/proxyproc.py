@@ -63,6 +63,8 @@ class ProxyProcess:
         else:
             texts = ",".join(_route_text(route) for route in routes)
             self.environment = {"LEADER_HINTS_ROUTES": texts}
+        # A process that a busy machine does not run is not stuck, and that line is an error.
+        self.environment["LEADER_HINTS_STUCK_MS"] = "60000"
 
     @property
     def pid(self) -> int:
