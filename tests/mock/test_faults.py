@@ -83,7 +83,7 @@ def _send(producer: Producer, partition: int = 0, value: bytes = b"x") -> list[s
     return outcome
 
 
-def _acked(producer: Producer, outcome: list[str | None], seconds: float = 20.0) -> bool:
+def _acked(producer: Producer, outcome: list[str | None], seconds: float = 60.0) -> bool:
     producer.flush(seconds)
     return outcome == [None]
 
