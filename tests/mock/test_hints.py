@@ -20,7 +20,7 @@ from tests.harness.relay import Gate, Relay, relays
 from tests.harness.waiting import TimedOutError, until
 
 _PRODUCE, _FETCH, _METADATA, _OFFSET_FOR_LEADER_EPOCH = 0, 1, 3, 23
-_SECONDS = 20.0
+_SECONDS = 60.0
 _CONTROL_SECONDS = 1.5  # A client that uses a hint needs a tenth of it, back-off included.
 
 # After a hint a consumer validates its position before it fetches.

@@ -21,7 +21,7 @@ from tests.harness.waiting import never, until
 from tests.mock.journals import TopicReader, file_lines
 from tests.observe.journal_lines import Line, checked, in_order
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 _TMPFS_BYTES = 65_536
 

@@ -15,7 +15,7 @@ from tests.harness.relay import Gate, Relay
 from tests.harness.waiting import until
 
 _PRODUCE = 0
-_SECONDS = 20.0
+_SECONDS = 60.0
 _LINES = [b"%d" % number for number in range(1000)]
 
 
