@@ -317,7 +317,7 @@ def _exchange_until_dropped(proxy: ProxyProcess, traffic: _Traffic) -> None:
         traffic.exchange(b"%d" % next(numbers))
         return _dropped(proxy) > 0
 
-    until(dropped, "events are dropped", 2 * _SECONDS)
+    until(dropped, "events are dropped", _SECONDS)
     traffic.exchange(b"still")
 
 

@@ -124,6 +124,7 @@ def _told_leader(local: LocalProcess, topic: str) -> int:
 def test_clients_are_tried_before_a_real_cluster(cluster: RealCluster, admin: ClusterAdmin) -> None:
     client = [sys.executable, "-m", "tests.conformance.harness", CONFLUENT]
     options = ["--json", "--scenario", "move", "--scenario", "unknown"]
+    options += ["--api", "Produce", "--api", "Fetch"]
     options += ["--bootstrap", cluster.bootstrap]
     ended = subprocess.run(
         [sys.executable, "-m", "proxy.cli.main", "conformance", *options, "--", *client],
