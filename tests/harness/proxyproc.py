@@ -22,7 +22,8 @@ Hints = Literal["on", "observe", "off"]
 Route = tuple[Address, Address]
 LogLine = Mapping[str, Any]
 
-_STOP_S = 30.0
+#: Longer than a proxy may take for its links and its journal.
+_STOP_S = 60.0
 
 
 class ProxyError(AssertionError):
