@@ -317,6 +317,13 @@ class ClusterRestarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNotRestarted:
+    """The cluster that this process keeps died, and does not start; that is tried again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDone:
     """A fault that somebody asked for was done to a message, or to a connection.
 
@@ -431,6 +438,7 @@ Event = (
     | BrokerLeft
     | BrokerWithoutPort
     | ClusterRestarted
+    | ClusterNotRestarted
     | FaultDone
     | AdminListening
     | AdminExposed
