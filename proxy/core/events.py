@@ -203,7 +203,7 @@ class DescriptorsShort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptFailed:
-    """The system is short of what a connection needs; those that come wait."""
+    """The system is short of what a connection needs; those that come wait, or are closed."""
 
     listen: str
     error: str

@@ -1,5 +1,6 @@
 """The listeners of a virtual cluster as brokers come, move and go."""
 
+import errno
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -13,6 +14,7 @@ import trustme
 
 from proxy.errors import BrokerError, ListenError
 from proxy.net import app
+from proxy.net.fault_stage import FaultStage
 from proxy.net.virtual_cluster import Found
 from proxy.settings import (
     Address,
@@ -242,6 +244,24 @@ async def test_tls_is_read_once_and_good_for_brokers_that_join(
         real.start(2)
         assert _address("127.0.0.1", base + 3) in await _ask(base + 2)
         assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+
+
+async def test_a_client_for_whom_no_descriptor_is_left_is_closed_and_no_other(
+    real: _Real, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    real.start(1)
+    async with _local(real, log, stage=FaultStage()) as base:
+        answer = await _ask(base + 2)
+        for port in (base, base + 2):
+            with monkeypatch.context() as patch:
+                patch.setattr(trio.socket, "socketpair", short)
+                with pytest.raises((ConnectionError, trio.BrokenResourceError)):
+                    await _ask(port)
+            assert await _ask(port) == answer
+        assert {line["error"] for line in log.events("accept_failed")} == {"too many open files"}
 
 
 async def test_a_cluster_that_does_not_start_again_is_tried_again(real: _Real, log: Log) -> None:
