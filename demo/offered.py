@@ -5,7 +5,7 @@ import struct
 from collections.abc import Mapping
 
 _API_VERSIONS = 18
-_DEADLINE_SECONDS = 5.0
+_DEADLINE_SECONDS = 30.0
 _NAMES: Mapping[int, str] = {0: "Produce", 1: "Fetch"}
 
 

@@ -16,7 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from demo.move import LogLine
 
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
+_ANSWER_SECONDS = 30.0
 _STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 _LAST_LINES = 5
@@ -84,7 +85,9 @@ class ProxyProcess:
         Raises ProxyFailedError if the proxy does not answer.
         """
         try:
-            with urllib.request.urlopen(f"{self._admin}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(
+                f"{self._admin}/metrics", timeout=_ANSWER_SECONDS
+            ) as answer:
                 text = answer.read().decode()
         except OSError as error:
             raise self._failure(f"gave no metrics ({error})") from None

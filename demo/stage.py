@@ -1,7 +1,7 @@
 """Stage: a mock cluster and a proxy before its brokers; and the playing of one round on it."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -41,8 +41,8 @@ class Stage:
 
 
 @contextmanager
-def open_stage(hints_on: bool) -> Iterator[Stage]:
-    """A fresh cluster and a fresh proxy.
+def open_stage(hints_on: bool, settings: Mapping[str, str] | None = None) -> Iterator[Stage]:
+    """A fresh cluster and a fresh proxy; `settings` as ProxyProcess has them.
 
     Raises MockClusterError or ProxyFailedError, at the end too if the cluster died on the way.
     """
@@ -50,7 +50,7 @@ def open_stage(hints_on: bool) -> Iterator[Stage]:
     advertise = dict(enumerate(listens, start=1))
     with MockCluster(BROKERS, {TOPIC: PARTITIONS}, BEFORE_HINTS, advertise) as cluster:
         routes = {listen: cluster.brokers[node] for node, listen in advertise.items()}
-        with ProxyProcess(routes, "on" if hints_on else "off", admin) as proxy:
+        with ProxyProcess(routes, "on" if hints_on else "off", admin, settings) as proxy:
             yield Stage(cluster, proxy, hints_on)
 
 

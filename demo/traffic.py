@@ -16,7 +16,7 @@ _RECORD_INTERVAL_SECONDS = 0.01
 _POLL_SECONDS = 0.05
 _STATISTICS_MS = 200
 _WARM_UP_RECORDS = 10  # Of each partition: by then every broker has its connections.
-_DEADLINE_SECONDS = 15.0
+_DEADLINE_SECONDS = 60.0
 _SEQUENCE = struct.Struct(">q")
 
 # The mock answers an empty Fetch, also one that carries an error, only after this time. So it is

@@ -634,6 +634,13 @@ class JournalSettings(_Group):
         1073741824,
         "Most that waits in memory to be written. Beyond it events are dropped, and counted.",
     )
+    flush_ms: int = _whole(
+        5000,
+        0,
+        3600000,
+        "How long the end of the process may wait for what is in memory to be written, once the "
+        "connections are done (drain_ms). The rest is lost.",
+    )
     sample_latencies: int = _whole(
         0,
         0,

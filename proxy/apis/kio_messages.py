@@ -51,7 +51,10 @@ def read_response(key: int, version: int, response: memoryview) -> Message:
 
 
 def write_response(correlation_id: int, message: Message) -> bytes:
-    """Return a whole response frame."""
+    """Return a whole response frame.
+
+    :raises WireError: as :func:`write_body`.
+    """
     out = BytesIO()
     out.write(_CORRELATION.pack(correlation_id))
     key, version = type(message).__api_key__, type(message).__version__
@@ -62,9 +65,16 @@ def write_response(correlation_id: int, message: Message) -> bytes:
 
 
 def write_body(message: Message) -> bytes:
-    """Return a message without its header."""
+    """Return a message without its header.
+
+    :raises WireError: something in it has no place in its version.
+    """
     out = BytesIO()
-    entity_writer(type(message))(out, message)
+    try:
+        entity_writer(type(message))(out, message)
+    except Exception as error:
+        kind = type(message)
+        raise Malformed(f"writing {kind.__api_key__} v{kind.__version__}: {error}") from None
     return out.getvalue()
 
 

@@ -54,7 +54,7 @@ class _Trial:
     """A client before a cluster in one scenario.
 
     ``topic``: the scenario's own, whose partition 0 the first of ``nodes`` leads. ``prepare``: does
-    what goes before a move of that to a node.
+    what goes before a move of that to a node. ``apis``: what the client is known to use.
     """
 
     lab: "Lab"
@@ -62,6 +62,7 @@ class _Trial:
     topic: str
     nodes: Sequence[int]
     prepare: Callable[[str, int], None]
+    apis: frozenset[str]
 
 
 class _Ground(NamedTuple):
@@ -83,6 +84,13 @@ class _Ground(NamedTuple):
     help="Only this one; may be given for several. Default: all.",
 )
 @click.option(
+    "--api",
+    "apis",
+    multiple=True,
+    type=click.Choice([api.name.capitalize() for api in _APIS]),
+    help="Begin when the client uses this one; may be given for both. Default: either will do.",
+)
+@click.option(
     "--bootstrap",
     metavar="HOST:PORT[,...]",
     help="A cluster in place of the mock, of two brokers or more. Topics come and go there.",
@@ -92,6 +100,7 @@ class _Ground(NamedTuple):
 def conformance(
     command: Sequence[str],
     scenarios: Sequence[str],
+    apis: Sequence[str],
     bootstrap: str | None,
     *,
     as_json: bool,
@@ -112,7 +121,7 @@ def conformance(
         local = make_local({"bootstrap": bootstrap.split(",")}, **entrance)
     elif any(entrance.values()):
         raise ConfigurationError("TLS and SASL are for --bootstrap; the mock has none")
-    versions, traits = _examine(local, command, scenarios or [*_SCENARIOS])
+    versions, traits = _examine(local, command, scenarios or [*_SCENARIOS], frozenset(apis))
     report = {"versions": versions, "traits": [asdict(trait) for trait in traits]}
     click.echo(json.dumps(report, indent=2) if as_json else "\n".join(lines(versions, traits)))
     sys.exit(int(any(trait.verdict is Verdict.DIFFERS for trait in traits)))
@@ -139,7 +148,10 @@ def lines(versions: Mapping[str, Sequence[int]], traits: Sequence[Trait]) -> Ite
 
 
 def _examine(
-    local: LocalSettings | None, command: Sequence[str], scenarios: Sequence[str]
+    local: LocalSettings | None,
+    command: Sequence[str],
+    scenarios: Sequence[str],
+    apis: frozenset[str],
 ) -> tuple[dict[str, list[int]], list[Trait]]:
     # Imported here, since only this needs kio.
     from proxy.net.lab import Lab
@@ -151,7 +163,7 @@ def _examine(
     with ground as (cluster, topics, nodes, prepare):
         for name in scenarios:
             with Lab(cluster, hold, local) as lab:
-                trial = _Trial(lab, command, topics[name], nodes, prepare)
+                trial = _Trial(lab, command, topics[name], nodes, prepare, apis)
                 traits += _SCENARIOS[name](trial)
                 versions = versions or judged.versions(lab.seen())
     return versions, traits
@@ -364,12 +376,14 @@ def _client(trial: _Trial, back_off: int = _USUAL_BACK_OFF) -> Iterator[None]:
         raise ConfigurationError(f"cannot run {command[0]}: {error.strerror}") from None
     try:
         end = time.monotonic() + _START
-        while not _works(lab, topic):
+        while not (works := _works(lab, topic)) or not works >= trial.apis:
             if process.poll() is not None:
                 raise ClientFailedError(f"the client ended with {process.returncode}")
             if time.monotonic() > end:
+                lacking = " and ".join(sorted(trial.apis - works)) or "Produce or Fetch"
                 raise ClientFailedError(
-                    f"the client did not use partition 0 of topic {topic} within {_START:g} s"
+                    f"{lacking} of the client did not work for partition 0 of topic {topic} "
+                    f"within {_START:g} s"
                 )
             time.sleep(_LOOK)
         # Let it settle: what it does at its start is not what is looked for.
@@ -379,10 +393,13 @@ def _client(trial: _Trial, back_off: int = _USUAL_BACK_OFF) -> Iterator[None]:
         _end(process)
 
 
-def _works(lab: "Lab", topic: str) -> bool:
-    return any(
-        s.response is not None and s.response.errors.get((topic, 0)) == 0 for s in lab.seen()
-    )
+def _works(lab: "Lab", topic: str) -> set[str]:
+    """The APIs that the client has used without an error."""
+    return {
+        s.api
+        for s in lab.seen()
+        if s.response is not None and s.response.errors.get((topic, 0)) == 0
+    }
 
 
 def _filled(argument: str, places: Mapping[str, str]) -> str:

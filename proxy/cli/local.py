@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 import yaml
@@ -16,9 +16,12 @@ from proxy.cli.sources import CONFIG_VARIABLE, load_settings
 from proxy.core.address_book import AddressBook
 from proxy.core.fault import problems as fault_problems
 from proxy.core.scenario import Scenario
-from proxy.errors import ConfigurationError, LeaderHintsError
+from proxy.errors import BrokerError, ConfigurationError, LeaderHintsError
 from proxy.observe.logs import configure_logs
 from proxy.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+
+if TYPE_CHECKING:
+    from proxy.mock.steady import SteadyCluster
 
 _MOST_MOCKS: Final = 100
 
@@ -117,7 +120,7 @@ def local(
         with SteadyCluster(size) as mock:
             addresses = [Address(*address) for address in mock.brokers.values()]
             settings = make_local({**values, "bootstrap": addresses})
-            renew = _renewing(mock.renew)
+            renew = _renewing(mock)
             _serve(settings, file, flags, renew, faults, allow_faults=allow_faults)
     except MockClusterError as error:
         raise LeaderHintsError(str(error)) from None
@@ -132,9 +135,14 @@ def _mock_size(text: str) -> int:
     return int(size)
 
 
-def _renewing(renew: Callable[[], dict[int, tuple[str, int]] | None]) -> Renew:
+def _renewing(mock: "SteadyCluster") -> Renew:
+    from proxy.mock.cluster import MockClusterError
+
     def renewed() -> dict[int, Address] | None:
-        brokers = renew()
+        try:
+            brokers = mock.renew()
+        except MockClusterError as error:
+            raise BrokerError(str(error)) from None
         return None if brokers is None else {n: Address(*at) for n, at in brokers.items()}
 
     return renewed

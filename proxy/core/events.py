@@ -203,7 +203,7 @@ class DescriptorsShort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptFailed:
-    """The system is short of what a connection needs; those that come wait."""
+    """The system is short of what a connection needs; those that come wait, or are closed."""
 
     listen: str
     error: str
@@ -314,6 +314,13 @@ class ClusterRestarted:
     """The cluster that this process keeps died; a new one stands in its place, without data."""
 
     brokers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNotRestarted:
+    """The cluster that this process keeps died, and does not start; that is tried again."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,6 +438,7 @@ Event = (
     | BrokerLeft
     | BrokerWithoutPort
     | ClusterRestarted
+    | ClusterNotRestarted
     | FaultDone
     | AdminListening
     | AdminExposed

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import IO, Any, Self
 
-_ANSWER_SECONDS = 10.0  # Commands take milliseconds; only a hung child needs longer.
+# Commands take milliseconds, the start of Python more; only a hung child needs longer, also on a
+# machine that has much else to do.
+_ANSWER_SECONDS = 60.0
 _CLOSE_SECONDS = 5.0
 _LAST_WORDS_LINES = 3
 

@@ -19,6 +19,7 @@ from proxy.core.budget import Budget
 from proxy.core.client_uses import OWN_NAME
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import (
+    AcceptFailed,
     AdminExposed,
     AdminListening,
     ClientRefused,
@@ -462,7 +463,13 @@ class _App:
             return False
         self._unreachable.discard(route.name)
         if self._stage is not None and self._nursery is not None:
-            client = self._stage.interpose(self._nursery, route, client)
+            try:
+                client = self._stage.interpose(self._nursery, route, client)
+            except OSError as error:
+                await trio.aclose_forcefully(broker)
+                reason = (error.strerror or str(error)).lower()
+                self._emit(AcceptFailed(listen=self._listens[route.name], error=reason))
+                return False
         self._pump.adopt(
             route, self._transport(client, session), self._transport(broker, broker_session), name
         )

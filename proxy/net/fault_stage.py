@@ -54,7 +54,10 @@ class FaultStage:
     def interpose(
         self, nursery: trio.Nursery, route: Route, client: trio.SocketStream
     ) -> trio.SocketStream:
-        """Put the interposer before a client; return what stands for the client from now on."""
+        """Put the interposer before a client; return what stands for the client from now on.
+
+        :raises OSError: the system is short of descriptors; the client is as it was.
+        """
         assert self._interposer is not None
         ours, theirs = trio.socket.socketpair()
         # Whoever accepted the client closes its stream at once, so it gets a new one.

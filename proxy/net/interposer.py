@@ -6,7 +6,8 @@ test clients, not for throughput.
 """
 
 import struct
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import trio
@@ -16,7 +17,7 @@ from proxy.apis.header import RequestHeader, read_request_header
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.refusal import Asked, read_asked, refuse
 from proxy.apis.stale_metadata import restage
-from proxy.core.events import Event, FaultDone
+from proxy.core.events import Event, FaultDone, LinkFailed
 from proxy.core.fault import Action, Begun, Fault, Faults, hint_for
 from proxy.core.route import Route
 from proxy.wire.errors import WireError
@@ -78,7 +79,10 @@ class Interposer:
         )
 
     async def serve(
-        self, route: Route, client: trio.abc.HalfCloseableStream, link: trio.SocketStream
+        self,
+        route: Route,
+        client: trio.abc.HalfCloseableStream,
+        link: trio.abc.HalfCloseableStream,
     ) -> None:
         """Relay between a client and its link until either ends, then close both."""
         self._links += 1
@@ -104,6 +108,12 @@ class Interposer:
             WireError,
         ):
             pass
+        except* Exception as group:
+            # A defect of ours, or of who watches, must end one connection and not all of them.
+            for error in _leaves(group):
+                places = "".join(traceback.format_tb(error.__traceback__))
+                text = f"{places}{type(error).__name__}"
+                self._emit(LinkFailed(route=route.name, link=number, traceback=text))
 
     def _look(self, route: Route, link: int, frame: bytes) -> Asking:
         """Read a request as far as the faults need it, and refuse it where one says so."""
@@ -147,7 +157,7 @@ class Interposer:
         self,
         route: Route,
         client: trio.abc.HalfCloseableStream,
-        link: trio.SocketStream,
+        link: trio.abc.HalfCloseableStream,
         asked: trio.MemoryReceiveChannel[Asking],
         scope: trio.CancelScope,
     ) -> None:
@@ -255,6 +265,14 @@ class Interposer:
                 hint=begun.fault.hint,
             )
         )
+
+
+def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 async def _send_slowly(client: trio.abc.SendStream, frame: bytes, rate: int) -> None:

@@ -54,7 +54,8 @@ def open_journal(
     tally = JournalTally()
     metrics.count_journal(tally)
     journal = Journal(routes, sidecar, run, lambda: time.time_ns() // 1000)
-    writer = JournalWriter(journal, sink, tally, wanted.buffer_bytes, emit)
+    flush = wanted.flush_ms / 1000
+    writer = JournalWriter(journal, sink, tally, wanted.buffer_bytes, flush, emit)
     writer.begin(software.name, software.version, settings.hints)
     return writer
 

@@ -24,8 +24,6 @@ _GATHER = 0.2
 _TICK = 1.0
 #: Seconds before a failed write is tried again.
 _PAUSE = 1.0
-#: Seconds that the end of the process waits for what is buffered.
-FLUSH = 5.0
 #: Handed on at once.
 _BATCH_BYTES = 1 << 20
 #: What a line costs in memory besides its bytes.
@@ -59,9 +57,9 @@ async def _in_thread(work: Work) -> None:
 class JournalWriter:
     """Takes events until :meth:`finish`.
 
-    ``buffer_bytes``: what waits in memory, at most, but for one line. ``emit``: where the journal's
-    own troubles are told. ``in_thread``: how blocking work is done. ``finished``: set when
-    :meth:`run` is over.
+    ``buffer_bytes``: what waits in memory, at most, but for one line. ``flush``: seconds that the
+    end may wait for what is buffered. ``emit``: where the journal's own troubles are told.
+    ``in_thread``: how blocking work is done. ``finished``: set when :meth:`run` is over.
     """
 
     def __init__(
@@ -70,6 +68,7 @@ class JournalWriter:
         sink: Sink,
         tally: JournalTally,
         buffer_bytes: int,
+        flush: float,
         emit: Callable[[Event], None],
         in_thread: Callable[[Work], Awaitable[None]] = _in_thread,
     ) -> None:
@@ -77,6 +76,7 @@ class JournalWriter:
         self._sink = sink
         self._tally = tally
         self._most = buffer_bytes
+        self._flush = flush
         self._emit = emit
         self._in_thread = in_thread
         self._lines: deque[bytes] = deque()
@@ -116,7 +116,7 @@ class JournalWriter:
         self._tell_gap()
         self._push(self._journal.stop())
         self._urgent.set()
-        self._scope.deadline = trio.current_time() + FLUSH
+        self._scope.deadline = trio.current_time() + self._flush
 
     async def run(self) -> None:
         """Write until :meth:`finish` or cancelled; then write the rest, for a bounded time."""

@@ -35,7 +35,7 @@ _HOST: Final = "127.0.0.1"
 #: Below the ports that systems pick for outgoing connections, so that none of those takes one.
 _PORTS: Final = range(20_000, 30_000)
 _ATTEMPTS: Final = 50
-_START_SECONDS: Final = 20.0
+_START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.01
 
 

@@ -16,12 +16,13 @@ from proxy.core.events import (
     BrokerLeft,
     BrokerMoved,
     BrokerWithoutPort,
+    ClusterNotRestarted,
     ClusterRestarted,
     Event,
     Listening,
 )
 from proxy.core.route import Route
-from proxy.errors import ListenError
+from proxy.errors import BrokerError, ListenError
 from proxy.net.listening import Handler
 from proxy.settings import Address, LocalSettings, RouteSettings
 
@@ -35,6 +36,7 @@ _LOOK = 0.25
 BOOTSTRAP = "bootstrap"
 
 #: Starts a cluster again if it has died; returns where its brokers are then, ``None`` if it lives.
+#: Raises BrokerError where it does not start.
 Renew = Callable[[], Mapping[int, Address] | None]
 
 
@@ -103,10 +105,18 @@ class VirtualCluster:
 
     async def keep(self, renew: Renew) -> None:
         """Have the cluster live, until cancelled; see Found."""
+        told = False
         while True:
             await trio.sleep(_LOOK)
-            brokers = await trio.to_thread.run_sync(renew)
+            try:
+                brokers = await trio.to_thread.run_sync(renew)
+            except BrokerError as error:
+                if not told:
+                    self._emit(ClusterNotRestarted(reason=str(error)))
+                told = True
+                continue
             if brokers is not None:
+                told = False
                 self._emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
                 for node, address in brokers.items():
                     self.met(node, address.host, address.port)

@@ -29,6 +29,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.BrokerLeft: _Line("routes", "info"),
     events.BrokerWithoutPort: _Line("routes", "warning"),
     events.ClusterRestarted: _Line("routes", "warning"),
+    events.ClusterNotRestarted: _Line("routes", "warning"),
     events.FaultDone: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),

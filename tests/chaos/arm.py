@@ -19,6 +19,8 @@ _LASTS = (1.0, 5.0)
 _RECOVERY_S = 180.0
 #: Smaller than the journal may become: it is full soon, and stays so.
 _JOURNAL_DISK = 4096
+#: Brokers are killed here: others are to lead soon.
+_SOON_DEAD = {"zookeeper.session.timeout.ms": "6000", "broker.session.timeout.ms": "9000"}
 
 
 @dataclass
@@ -49,7 +51,7 @@ def run(broker: str, folder: Path, *, proxied: bool, seconds: float, seed: int) 
                 stack.enter_context(mounted(journal, _JOURNAL_DISK))
             except NoMountError as reason:
                 print(f"the journal's disk will not be full: {reason}", flush=True)
-        cluster = stack.enter_context(BROKERS[broker].cluster(folder / "cluster"))
+        cluster = stack.enter_context(BROKERS[broker].cluster(folder / "cluster", _SOON_DEAD))
         stage = stack.enter_context(Stage(cluster, folder, journal, proxied=proxied))
         crowd = Crowd(cluster.bootstrap, folder, "with" if proxied else "without")
         crowd.create_topics(stage.admin)

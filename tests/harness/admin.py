@@ -146,24 +146,51 @@ class ClusterAdmin:
         under way, the preferred leaders are elected. The first step alone raises the epoch
         (the leader stays), so consumers meet FENCED_LEADER_EPOCH twice.
         """
-        targets = self.raise_epochs(moves)
+        targets, _ = self._put_first(moves)
         self.elect_preferred(targets)
         return targets
 
     def raise_epochs(self, moves: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
         """Put the next replica (or the one named) first in each list without electing it.
 
-        The leader stays, its epoch goes up. Returns who stands first now.
+        The leader stays, its epoch goes up, but in KRaft mode. Returns who stands first now, when
+        all brokers know.
         """
+        targets, before = self._put_first(moves)
+        until(
+            lambda: all(
+                self._all_have_heard(where, first, before[where])
+                for where, first in targets.items()
+            ),
+            f"all brokers know that {targets} stand first",
+        )
+        return targets
+
+    def _all_have_heard(self, where: TopicPartition, first: int, before: PartitionState) -> bool:
+        """Whether all brokers know that a replica stands first, and the leader its new epoch."""
+        states = [
+            self.partitions(where.topic, node).get(where.partition) for node in self._running()
+        ]
+        if self.cluster.mode == "kraft":
+            # An order of the same replicas leaves the epoch as it is (PartitionChangeBuilder).
+            return all(state is not None and state.replicas[0] == first for state in states)
+        # A broker's Metadata has it after its partition: LeaderAndIsr goes before UpdateMetadata.
+        return all(state is not None and state.epoch > before.epoch for state in states)
+
+    def _put_first(
+        self, moves: Mapping[TopicPartition, int | None]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, PartitionState]]:
+        """Return who stands first, and what was before, when the controller has done it."""
+        before = {where: self.partitions(where.topic)[where.partition] for where in moves}
         orders: dict[TopicPartition, tuple[int, ...]] = {}
         for where, to in moves.items():
-            state = self.partitions(where.topic)[where.partition]
+            state = before[where]
             first = to if to is not None else _next(state.replicas, state.leader)
             rest = tuple(node for node in state.replicas if node != first)
             orders[where] = (first, *rest)
         self._reassign(orders)
         until(self._nothing_reassigned, "no reassignment is under way")
-        return {where: order[0] for where, order in orders.items()}
+        return {where: order[0] for where, order in orders.items()}, before
 
     def reassign(self, where: TopicPartition, replicas: Sequence[int]) -> None:
         """Give a partition other replicas; returns when the first leads and others have none."""

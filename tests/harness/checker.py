@@ -100,11 +100,13 @@ def _check_at_least_once(
     # while the one before it still waits for its answer from the old one.
     stored = {record.seq for record in log}
     by_offset = {record.offset: record for record in log}
+    last = log[-1] if log else None
     for outcome in acked:
         if outcome.seq not in stored:
             # With acks=1 a new leader may lack what the old one acknowledged alone; then its own
-            # records, of a later epoch than the first, stand there. Nothing else may be lost.
-            instead = by_offset.get(outcome.offset)
+            # records, of a later epoch than the first, stand there, or the log ends with them where
+            # they are fewer. Nothing else may be lost.
+            instead = by_offset.get(outcome.offset, last)
             explained = truncates and instead is not None and instead.epoch > log[0].epoch
             assert explained, f"{where}: lost {outcome}, there stands {instead}"
 

@@ -27,6 +27,10 @@ HOST = "127.0.0.1"
 SASL_USER = "alice"
 SASL_PASSWORD = "secret"
 
+#: After so long a silence a broker is taken for dead, and its leaders move for good. A busy machine
+#: must not do that. ZooKeeper allows no more than 20 of its ticks.
+SESSION_MS = "18000"
+
 # Any fixed one that does not begin with a dash, which StorageTool would read as an option.
 _KRAFT_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 _MEMORY_FILE_SYSTEM = Path("/dev/shm")
@@ -446,7 +450,7 @@ class RealCluster:
             return {
                 "broker.id": str(node_id),
                 "zookeeper.connect": f"{self._quorum_host}:{self._quorum_ports[0]}",
-                "zookeeper.session.timeout.ms": "6000",
+                "zookeeper.session.timeout.ms": SESSION_MS,
                 # ZooKeeper starts together with the brokers.
                 "zookeeper.connection.timeout.ms": "60000",
             }
@@ -454,6 +458,7 @@ class RealCluster:
         return {
             "node.id": str(node_id),
             "process.roles": "broker,controller",
+            "broker.session.timeout.ms": SESSION_MS,
             "controller.quorum.voters": ",".join(voters),
             "controller.listener.names": "CONTROLLER",
         }

@@ -3,9 +3,12 @@
 import os
 import random
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 _LOWEST = 10_000
+#: Where the demo and the lab look for theirs, at any time.
+_OTHERS = range(20_000, 30_000)
 #: For ports that follow each other.
 _RANGES = range(5_000, _LOWEST)
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -25,7 +28,8 @@ def free_ports(count: int) -> list[int]:
     out of that range could be taken by some client while its broker is down, and a client that
     calls a port where nothing listens could even be joined to itself.
     """
-    ports = _own_share(range(_LOWEST, _first_ephemeral_port()))
+    below = range(_LOWEST, _first_ephemeral_port())
+    ports = _own_share([port for port in below if port not in _OTHERS])
     found: list[int] = []
     while len(found) < count:
         port = random.choice(ports)
@@ -51,7 +55,7 @@ def free_range(count: int) -> int:
             return first
 
 
-def _own_share(ports: range) -> range:
+def _own_share(ports: Sequence[int]) -> Sequence[int]:
     """Return what is this process's alone where pytest-xdist runs the tests in several."""
     workers, number = _worker()
     return ports[number::workers]

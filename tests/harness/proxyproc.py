@@ -22,7 +22,8 @@ Hints = Literal["on", "observe", "off"]
 Route = tuple[Address, Address]
 LogLine = Mapping[str, Any]
 
-_STOP_S = 30.0
+#: Longer than a proxy may take for its links and its journal.
+_STOP_S = 60.0
 
 
 class ProxyError(AssertionError):
@@ -63,6 +64,8 @@ class ProxyProcess:
         else:
             texts = ",".join(_route_text(route) for route in routes)
             self.environment = {"LEADER_HINTS_ROUTES": texts}
+        # A process that a busy machine does not run is not stuck, and that line is an error.
+        self.environment["LEADER_HINTS_STUCK_MS"] = "60000"
 
     @property
     def pid(self) -> int:
@@ -155,6 +158,14 @@ class ProxyProcess:
     def metric(self, name: str, **labels: str) -> float:
         """A metric's present value, summed over all labels that are not given."""
         return sum(value for found, value in self.samples(name) if labels.items() <= found.items())
+
+    def wait_plans(self, routes: int) -> None:
+        """Wait until the brokers of so many routes have told their versions."""
+        # A route has one more line each time that its broker is connected to anew.
+        until(
+            lambda: len({line["route"] for line in self.events("route_plan")}) >= routes,
+            f"{routes} brokers answer the proxy",
+        )
 
     def samples(self, name: str) -> list[tuple[Mapping[str, str], float]]:
         """A metric's present values, each with its labels."""

@@ -87,10 +87,10 @@ class Conversation:
 
     def responses(self) -> list[tuple[RequestHeader, bytes]]:
         """The whole responses so far (without length prefix), each with its request's header."""
+        # In this order, or the answer to a request that comes in between would have none.
+        down = bytes(self.down)
         asked = {request.correlation_id: request for request in self.requests()}
-        return [
-            (asked[struct.unpack_from(">i", frame)[0]], frame) for frame in frames(bytes(self.down))
-        ]
+        return [(asked[struct.unpack_from(">i", frame)[0]], frame) for frame in frames(down)]
 
 
 class Relay:

@@ -62,6 +62,16 @@ def test_at_least_once_finds_a_loss_that_no_truncation_explains() -> None:
         checker._check_at_least_once("", acked(0, 1, 2), stored(0, 2), truncates=True)
 
 
+def test_at_least_once_finds_a_loss_behind_the_end_that_no_truncation_explains() -> None:
+    shorter = stored(0, 3, epochs=(0, 2))
+    checker._check_at_least_once("", acked(0, 1, 2, 3), shorter, truncates=True)
+    with pytest.raises(AssertionError):
+        checker._check_at_least_once("", acked(0, 1, 2, 3), shorter, truncates=False)
+    for log in (stored(0, 1), []):
+        with pytest.raises(AssertionError):
+            checker._check_at_least_once("", acked(0, 1, 2), log, truncates=True)
+
+
 def test_ends_that_go_back_are_found() -> None:
     checker._check_never_back("", [0, 3, 3, 5])
     with pytest.raises(AssertionError):

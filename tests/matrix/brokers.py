@@ -45,9 +45,10 @@ class BrokerKind:
         """Whether a consumer's fetch session meets errors when the leader moves."""
         return self.numbers >= (2, 8)
 
-    def cluster(self, folder: Path) -> RealCluster:
-        """Three brokers of it in three racks."""
-        return RealCluster(self.version, self.mode, folder=folder, overrides=CLOSEST_REPLICA)
+    def cluster(self, folder: Path, settings: Mapping[str, str] | None = None) -> RealCluster:
+        """Three brokers of it in three racks, with further settings."""
+        overrides = {**CLOSEST_REPLICA, **(settings or {})}
+        return RealCluster(self.version, self.mode, folder=folder, overrides=overrides)
 
 
 _ALL = (

@@ -15,7 +15,7 @@ from tests.harness.waiting import until
 
 #: No topic of Kafka has such a name, but a broker that is not what it seems might send it.
 TOPIC = "<img src=x onerror=alert(1)>"
-_SECONDS = 20.0
+_SECONDS = 60.0
 _MOVES = 6
 
 

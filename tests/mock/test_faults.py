@@ -1,5 +1,6 @@
 """Faults on demand before real clients, with the mock cluster behind."""
 
+import contextlib
 import json
 import time
 import urllib.error
@@ -51,7 +52,7 @@ def _lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Lab]:
         base, log = free_range(5), folder / "local.log"
         arguments = ["--allow-faults", "--config", str(_journalling(folder))]
         with LocalProcess(cluster.bootstrap, base, log, brokers=3, arguments=arguments) as local:
-            until(lambda: len(local.events("route_plan")) >= 3, "all brokers are known")
+            local.wait_plans(3)
             yield _Lab(cluster, local, folder)
 
 
@@ -83,7 +84,7 @@ def _send(producer: Producer, partition: int = 0, value: bytes = b"x") -> list[s
     return outcome
 
 
-def _acked(producer: Producer, outcome: list[str | None], seconds: float = 20.0) -> bool:
+def _acked(producer: Producer, outcome: list[str | None], seconds: float = 60.0) -> bool:
     producer.flush(seconds)
     return outcome == [None]
 
@@ -182,7 +183,7 @@ def test_the_command_begins_lists_and_ends_faults(lab: _Lab) -> None:
         assert ended.returncode == 0, ended.stderr
         return ended.stdout.strip()
 
-    producer = lab.producer(**{"message.timeout.ms": 60000, "reconnect.backoff.max.ms": 200})
+    producer = lab.producer(**{"message.timeout.ms": 300_000, "reconnect.backoff.max.ms": 200})
     assert _acked(producer, _send(producer))
     number = fault("begin", "refuse", "--route", "broker-1")
     outcome = _send(producer)
@@ -229,11 +230,12 @@ def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
     assert _acked(producer, _send(producer))
 
     def found() -> list[dict[str, Any]]:
+        texts = []
+        for file in (lab.folder / "journal").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # It was finished, and so renamed, since.
+                texts.append(file.read_text(encoding="utf-8"))
         lines = [
-            json.loads(line)
-            for file in (lab.folder / "journal").iterdir()
-            for line in file.read_text(encoding="utf-8").splitlines()
-            if line.endswith("}")
+            json.loads(line) for text in texts for line in text.splitlines() if line.endswith("}")
         ]
         return [line for line in lines if line.get("client_id") == "journalled"]
 

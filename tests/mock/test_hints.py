@@ -20,7 +20,7 @@ from tests.harness.relay import Gate, Relay, relays
 from tests.harness.waiting import TimedOutError, until
 
 _PRODUCE, _FETCH, _METADATA, _OFFSET_FOR_LEADER_EPOCH = 0, 1, 3, 23
-_SECONDS = 20.0
+_SECONDS = 60.0
 _CONTROL_SECONDS = 1.5  # A client that uses a hint needs a tenth of it, back-off included.
 
 # After a hint a consumer validates its position before it fetches.
@@ -70,6 +70,14 @@ class Scene:
 
         until(sent, f"{client_id} sends one of {apis} to node {node}", seconds)
 
+    def asked_for_metadata(self, client_id: str) -> int:
+        """How often a client has asked for Metadata so far."""
+        return sum(
+            header.client_id == client_id and header.api_key == _METADATA
+            for relay in self.relays.values()
+            for header in relay.requests()
+        )
+
     def _serve(self) -> None:
         self.producer.poll(0)
         message = self.consumer.poll(0)
@@ -95,7 +103,14 @@ def open_scene(folder: Path, hints: Hints) -> Iterator[Scene]:
             MockCluster(3, {"t": 1}, caps, advertise=dict(enumerate(outer, start=1)))
         )
         routes = list(zip(inner, cluster.brokers.values(), strict=True))
-        proxy = stack.enter_context(ProxyProcess(routes, folder / "proxy.log", hints=hints))
+        # How fast the machine is is not what is tested.
+        patient = folder / "patient.yaml"
+        patient.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
+        proxy = stack.enter_context(
+            ProxyProcess(
+                routes, folder / "proxy.log", hints=hints, arguments=["--config", str(patient)]
+            )
+        )
         before = dict(enumerate(relays(list(zip(outer, inner, strict=True)), gate), start=1))
         for relay in before.values():
             stack.enter_context(relay)
@@ -163,11 +178,17 @@ def test_without_hints_no_client_moves_before_metadata(
 ) -> None:
     with open_scene(tmp_path, hints) as scene:
         scene.gate.shut()
+        asked = scene.asked_for_metadata(client[0])
         scene.cluster.set_leader("t", 0, 2)
         scene.produce(b"after")
+        until(
+            lambda: scene.asked_for_metadata(client[0]) > asked,
+            "the client notices, and asks for Metadata",
+            _SECONDS,
+        )
         with pytest.raises(TimedOutError):
             scene.await_request(2, client, _CONTROL_SECONDS)
-        assert scene.gate.held > 0  # The clients did notice, and asked for Metadata.
+        assert scene.gate.held > 0
 
         scene.gate.open()
         scene.await_request(2, client)

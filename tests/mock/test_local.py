@@ -23,7 +23,7 @@ def _produce(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 500})
     for number in range(_RECORDS):
         producer.produce(topic, f"{number}".encode())
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def _consume(bootstrap: str, topic: str) -> set[bytes]:

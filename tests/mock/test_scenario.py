@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -18,20 +19,23 @@ from tests.harness.ports import free_range
 from tests.harness.proxyproc import LocalProcess
 from tests.harness.waiting import until
 from tests.mock.journals import file_lines
+from tests.observe.journal_lines import Line
 
 _TOPIC, _FETCH, _METADATA = "t", 11, 9
 _REFUSED = 6
-#: Milliseconds after which the first fault gives way to the second: long enough for the requests
-#: that are sent before, also where a machine is busy.
-_TURN = 8000
-_DELAY = 300
+#: Milliseconds.
+_TURN, _DELAY = 3000, 300
 _REQUESTS = 40
-_SCENARIO = f"""\
+_SECONDS = 60.0
+_FLAKY = f"""\
 seed: 7
 steps:
   - at_ms: 0
     begin:
       flaky: {{action: error, apis: [Fetch], topics: [{_TOPIC}], probability: 0.5}}
+"""
+#: The first fault gives way to the second.
+_FLAKY_THEN_SLOW = f"""{_FLAKY}\
   - at_ms: {_TURN}
     end: [flaky]
     begin:
@@ -40,7 +44,7 @@ steps:
 
 
 class _Played:
-    """A `local` that plays the scenario, and a connection to the leader of partition 0."""
+    """A `local` that plays a scenario, and a connection to the leader of partition 0."""
 
     def __init__(self, process: LocalProcess, connection: BrokerConnection) -> None:
         self.process = process
@@ -69,11 +73,11 @@ class _Played:
 
 
 @contextmanager
-def _played(folder: Path) -> Iterator[_Played]:
+def _played(folder: Path, faults: str) -> Iterator[_Played]:
     (folder / "journal").mkdir(parents=True)
     settings, scenario = folder / "settings.yaml", folder / "faults.yaml"
     settings.write_text(f"journal: {{kind: files, path: {folder / 'journal'}}}\n")
-    scenario.write_text(_SCENARIO)
+    scenario.write_text(faults)
     base = free_range(5)
     arguments = ["--cluster", "mock:3", "--allow-faults", "--scenario", str(scenario)]
     arguments += ["--config", str(settings)]
@@ -81,38 +85,53 @@ def _played(folder: Path) -> Iterator[_Played]:
     with local:
         producer = Producer({"bootstrap.servers": local.bootstrap})
         producer.produce(_TOPIC, b"x", partition=0)
-        assert producer.flush(20) == 0
-        leader = producer.list_topics(_TOPIC, 10).topics[_TOPIC].partitions[0].leader
+        assert producer.flush(_SECONDS) == 0
+        leader = producer.list_topics(_TOPIC, _SECONDS).topics[_TOPIC].partitions[0].leader
         with BrokerConnection(("127.0.0.1", base + 1 + leader)) as connection:
             yield _Played(local, connection)
 
 
-def test_faults_come_and_go_at_their_times_and_by_the_seed(tmp_path: Path) -> None:
-    with _played(tmp_path / "first") as first:
+def _faults(folder: Path, action: str) -> list[Line]:
+    """What a scenario that was played in a folder has told of its faults of an action."""
+    faults = [line for line in file_lines(folder / "journal") if line["event"] == "fault"]
+    told = (folder / "local.log").read_text().splitlines()
+    assert sum(json.loads(line)["event"] == "fault_done" for line in told) == len(faults)
+    return [fault for fault in faults if fault["action"] == action]
+
+
+def test_the_seed_says_which_requests_meet_a_fault(tmp_path: Path) -> None:
+    with _played(tmp_path / "first", _FLAKY) as first:
         errors = first.fetch(_REQUESTS)
-        refused = errors.count(_REFUSED)
         assert set(errors) == {0, _REFUSED}
-        assert first.metadata_seconds() < _TURN / 1000
-
-        def slow() -> bool:
-            first.metadata_seconds()
-            return any(line["action"] == "delay" for line in first.process.events("fault_done"))
-
-        until(slow, "the second step has come")
-        assert first.metadata_seconds() >= _DELAY / 1000
-        assert set(first.fetch(_REQUESTS)) == {0}
-        log = first.process.log
-    with _played(tmp_path / "second") as second:
+    with _played(tmp_path / "second", _FLAKY) as second:
         assert second.fetch(_REQUESTS) == errors
 
-    faults = [f for f in file_lines(tmp_path / "first" / "journal") if f["event"] == "fault"]
-    errors_told = [fault for fault in faults if fault["action"] == "error"]
-    assert len(errors_told) == refused
+    told = _faults(tmp_path / "first", "error")
+    assert len(told) == errors.count(_REFUSED)
     wanted = {"api": "Fetch", "topic": _TOPIC, "partition": 0, "error": 6, "hint": "none"}
-    assert all((wanted | {"client_id": CLIENT_ID}).items() <= told.items() for told in errors_told)
-    delays = [fault for fault in faults if fault["action"] == "delay"]
+    assert all((wanted | {"client_id": CLIENT_ID}).items() <= line.items() for line in told)
+    assert not _faults(tmp_path / "first", "delay")
+
+
+def test_faults_come_and_go_at_their_times(tmp_path: Path) -> None:
+    refused = 0
+    with _played(tmp_path, _FLAKY_THEN_SLOW) as played:
+
+        def slow() -> bool:
+            nonlocal refused
+            refused += played.fetch(1).count(_REFUSED)
+            played.metadata_seconds()
+            return any(line["action"] == "delay" for line in played.process.events("fault_done"))
+
+        until(slow, "the second step has come")
+        assert played.metadata_seconds() >= _DELAY / 1000
+        assert set(played.fetch(_REQUESTS)) == {0}
+        begun = min(line["timestamp"] for line in played.process.events("listening"))
+
+    errors, delays = _faults(tmp_path, "error"), _faults(tmp_path, "delay")
+    assert len(errors) == refused
     assert len(delays) >= 2
-    assert len(faults) == len(errors_told) + len(delays)
-    assert errors_told[-1]["time"] < delays[0]["time"]
-    lines = map(json.loads, log.read_text().splitlines())
-    assert sum(line["event"] == "fault_done" for line in lines) == len(faults)
+    assert all(error["time"] < delays[0]["time"] for error in errors)
+    waited = datetime.fromisoformat(delays[0]["time"]) - datetime.fromisoformat(begun)
+    # The clock of these times may be set; that of the steps is not.
+    assert waited > timedelta(milliseconds=_TURN / 2)

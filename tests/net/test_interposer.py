@@ -1,7 +1,10 @@
 """What becomes of a connection that the interposer stands in."""
 
+import pytest
 import trio
+import trio.testing
 
+from proxy.core.events import Event, LinkFailed
 from proxy.core.fault import Faults
 from proxy.core.mode import Mode
 from proxy.core.route import Route
@@ -9,6 +12,7 @@ from proxy.net.interposer import Interposer
 from tests.net.messages import metadata_request
 
 _SECONDS = 10.0
+_RESPONSE = bytes.fromhex("00000008 00000001 00000000")
 
 
 def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
@@ -28,3 +32,23 @@ async def test_a_link_that_ends_before_its_response_ends_that_connection_alone()
             assert await link.receive_some() == asked
             await link.aclose()
             assert await client.receive_some() == b""
+
+
+@pytest.mark.parametrize("watched", ["on_request", "on_response"])
+async def test_a_watcher_that_fails_ends_that_connection_alone(watched: str) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError
+
+    told: list[Event] = []
+    interposer = Interposer(Faults(), told.append, **{watched: fail})  # type: ignore[arg-type]
+    client, client_end = trio.testing.memory_stream_pair()
+    link, link_end = trio.testing.memory_stream_pair()
+    with trio.fail_after(_SECONDS):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
+            await client.send_all(metadata_request(12, 1))
+            await link.send_all(_RESPONSE)
+            assert await client.receive_some() == b""
+    (failed,) = told
+    assert isinstance(failed, LinkFailed)
+    assert failed.traceback.endswith("KeyError")

@@ -18,7 +18,7 @@ from proxy.core.events import (
 )
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.net.journal_writer import FLUSH, JournalWriter, Sink, Work
+from proxy.net.journal_writer import JournalWriter, Sink, Work
 from proxy.observe.journal import Journal, JournalTally
 from tests.observe.journal_lines import Line, checked, in_order
 
@@ -59,6 +59,10 @@ async def _at_once(work: Work) -> None:
     work()
 
 
+#: Seconds.
+_FLUSH = 7.0
+
+
 class _Scene:
     """A writer at work."""
 
@@ -73,7 +77,7 @@ class _Scene:
         self.tally = JournalTally()
         journal = Journal([Route("r", Mode.ON)], "s", "run-1", lambda: 0)
         self.writer = JournalWriter(
-            journal, sink, self.tally, buffer_bytes, self.told.append, in_thread
+            journal, sink, self.tally, buffer_bytes, _FLUSH, self.told.append, in_thread
         )
         self.writer.begin("leader-hints", "1", "on")
 
@@ -267,7 +271,7 @@ async def test_the_end_waits_no_longer_than_it_may(
         await trio.sleep(3)
         before = trio.current_time()
         scene.writer.finish()
-    assert trio.current_time() - before == pytest.approx(FLUSH)
+    assert trio.current_time() - before == pytest.approx(_FLUSH)
     assert scene.told[-1] == JournalAbandoned(events=3)
     assert scene.writer.finished.is_set()
 
@@ -283,7 +287,7 @@ async def test_a_sink_that_comes_back_at_the_end_gets_all(
         scene.move(1)
         await trio.sleep(3)
         scene.writer.finish()
-        await trio.sleep(FLUSH / 2)
+        await trio.sleep(_FLUSH / 2)
         sink.fault = None
     assert _events(in_order(sink.lines)) == ["start", "leader_change", "stop"]
 
@@ -327,7 +331,7 @@ async def test_a_sink_that_hangs_is_left_behind_at_the_end(
     sink = _Stuck()
     told: list[Any] = []
     journal = Journal([], "s", "run-1", lambda: 0)
-    writer = JournalWriter(journal, sink, JournalTally(), 1 << 20, told.append)
+    writer = JournalWriter(journal, sink, JournalTally(), 1 << 20, _FLUSH, told.append)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer.run)
@@ -338,7 +342,7 @@ async def test_a_sink_that_hangs_is_left_behind_at_the_end(
             writer.finish()
             await trio.testing.wait_all_tasks_blocked()
             assert not writer.finished.is_set()
-            mock_clock.jump(FLUSH)
+            mock_clock.jump(_FLUSH)
             await writer.finished.wait()
         assert told == [JournalAbandoned(events=2)]
     finally:

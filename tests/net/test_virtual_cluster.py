@@ -1,8 +1,9 @@
 """The listeners of a virtual cluster as brokers come, move and go."""
 
+import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 import trio
 import trustme
 
-from proxy.errors import ListenError
+from proxy.errors import BrokerError, ListenError
 from proxy.net import app
+from proxy.net.fault_stage import FaultStage
 from proxy.net.virtual_cluster import Found
 from proxy.settings import (
     Address,
@@ -101,6 +103,7 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
     """A virtual cluster before the real brokers; its base port."""
     base = free_range(_SPAN)
     host = values.pop("host", "127.0.0.1")
+    renew, stage = values.pop("renew", None), values.pop("stage", None)
     listen = Address(host, base)
     local = LocalSettings(bootstrap=tuple(real.addresses.values()), listen=listen, **values)
     settings = Settings(
@@ -111,7 +114,7 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
         subscription=SubscriptionSettings(poll_interval_ms=100),
     )
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(app.serve, settings, Found(local, real.addresses))
+        nursery.start_soon(app.serve, settings, Found(local, real.addresses, renew, stage))
         await _wait(log, "listening", len(real.brokers) + 1)
         await _wait(log, "route_plan", len(real.brokers))
         yield base
@@ -241,6 +244,39 @@ async def test_tls_is_read_once_and_good_for_brokers_that_join(
         real.start(2)
         assert _address("127.0.0.1", base + 3) in await _ask(base + 2)
         assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+
+
+async def test_a_client_for_whom_no_descriptor_is_left_is_closed_and_no_other(
+    real: _Real, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    real.start(1)
+    async with _local(real, log, stage=FaultStage()) as base:
+        answer = await _ask(base + 2)
+        for port in (base, base + 2):
+            with monkeypatch.context() as patch:
+                patch.setattr(trio.socket, "socketpair", short)
+                with pytest.raises((ConnectionError, trio.BrokenResourceError)):
+                    await _ask(port)
+            assert await _ask(port) == answer
+        assert {line["error"] for line in log.events("accept_failed")} == {"too many open files"}
+
+
+async def test_a_cluster_that_does_not_start_again_is_tried_again(real: _Real, log: Log) -> None:
+    real.start(1)
+    failures = [BrokerError("it died again"), BrokerError("it died")]
+
+    def renew() -> Mapping[int, Address] | None:
+        if failures:
+            raise failures.pop()
+        return None if log.events("cluster_restarted") else real.addresses
+
+    async with _local(real, log, renew=renew) as base:
+        await _wait(log, "cluster_restarted", 1)
+        assert [line["reason"] for line in log.events("cluster_not_restarted")] == ["it died"]
+        assert _address("127.0.0.1", base + 2) in await _ask(base)
 
 
 async def test_an_address_that_is_taken_is_named(real: _Real, log: Log) -> None:

@@ -248,6 +248,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"brokers": "127.0.0.1:1"},
     ),
     (
+        events.ClusterNotRestarted(reason="it died"),
+        "warning",
+        "cluster_not_restarted",
+        {"reason": "it died"},
+    ),
+    (
         events.FaultDone(
             route="r",
             number=2,

@@ -64,15 +64,18 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
         overrides=Authority(folder / "tls").sasl_brokers(session_ms=SESSION_MS),
     ),
 }
-#: How long a client's session lasts before brokers that ask for SASL.
-SESSION_MS = 3000
+#: How long a client's session lasts before brokers that ask for SASL. What the proxy asks just
+#: before it renews its own, when 15 % of it are left, must not come after its end.
+SESSION_MS = 10_000
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     JAVA: lambda folder: java_clients(folder, NEWEST),
     OLD_JAVA: lambda folder: java_clients(folder, "3.5.2"),
     CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
     KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),
 }
-_TEST_TIMEOUT_S = 300  # The first test may have to fetch jars and start a cluster.
+#: The first test may have to fetch jars and start a cluster, beside another one and Spark. Each
+#: wait has a bound of its own: this one is for what hangs.
+_TEST_TIMEOUT_S = 900
 _STATE = "INFO logger - ["
 _LINE_LENGTH = 300
 _JUDGEMENT = "hints"

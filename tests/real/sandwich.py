@@ -86,7 +86,6 @@ class Sandwich:
                 until(
                     lambda n=node, t=talk: self._twin(n, t, except_api),  # type: ignore[misc]
                     f"the twin of a connection to broker {node}: {talk.requests()[:5]}",
-                    deadline_s=10,
                 )
             compared += len(talks)
         return compared

@@ -223,7 +223,7 @@ def proxy(
 def _proxy(folder: Path, *routes: tuple[Address, Address], hints: Hints = "on") -> Iterator[None]:
     """A proxy that knows the versions of its brokers."""
     with ProxyProcess(routes, folder / "proxy.log", hints=hints) as running:
-        until(lambda: len(running.events("route_plan")) >= len(routes), "it knows its brokers")
+        running.wait_plans(len(routes))
         yield
 
 

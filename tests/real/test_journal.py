@@ -78,7 +78,14 @@ def test_it_tells_of_every_move_while_its_own_partition_moves_too(
 
 def _config(cluster: RealCluster, topic: str, folder: Path) -> list[str]:
     file = folder / "proxy.yaml"
-    journal = {"kind": "topic", "bootstrap": cluster.bootstrap, "topic": topic, "sidecar": "car"}
+    journal = {
+        "kind": "topic",
+        "bootstrap": cluster.bootstrap,
+        "topic": topic,
+        "sidecar": "car",
+        # Its partition has just moved: how long its end takes is not what is tested.
+        "flush_ms": 30_000,
+    }
     file.write_text(yaml.safe_dump({"journal": journal}), encoding="utf-8")
     return ["--config", str(file)]
 

@@ -118,7 +118,15 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
     journal = tmp_path / "journal"
     journal.mkdir()
     file = tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump({"journal": {"kind": "files", "path": str(journal)}}))
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "journal": {"kind": "files", "path": str(journal)},
+                # A slow broker is not lost.
+                "subscription": {"answer_timeout_ms": 30_000},
+            }
+        )
+    )
 
     # The proxy may see nothing: clients are served, and why there are no hints is told.
     with proxy_before(cluster, tmp_path / "blind", ["SCRAM-SHA-512"] * 3) as blind:
@@ -144,7 +152,7 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
         ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"],
         *("--config", str(file)),
     ) as proxy:
-        until(lambda: len(proxy.events("route_plan")) == 3, "all brokers answer the proxy")
+        proxy.wait_plans(3)
         runs = []
         for library, made in settings.items():
             # Of what it sent twice librdkafka is not told the offset.

@@ -17,7 +17,6 @@ from tests.harness.cluster import RealCluster
 from tests.harness.maven import ROOT
 from tests.harness.proxyproc import ProxyProcess
 from tests.harness.secured import Authority
-from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, TLS_36
 
 pytestmark = pytest.mark.parametrize("cluster", [TLS_36], indirect=True)
@@ -75,7 +74,7 @@ def test_hints_are_given_where_tls_ends_at_the_proxy(
         "peer_tls": {"enabled": True, **own},
     }
     with proxy_before(cluster, tmp_path / "proxy.log", secured) as proxy:
-        until(lambda: len(proxy.events("route_plan")) == 3, "all brokers answer the proxy")
+        proxy.wait_plans(3)
         runs = []
         for library, topic in zip(settings, new_topics(*settings), strict=True):
             client, of_it = clients(library), settings[library]

@@ -1,5 +1,6 @@
 """Brokers that are upgraded one by one, while clients run through the proxies."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,13 +8,19 @@ from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
-from tests.harness.proxyproc import ProxyFleet
+from tests.harness.proxyproc import ProxyFleet, ProxyProcess
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA
 
 PARTITIONS = (0, 1, 2)
 UPGRADED = 1
 BEFORE = {"inter.broker.protocol.version": "2.8", "log.message.format.version": "2.8"}
+
+
+def _plans(proxy: ProxyProcess) -> list[dict[str, list[int]]]:
+    """A route's plans, one after the other: it is told at each new connection to its broker."""
+    told = (line["raised"] for line in proxy.events("route_plan"))
+    return [plan for plan, _ in itertools.groupby(told)]
 
 
 def test_a_broker_goes_from_2_8_to_3_6_and_to_3_7(
@@ -44,9 +51,7 @@ def test_a_broker_goes_from_2_8_to_3_6_and_to_3_7(
             cluster.upgrade(UPGRADED, version)
             plans.append(plan)
             until(
-                lambda wanted=plans: (  # type: ignore[misc]
-                    [line["raised"] for line in proxy.events("route_plan")] == wanted
-                ),
+                lambda wanted=plans: _plans(proxy) == wanted,  # type: ignore[misc]
                 f"the route's plan is that of {version}",
             )
             # The old brokers' leaders never take a replica back into the ISR that catches up
