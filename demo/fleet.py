@@ -18,11 +18,14 @@ Address = tuple[str, int]
 
 
 class Fleet:
-    """A mock cluster, and where the sidecars of its brokers listen."""
+    """A mock cluster, and where the sidecars of its brokers listen, for clients and for admins."""
 
-    def __init__(self, cluster: MockCluster, listens: Mapping[int, Address]) -> None:
+    def __init__(
+        self, cluster: MockCluster, listens: Mapping[int, Address], admins: Mapping[int, Address]
+    ) -> None:
         self._cluster = cluster
         self._listens = listens
+        self._admins = admins
 
     def play(self, hints: str, journal: Path, moves: int, on_move: Callable[[], None]) -> None:
         """Start the sidecars, move leaders under traffic, and stop the sidecars.
@@ -36,7 +39,7 @@ class Fleet:
                     ProxyProcess(
                         {listen: self._cluster.brokers[node]},
                         hints,
-                        (_HOST, admin),
+                        self._admins[node],
                         {
                             "LEADER_HINTS_JOURNAL__KIND": "files",
                             "LEADER_HINTS_JOURNAL__PATH": str(journal),
@@ -45,9 +48,7 @@ class Fleet:
                         },
                     )
                 )
-                for (node, listen), admin in zip(
-                    self._listens.items(), free_ports(BROKERS), strict=True
-                )
+                for node, listen in self._listens.items()
             ]
             bootstrap = ",".join(sorted(address for s in sidecars for address in s.addresses))
             traffic = stack.enter_context(Traffic(bootstrap, TOPIC, PARTITIONS))
@@ -72,6 +73,9 @@ def open_fleet() -> Iterator[Fleet]:
 
     Raises MockClusterError, at the end too if the cluster died on the way.
     """
-    listens = {node: (_HOST, port) for node, port in enumerate(free_ports(BROKERS), start=1)}
+    # At once, so that no port is drawn twice: nothing listens there yet.
+    addresses = [(_HOST, port) for port in free_ports(2 * BROKERS)]
+    listens = dict(enumerate(addresses[:BROKERS], start=1))
+    admins = dict(enumerate(addresses[BROKERS:], start=1))
     with MockCluster(BROKERS, {TOPIC: PARTITIONS}, BEFORE_HINTS, listens) as cluster:
-        yield Fleet(cluster, listens)
+        yield Fleet(cluster, listens, admins)

@@ -1,4 +1,7 @@
-"""Do faults to real brokers, with proxies and without; end with 1 where a record is lost."""
+"""Do faults to real brokers, with proxies and without.
+
+It ends with 1 where a record is lost with proxies, and where the brokers fail to play their part.
+"""
 
 import argparse
 import json
@@ -36,7 +39,7 @@ def main() -> int:
     print("\n".join(_report(results)))
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(result) for result in results], indent=1))
-    if results[0].violation:
+    if results[0].violation or results[0].broken:
         print(f"logs: {folder}", file=sys.stderr)
         return 1
     shutil.rmtree(folder)
@@ -65,9 +68,15 @@ def _report(results: Sequence[Result]) -> list[str]:
         lines += [
             f"{_arm(result)}: {result.records} acknowledged records checked, "
             f"{result.hints:.0f} hints, {result.journal_dropped:.0f} journal events dropped, "
-            f"{result.seconds:.0f} s: {result.violation or 'none lost, doubled or out of order'}"
+            f"{result.seconds:.0f} s: {_verdict(result)}"
         ]
     return lines
+
+
+def _verdict(result: Result) -> str:
+    if result.broken:
+        return f"not judged to its end, the brokers failed it: {result.broken}"
+    return result.violation or "none lost, doubled or out of order"
 
 
 def _arm(result: Result) -> str:

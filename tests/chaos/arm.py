@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tests.chaos.crowd import Crowd
 from tests.chaos.faults import FAULTS, order
-from tests.chaos.stage import Stage
+from tests.chaos.stage import Stage, StageError
 from tests.harness.small_disk import NoMountError, mounted
-from tests.harness.waiting import until
+from tests.harness.waiting import patience, until
 from tests.matrix.brokers import BROKERS
 
 #: Seconds that a fault lasts, at least and at most.
 _LASTS = (1.0, 5.0)
-#: Within which all clients must work again; a broken run ends then.
+#: Within which all clients must work again, and brokers are what they were; a broken run ends then.
 _RECOVERY_S = 180.0
 #: Smaller than the journal may become: it is full soon, and stays so.
 _JOURNAL_DISK = 4096
@@ -28,6 +28,7 @@ class Result:
     """``recoveries``: by fault, seconds from its end until every client had made headway again.
 
     ``violation``: what was lost, doubled, out of order or gave up; "" where nothing was.
+    ``broken``: what the brokers did not do for the run to go on; "" where it came to its end.
     """
 
     proxied: bool
@@ -37,6 +38,7 @@ class Result:
     journal_dropped: float = 0
     seconds: float = 0
     violation: str = ""
+    broken: str = ""
 
 
 def run(broker: str, folder: Path, *, proxied: bool, seconds: float, seed: int) -> Result:
@@ -45,7 +47,7 @@ def run(broker: str, folder: Path, *, proxied: bool, seconds: float, seed: int) 
     folder.mkdir(parents=True)
     journal = folder / "journal"
     journal.mkdir()
-    with contextlib.ExitStack() as stack:
+    with patience(_RECOVERY_S), contextlib.ExitStack() as stack:
         if proxied:
             try:
                 stack.enter_context(mounted(journal, _JOURNAL_DISK))
@@ -59,10 +61,14 @@ def run(broker: str, folder: Path, *, proxied: bool, seconds: float, seed: int) 
         began = time.monotonic()
         try:
             _work(stage, crowd, result, began + seconds, seed)
-            result.records = crowd.stop_and_check(stage.admin)
+            crowd.stop_producing()
+            stage.wait_in_sync(crowd.topics.values())
+            result.records = crowd.check(stage.admin)
             cluster.check()
             if proxied:
                 stage.stop_proxy()
+        except StageError as error:
+            result.broken = str(error)
         except AssertionError as violation:
             result.violation = str(violation) or repr(violation)
         result.seconds = time.monotonic() - began
@@ -93,10 +99,9 @@ def _recover(stage: Stage, crowd: Crowd) -> float:
         return not crowd.laggards(before)
 
     try:
-        until(works, "all clients work again", _RECOVERY_S)
+        until(works, "all clients work again")
     except AssertionError as late:
         raise AssertionError(f"{late}: {crowd.laggards(before)}") from None
     recovered = time.monotonic() - ended
-    for topic in crowd.topics.values():
-        stage.admin.wait_in_sync(topic)
+    stage.wait_in_sync(crowd.topics.values())
     return recovered

@@ -132,12 +132,13 @@ class Crowd:
             if now <= was
         ]
 
-    def stop_and_check(self, admin: ClusterAdmin) -> int:
-        """Stop, and hold all against what the brokers have; returns how many records that were."""
+    def stop_producing(self) -> None:
+        """Have the producers bring to an end what they have begun."""
         for producer in self._producers:
             producer.stop()
-        for topic in self.topics.values():
-            admin.wait_in_sync(topic)
+
+    def check(self, admin: ClusterAdmin) -> int:
+        """Hold all against what the brokers have; returns how many records that were."""
         for producer in self._producers:
             check_produced(admin, producer)
         for consumer in self._consumers:

@@ -18,20 +18,20 @@ _STREAMS: tuple[Stream, Stream] = ("upstream", "downstream")
 def _leaders_move(
     stage: Stage, chance: random.Random, partitions: list[TopicPartition]
 ) -> Iterator[None]:
-    stage.admin.move_leaders(dict.fromkeys(partitions))
+    stage.move_leaders(partitions)
     yield
-    stage.admin.move_leaders(dict.fromkeys(partitions))
+    stage.move_leaders(partitions)
 
 
 @contextmanager
 def _broker_killed(
     stage: Stage, chance: random.Random, partitions: list[TopicPartition], *, controller: bool
 ) -> Iterator[None]:
-    node = int(stage.admin.metadata([]).controller_id)
+    node = stage.controller()
     node = node if controller else chance.choice([other for other in stage.nodes if other != node])
     stage.cluster.brokers[node].kill()
     yield
-    stage.cluster.restart(node)
+    stage.restart(node)
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def _broker_stopped(
     node = chance.choice(stage.nodes)
     stage.cluster.brokers[node].stop()
     yield
-    stage.cluster.restart(node)
+    stage.restart(node)
 
 
 @contextmanager

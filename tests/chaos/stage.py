@@ -2,16 +2,17 @@
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from tests.chaos.toxiproxy import Toxiproxy
-from tests.harness.admin import ClusterAdmin
+from tests.harness.admin import AdminError, ClusterAdmin, TopicPartition
 from tests.harness.cluster import HOST, RealCluster
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess
+from tests.harness.waiting import TimedOutError, until
 
 #: So short that a fault of seconds meets them.
 _SETTINGS = """\
@@ -19,6 +20,10 @@ limits: {{linger_ms: 5000}}
 hold: {{deadline_ms: 500, link_ms_per_second: 500}}
 journal: {{kind: files, path: {journal}, kept_bytes: 65536, file_bytes: 16384}}
 """
+
+
+class StageError(Exception):
+    """The brokers did not do in time, or at all, what was asked of them past every proxy."""
 
 
 class Stage:
@@ -49,6 +54,32 @@ class Stage:
     def nodes(self) -> Sequence[int]:
         """The brokers by id."""
         return list(self.cluster.brokers)
+
+    def controller(self) -> int:
+        """Return which broker is the controller, once there is one."""
+
+        def known() -> int | None:
+            node = int(self.admin.metadata([]).controller_id)
+            return node if node in self.nodes else None
+
+        with _of_the_brokers():
+            return until(known, "a broker knows the controller")
+
+    def move_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        """Move leaders, each to its next replica."""
+        with _of_the_brokers():
+            self.admin.move_leaders(dict.fromkeys(partitions))
+
+    def restart(self, node: int) -> None:
+        """Start a broker that was stopped or killed, and wait until the cluster has it back."""
+        with _of_the_brokers():
+            self.cluster.restart(node)
+
+    def wait_in_sync(self, topics: Iterable[str]) -> None:
+        """Wait until every replica of these topics is in sync."""
+        with _of_the_brokers():
+            for topic in topics:
+                self.admin.wait_in_sync(topic)
 
     @property
     def proxy(self) -> ProxyProcess:
@@ -102,3 +133,12 @@ class Stage:
         trace: TracebackType | None,
     ) -> None:
         self._started.__exit__(kind, error, trace)
+
+
+@contextlib.contextmanager
+def _of_the_brokers() -> Iterator[None]:
+    """Have what goes wrong meanwhile not be taken for the clients' loss."""
+    try:
+        yield
+    except (TimedOutError, AdminError, OSError) as error:
+        raise StageError(f"{type(error).__name__}: {error}") from error

@@ -1,5 +1,7 @@
 """What the tests of this folder share."""
 
+import fcntl
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,8 @@ from tests.deploy.containers import Containers, package_index
 from tests.deploy.tools import need
 
 _TEST_TIMEOUT_S = 900  # The first test of the image makes its base and the image.
+#: Bridges, namespaces and the ports of the Compose file are the machine's, whatever the checkout.
+_LOCK = Path(tempfile.gettempdir()) / "leader-hints-test-deploy.lock"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -19,6 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def alone() -> Iterator[None]:
+    """No other run of these tests on this machine; one that comes later waits."""
+    with _LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
 def index_address() -> Iterator[str]:
     """A package index, by an address with a password in it."""
     with package_index() as port:
@@ -26,7 +38,7 @@ def index_address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def containers(index_address: str) -> Containers:
+def containers(alone: None, index_address: str) -> Containers:
     """A storage with the image in it."""
     need("buildah", "podman", "runc", "debootstrap", root=True)
     made = Containers()

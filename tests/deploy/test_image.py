@@ -2,7 +2,6 @@
 
 import mmap
 import sys
-import time
 import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,7 +15,8 @@ from tests.harness.waiting import until
 from tests.mock.moving import TOPIC, produce_on_the_move, producing
 
 _MOST_BYTES = 120_000_000
-_GRACE_S = 10
+#: One that had to be killed after it ends with 137.
+_GRACE_S = 5
 
 
 def test_the_dockerfile_has_no_finding() -> None:
@@ -65,9 +65,7 @@ def test_it_serves_read_only_and_without_capabilities_and_stops_gracefully(
         bootstrap = ",".join(f"{host}:{port}" for host, port in outer)
         with producing(bootstrap) as producer:
             produce_on_the_move(cluster, producer)
-        before = time.monotonic()
         assert container.stop(_GRACE_S) == 0
-        assert time.monotonic() - before < _GRACE_S / 2
         assert '"level": "error"' not in container.log
         assert not container.healthy()
 
@@ -75,10 +73,7 @@ def test_it_serves_read_only_and_without_capabilities_and_stops_gracefully(
 def test_a_sigterm_is_heard_while_python_still_imports(containers: Containers) -> None:
     with containers.start("run", "--route=127.0.0.1:0=127.0.0.1:1") as container:
         until(container.hears_sigterm, "there is a handler for SIGTERM")
-        before = time.monotonic()
-        code = container.stop(_GRACE_S)
-        assert time.monotonic() - before < _GRACE_S / 2
-        assert code == 0
+        assert container.stop(_GRACE_S) == 0
 
 
 def test_every_dependency_has_a_wheel_for_arm64(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.recordings import recorded_exchanges
 from tests.soak.client import Tally, connect, keep_busy
-from tests.soak.watch import in_hand, resident_bytes
+from tests.soak.watch import at_rest, resident_bytes, settled
 
 _SETTINGS = """\
 limits:
@@ -149,8 +149,8 @@ async def _attack(
     attacker = Attacker([listen], recorded_exchanges(), chance)
     behaved = Tally()
     behaved.times = []
-    before = await trio.to_thread.run_sync(in_hand, proxy)
-    at_rest = most = resident_bytes(proxy.pid)
+    before = await settled(proxy)
+    without = most = resident_bytes(proxy.pid)
     end = trio.current_time() + seconds
     async with trio.open_nursery() as nursery:
 
@@ -173,18 +173,11 @@ async def _attack(
     print(
         f"{attacker.made}; {behaved.responses} exchanges of a client that behaves, the longest "
         f"{max(behaved.times) * 1e3:.0f} ms; longest step {step * 1e3:.1f} ms of CPU; memory "
-        f"{at_rest / 1e6:.0f} MB at rest, {most / 1e6:.0f} MB at most",
+        f"{without / 1e6:.0f} MB at rest, {most / 1e6:.0f} MB at most",
         flush=True,
     )
-    with trio.move_on_after(60):
-        while True:
-            left = await trio.to_thread.run_sync(in_hand, proxy)
-            if left[:5] == (0, 0, 0, 0, 0):
-                break
-            await trio.sleep(0.2)
-    assert left[:5] == (0, 0, 0, 0, 0), f"left in hand: {left}"
-    assert left.descriptors <= before.descriptors, f"descriptors leak: {left} after {before}"
-    assert most - at_rest < _MOST_MEMORY, "it keeps too much"
+    await at_rest(proxy, before)
+    assert most - without < _MOST_MEMORY, "it keeps too much"
     assert step < _LONGEST_STEP, f"a step of {step * 1e3:.1f} ms"
     assert behaved.responses > 0, "the one that behaves was not served"
 

@@ -34,7 +34,10 @@ class TimedPoller:
         used = time.thread_time() - self._since
         if used > self._longest:
             self._longest = used
-            self._file.write_text(f"{used}\n")
+            # Whoever reads it meanwhile must find a number.
+            unfinished = self._file.with_suffix(".part")
+            unfinished.write_text(f"{used}\n")
+            unfinished.replace(self._file)
         ready = self._poller.poll(seconds)
         self._since = time.thread_time()
         return ready

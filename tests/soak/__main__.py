@@ -19,7 +19,7 @@ from tests.harness.proxyproc import ProxyProcess
 from tests.harness.trial import run_trial
 from tests.soak.client import Connection, Tally, come_and_go, connect, keep_busy
 from tests.soak.pair import Pair
-from tests.soak.watch import InHand, in_hand, resident_bytes, slope
+from tests.soak.watch import at_rest, resident_bytes, settled, slope
 
 _BETWEEN_MOVES = 0.5
 _SAMPLES_S = 1.0
@@ -74,7 +74,6 @@ async def _soak(options: argparse.Namespace, folder: Path) -> None:
         # Started in the thread that lives on: a child ends with the thread that started it.
         proxy = ProxyProcess(routes, folder / "proxy.log", arguments=["--log-level", "info"])
         with proxy:
-            await trio.sleep(1.0)
             await _come_and_go(options, listens, proxy)
             await _many_at_once(options.links, listens, proxy)
         nursery.cancel_scope.cancel()
@@ -90,7 +89,7 @@ async def _come_and_go(
     options: argparse.Namespace, listens: list[Address], proxy: ProxyProcess
 ) -> None:
     tally = Tally()
-    before = await trio.to_thread.run_sync(in_hand, proxy)
+    before = await settled(proxy)
     samples: list[tuple[float, int]] = []
     chance = random.Random(options.seed)
     async with trio.open_nursery() as nursery:
@@ -105,7 +104,7 @@ async def _come_and_go(
             await trio.sleep(_SAMPLES_S)
             samples.append((trio.current_time(), resident_bytes(proxy.pid)))
         nursery.cancel_scope.cancel()
-    after = await _at_rest(proxy, before)
+    after = await at_rest(proxy, before)
     warm = [sample for sample in samples if sample[0] - began >= options.seconds * _WARM_UP]
     per_second = slope(warm)
     growth = per_second * (warm[-1][0] - warm[0][0])
@@ -121,22 +120,6 @@ async def _come_and_go(
     long = warm[-1][0] - warm[0][0] >= _SPAN
     rises, most = (per_second * _SPAN, _MOST_GROWTH) if long else (growth, _MOST_SHORT_GROWTH)
     _require(rises < most, f"memory grows by {rises / 1e6:.2f} MB")
-
-
-async def _at_rest(proxy: ProxyProcess, before: InHand) -> InHand:
-    """Wait until all links have gone; what is left then must be what was there before."""
-    now = before
-    with trio.move_on_after(60):
-        while True:
-            now = await trio.to_thread.run_sync(in_hand, proxy)
-            if now[:5] == (0, 0, 0, 0, 0) and now.tasks <= before.tasks:
-                break
-            await trio.sleep(0.2)
-    _require(now[:5] == (0, 0, 0, 0, 0), f"left in hand: {now}")
-    _require(now.tasks <= before.tasks, f"tasks leak: {now.tasks} of {before.tasks}")
-    leaked = now.descriptors - before.descriptors
-    _require(leaked <= 0, f"{leaked} descriptors leak")
-    return now
 
 
 async def _many_at_once(links: int, listens: list[Address], proxy: ProxyProcess) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import trio
+
 from tests.harness.proxyproc import ProxyProcess
+
+#: Within which a proxy must have let go of all that clients had.
+_AT_REST_S = 60.0
+_LOOKS_S = 0.2
+#: So many looks one after the other show the same when a proxy has begun.
+_LOOKS_ALIKE = 5
 
 
 class InHand(NamedTuple):
@@ -20,6 +28,14 @@ class InHand(NamedTuple):
     tasks: float
     descriptors: int
 
+    def nothing_beyond(self, before: "InHand") -> bool:
+        """Whether of all that clients had nothing is left."""
+        return (
+            self[:5] == (0, 0, 0, 0, 0)
+            and self.tasks <= before.tasks
+            and self.descriptors <= before.descriptors
+        )
+
 
 def in_hand(proxy: ProxyProcess) -> InHand:
     """Return what it has now; the question itself takes a task and a descriptor."""
@@ -32,6 +48,33 @@ def in_hand(proxy: ProxyProcess) -> InHand:
         proxy.metric("leader_hints_tasks"),
         len(os.listdir(f"/proc/{proxy.pid}/fd")),
     )
+
+
+async def settled(proxy: ProxyProcess) -> InHand:
+    """Return what a proxy has that no client has come to yet, once that stays the same."""
+    now = await trio.to_thread.run_sync(in_hand, proxy)
+    same = 1
+    with trio.fail_after(_AT_REST_S):
+        while same < _LOOKS_ALIKE:
+            await trio.sleep(_LOOKS_S)
+            before, now = now, await trio.to_thread.run_sync(in_hand, proxy)
+            same = same + 1 if now == before else 1
+    return now
+
+
+async def at_rest(proxy: ProxyProcess, before: InHand) -> InHand:
+    """Wait until nothing is left but what was there ``before``, and return that.
+
+    :raises AssertionError: something is kept.
+    """
+    now = before
+    with trio.move_on_after(_AT_REST_S):
+        while True:
+            now = await trio.to_thread.run_sync(in_hand, proxy)
+            if now.nothing_beyond(before):
+                return now
+            await trio.sleep(_LOOKS_S)
+    raise AssertionError(f"left in hand: {now}, before: {before}")
 
 
 def resident_bytes(pid: int) -> int:
