@@ -40,7 +40,7 @@ async def test_a_watcher_that_fails_ends_that_connection_alone(watched: str) -> 
         raise KeyError
 
     told: list[Event] = []
-    interposer = Interposer(Faults(), told.append, **{watched: fail})  # type: ignore[arg-type]
+    interposer = Interposer(Faults(), told.append, **{watched: fail})
     client, client_end = trio.testing.memory_stream_pair()
     link, link_end = trio.testing.memory_stream_pair()
     with trio.fail_after(_SECONDS):
