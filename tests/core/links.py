@@ -44,6 +44,7 @@ class Driven:
     ``to_broker`` and ``to_client``: all bytes so far. As with the pump, nothing is received
     from the broker while a response is held, and the shared buffer is another link's as soon
     as a step ends: here it is overwritten, so that a piece that outlives its step shows.
+    ``before``: how many bytes each flow had taken before what it received last.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class Driven:
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
         )
+        self._taken: dict[Flow, int] = {self.link.requests: 0, self.link.responses: 0}
+        self.before = dict(self._taken)
 
     @property
     def held(self) -> Held | None:
@@ -103,9 +106,13 @@ class Driven:
         self._read_broker()
 
     def end(self) -> None:
-        """Let both ends say that they have no more to say."""
-        self._send(self.link.requests, self.link.requests.ended(), self.to_broker)
-        self._send(self.link.responses, self.link.responses.ended(), self.to_client)
+        """Let both ends say that they have no more to say, but for one that a fault has ended."""
+        for flow, out in (
+            (self.link.requests, self.to_broker),
+            (self.link.responses, self.to_client),
+        ):
+            if flow.fault is None:
+                self._send(flow, flow.ended(), out)
 
     def _read_broker(self) -> None:
         responses = self.link.responses
@@ -136,6 +143,8 @@ class Driven:
         assert len(buffer) > 0
         size = min(len(buffer), len(data))
         buffer[:size] = data[:size]
+        self.before[flow] = self._taken[flow]
+        self._taken[flow] += size
         self._send(flow, flow.received(size), out)
         return data[size:]
 

@@ -21,21 +21,21 @@ _MANY = 100_000
 
 
 class Attacker:
-    """Makes connections and does harm on them; ``recorded``: what real clients asked."""
+    """Makes a connection and does harm on it; ``recorded``: what real clients asked."""
 
     def __init__(
-        self, addresses: Sequence[Address], recorded: Sequence[Exchanged], chance: random.Random
+        self, address: Address, recorded: Sequence[Exchanged], chance: random.Random
     ) -> None:
-        self._addresses = addresses
+        self._address = address
         self._recorded = recorded
         self._chance = chance
-        self.made: dict[str, int] = dict.fromkeys(ATTACKS, 0)
 
-    async def attack(self, name: str) -> None:
-        """Do one attack; that the connection ends is no news."""
+    async def attack(self, made: dict[str, int]) -> None:
+        """Do one attack, and count it by its name; that the connection ends is no news."""
+        name = self._chance.choice(list(ATTACKS))
         with contextlib.suppress(*_GONE), trio.move_on_after(_MOST_S):
-            stream = await trio.open_tcp_stream(*self._chance.choice(self._addresses))
-            self.made[name] += 1
+            stream = await trio.open_tcp_stream(*self._address)
+            made[name] += 1
             async with stream:
                 await ATTACKS[name](self, stream)
 

@@ -7,7 +7,7 @@ be read goes on byte for byte. What differs must say the same, but for the hints
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from proxy.apis.keys import ApiKey
@@ -23,10 +23,10 @@ from tests.fuzz.reading import (
     Position,
     Unreadable,
     Values,
-    frame_at,
     read,
     response_body,
 )
+from tests.fuzz.way import Allowed, Way, rule
 
 P, F, M, V = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS
 #: Versions that may be sent for one that was asked, where the number alone changes, and where
@@ -44,23 +44,42 @@ _REWRITTEN: Mapping[tuple[int, int], Collection[int]] = {
 #: The same where topic ids are made up.
 _REWRITTEN_MADE_UP: Mapping[tuple[int, int], Collection[int]] = {
     **{cell: sent for cell, sent in _REWRITTEN.items() if cell[0] == P},
-    **{(F, asked): (11, 12) for asked in range(12, 17)},
+    # Clients that use no Fetch 16 are served as elsewhere.
+    **{(F, asked): {11, 12, *_REWRITTEN.get((F, asked), ())} for asked in range(12, 17)},
     **{(M, asked): range(9, asked + 1) for asked in (10, 11, 12)},
+}
+#: The version of Fetch responses in which a name may be null, which says the same as an empty one.
+_NAMED_BY_NULL = 11
+#: From here on Fetch has topic ids.
+_IDS_FROM = 13
+#: What may be offered where a broker's maximum is so much.
+_OFFERED: Mapping[tuple[int, int], Collection[int]] = {
+    **{(P, takes): (10,) for takes in (8, 9)},
+    (F, 11): (12,),
+    **{(F, takes): (16,) for takes in range(12, 16)},
+}
+_OFFERED_MADE_UP: Mapping[tuple[int, int], Collection[int]] = {
+    **_OFFERED,
+    (F, 11): (12, 16),
+    **{(M, takes): (12,) for takes in (9, 10, 11)},
 }
 #: From here on the responses of ApiVersions are the same.
 _FLEXIBLE_VERSIONS = 3
 #: Kinds of links on which no byte changes.
 _UNTOUCHED = {"3.7", "observe", "off"}
 _UNKNOWN_TOPIC_ID = (100).to_bytes(2)
-_CURRENT_LEADER = {P: 0, F: 1}
+#: Errors that hints answer: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
+_FAILED = {(6).to_bytes(2), (74).to_bytes(2)}
+#: The tag of each field of KIP-951, and the version from which on clients know it.
+_CURRENT_LEADER: Mapping[int, tuple[int, int]] = {P: (0, 10), F: (1, 12)}
+_NODE_ENDPOINTS: Mapping[int, tuple[int, int]] = {P: (0, 10), F: (0, 16)}
+#: Topics that are answered without the broker: ids, and the numbers of the partitions.
+_Refused = tuple[bytes, list[bytes]]
 #: Fields of Fetch requests that stay, and those that stay unless a topic's name is not known.
 _ALWAYS = ("min_bytes", "isolation_level", "rack_id")
 _BUT_WHERE_LACKING = ("session_id", "session_epoch", "max_wait")
 #: Tags behind the last records, which an older version does not have.
 _TAGS_BEHIND = 3
-_MOST_MISSING = 1 << 22
-#: So many of the last bytes of an unfinished frame tell where the other one stood.
-_ALIKE = 16
 #: What a flow may keep besides: the memory with which it begins, of two flows.
 _FIRST = 2 * 65_536
 
@@ -70,17 +89,25 @@ class Rules(NamedTuple):
 
     rewritten: Mapping[tuple[int, int], Collection[int]]
     names: Mapping[bytes, str]
+    made_up: bool
 
     @classmethod
     def of(cls, kind: str) -> Self:
         """Return those of a kind of links."""
-        rewritten = _REWRITTEN_MADE_UP if kind.endswith(MADE_UP) else _REWRITTEN
-        real = {} if kind.startswith("2.4") else NAMES
-        return cls(rewritten, {**NAMES_MADE_UP, **real})
+        made_up = kind.endswith(MADE_UP)
+        rewritten = _REWRITTEN_MADE_UP if made_up else _REWRITTEN
+        # Brokers of 2.4 have no ids, and of a new one nothing is known.
+        real = {} if kind.startswith("2.4") or kind == "new" else NAMES
+        names = {**real, **(NAMES_MADE_UP if made_up else {})}
+        return cls(rewritten, names, made_up)
 
-
-class BrokenRuleError(AssertionError):
-    """The link did what it must not."""
+    def offered(self, key: int, takes: int) -> Collection[int]:
+        """Return what may be offered of an API in place of a broker's maximum."""
+        if not self.made_up:
+            return _OFFERED.get((key, takes), ())
+        # Fetch by topic ids is none of the broker's.
+        takes = min(takes, _IDS_FROM - 1) if key == F else takes
+        return _OFFERED_MADE_UP.get((key, takes), ())
 
 
 def judge(case: Case, outcome: Outcome) -> None:
@@ -90,136 +117,40 @@ def judge(case: Case, outcome: Outcome) -> None:
     """
     driven = outcome.driven
     received = len(outcome.up) + len(outcome.down)
-    _rule(driven.budget.used == 0, f"{driven.budget.used} bytes stay reserved")
+    rule(driven.budget.used == 0, f"{driven.budget.used} bytes stay reserved")
     # What cannot go on as it is is kept beyond the budget, as it comes.
-    allowed = case.total + 2 * received + _FIRST
-    _rule(outcome.most_used <= allowed, f"{outcome.most_used} bytes kept of {received}")
-    sent, got = bytes(driven.to_broker), bytes(driven.to_client)
-    up, down = bytes(outcome.up), bytes(outcome.down)
+    most = case.total + 2 * received + _FIRST
+    rule(outcome.most_used <= most, f"{outcome.most_used} bytes kept of {received}")
+    up = Way.of("upwards", outcome.up, driven, driven.link.requests, driven.to_broker)
+    down = Way.of("downwards", outcome.down, driven, driven.link.responses, driven.to_client)
     if case.kind in _UNTOUCHED:
-        fault = driven.link.requests.fault is not None
-        _rule(sent == up or (fault and up.startswith(sent)), "a byte changed upwards")
-        _rule(got == down or (fault and down.startswith(got)), "a byte changed downwards")
+        up.is_untouched()
+        down.is_untouched()
         return
-    ended = driven.link.requests.fault is not None
     rules = Rules.of(case.kind)
-    _walk(up, sent, lambda a, b: _may_send(rules, a, b, case.per_link), ended, "upwards")
-    asked = _asked(up)
-    hints = outcome.hints
-
-    def may_get(frame: bytes, other: bytes) -> bool:
-        return any(
-            _may_get(rules, frame, other, key, version, hints)
-            for key, version in asked.get(frame[4:8], ())
-        )
-
-    _walk(down, got, may_get, driven.link.responses.fault is not None, "downwards")
-
-
-def _rule(kept: bool, text: str) -> None:
-    if not kept:
-        raise BrokenRuleError(text)
-
-
-def _walk(
-    given: bytes, out: bytes, may: Callable[[bytes, bytes], bool], ended: bool, way: str
-) -> None:
-    """Compare frame by frame; ``ended``: what cannot go on ended the stream."""
-    at = come = 0
-    while given[at:] != out[come:]:
-        frame = frame_at(given, at)
-        if ended and come == len(out):
-            return
-        if frame is None:
-            # The version number of a request, or the beginning of a frame that is written anew.
-            restamped = way == "upwards" and _restamped(given[at:], out[come:])
-            _rule(
-                restamped or _begins(given[at:], out[come:], may),
-                f"{way}: bytes changed behind {at}",
-            )
-            return
-        same = out[come : come + len(frame)]
-        if same == frame or (way == "upwards" and _restamped(frame, same)):
-            come += len(frame)
-        else:
-            other = frame_at(out, come)
-            if other is None:
-                broken = ended and _broke_off(frame, out[come:], may)
-                _rule(broken, f"{way}: no frame for the one at {at}")
-                return
-            try:
-                _rule(may(frame, other), f"{way}: frame at {at} changed")
-            except Unreadable:
-                _rule(False, f"{way}: frame at {at} cannot be read and changed")
-            come += len(other)
-        at += len(frame)
-
-
-def _begins(given: bytes, out: bytes, may: Callable[[bytes, bytes], bool]) -> bool:
-    """Whether unfinished frames say the same: were records of zeros to follow, and no tags."""
-    if min(len(given), len(out)) < 8:
-        return False
-    missing, lacking = (
-        4 + struct.unpack_from(">i", stream)[0] - len(stream) for stream in (given, out)
-    )
-    if not 0 < missing < _MOST_MISSING or lacking < 0:
-        return False
-    if lacking - missing > _TAGS_BEHIND:
-        # What is answered for topics that the broker was not asked for is still to come.
-        return True
-    try:
-        return may(given + bytes(missing), out + bytes(lacking))
-    except Unreadable:
-        return False
-
-
-def _broke_off(frame: bytes, out: bytes, may: Callable[[bytes, bytes], bool]) -> bool:
-    """Whether an unfinished frame says the same as one that does not end in empty tag sections.
-
-    Such a frame ends the link when its last bytes come, and its records may have passed by then.
-    """
-    if len(frame) < _TAGS_BEHIND or len(out) < 4:
-        return False
-    lacking = 4 + struct.unpack_from(">i", out)[0] - len(out)
-    end = len(frame) - _TAGS_BEHIND
-    come = frame.find(out[-_ALIKE:])
-    if come >= 0 and lacking - (len(frame) - come - _ALIKE) > _TAGS_BEHIND:
-        # As in _begins: what is answered for topics that the broker was not asked for.
-        return True
-    for tags in (b"", bytes(_TAGS_BEHIND)):
-        records = lacking - len(tags)
-        try:
-            if 0 <= records <= end and may(
-                frame[:end] + bytes(_TAGS_BEHIND), out + frame[end - records : end] + tags
-            ):
-                return True
-        except Unreadable:
-            continue
-    return False
-
-
-def _restamped(frame: bytes, out: bytes) -> bool:
-    if len(frame) < 12 or len(out) != len(frame):
-        return False
-    key, asked = struct.unpack_from(">hh", frame, 4)
-    sent = _RESTAMPED.get((key, asked))
-    return sent is not None and out == frame[:6] + sent.to_bytes(2) + frame[8:]
-
-
-def _asked(up: bytes) -> Mapping[bytes, Collection[tuple[int, int]]]:
-    """Return key and version of the requests by correlation id."""
-    asked: defaultdict[bytes, set[tuple[int, int]]] = defaultdict(set)
-    at = 0
-    while len(up) - at >= 12:
-        size, key, version = struct.unpack_from(">ihh", up, at)
-        asked[up[at + 8 : at + 12]].add((key, version))
-        if size < 8:
-            break
-        at += 4 + size
-    return asked
+    up.walk(_Requests(rules, case.per_link))
+    down.walk(_Responses(rules, up.given, outcome.hints))
 
 
 # Requests.
+
+
+class _Requests(Allowed):
+    """What may become of requests; ``most``: what one link may keep of a response."""
+
+    restamped = _RESTAMPED
+
+    def __init__(self, rules: Rules, most: int) -> None:
+        self._rules = rules
+        self._most = most
+
+    def may(self, frame: bytes, out: bytes) -> bool:
+        """See :class:`Allowed`."""
+        return _may_send(self._rules, frame, out, self._most)
+
+    def ends(self, frame: bytes, missing: int) -> Iterable[bytes]:
+        """See :class:`Allowed`. Produce 8 has no tags."""
+        return (bytes(max(missing - _TAGS_BEHIND, 0)),)
 
 
 def _may_send(rules: Rules, frame: bytes, out: bytes, most: int) -> bool:
@@ -343,17 +274,84 @@ def _int(raw: bytes) -> int:
 # Responses.
 
 
+class _Asked(NamedTuple):
+    """A request, as the client sent it."""
+
+    key: int
+    version: int
+    frame: bytes
+
+    def refused(self, names: Mapping[bytes, str]) -> Sequence[_Refused]:
+        """Return the topics that are answered without the broker, where that is asked by name.
+
+        They are those of a full fetch whose names are not known. An incremental one is refused as
+        a whole.
+        """
+        try:
+            head = Head(self.frame, True)
+            values = read(request_type(self.key, self.version), self.frame, head.body)
+        except Unreadable:
+            return ()
+        if _int(values["session_epoch"]) > 0:
+            return ()
+        return [
+            (topic["topic_id"], [partition["partition"] for partition in topic["partitions"] or ()])
+            for topic in values["topics"] or ()
+            if topic["topic_id"] not in names
+        ]
+
+
+class _Responses(Allowed):
+    """What may become of responses to the requests ``asked``, a stream, with ``hints``."""
+
+    restamped: Mapping[tuple[int, int], int] = {}
+
+    def __init__(self, rules: Rules, asked: bytes, hints: Sequence[LeaderHint]) -> None:
+        self._rules = rules
+        self._hints = hints
+        self._asked: defaultdict[bytes, list[_Asked]] = defaultdict(list)
+        at = 0
+        while len(asked) - at >= 12:
+            size, key, version = struct.unpack_from(">ihh", asked, at)
+            frame = asked[at : at + 4 + size]
+            self._asked[frame[8:12]].append(_Asked(key, version, frame))
+            if size < 8:
+                break
+            at += 4 + size
+
+    def may(self, frame: bytes, out: bytes) -> bool:
+        """See :class:`Allowed`."""
+        asked = self._asked.get(frame[4:8], ())
+        return any(_may_get(self._rules, frame, out, one, self._hints) for one in asked)
+
+    def ends(self, frame: bytes, missing: int) -> Iterable[bytes]:
+        """See :class:`Allowed`. Fetch 11 has no tags."""
+        behind = {b""}
+        for asked in self._asked.get(frame[4:8], ()):
+            if asked.key == F and asked.version >= _IDS_FROM:
+                behind.add(b"".join(map(_written, asked.refused(self._rules.names))))
+        for records in (missing, max(missing - _TAGS_BEHIND, 0)):
+            for refused in behind:
+                # The last partition's tags and its topic's, and at the end those of the body.
+                yield bytes(records + 2) + refused + b"\0"
+
+
+def _written(refused: _Refused) -> bytes:
+    """Return a topic as a broker of 3.1 or newer refuses it; it has less than 127 partitions."""
+    topic_id, partitions = refused
+    # No offsets, null aborted transactions, no preferred replica, empty records, no tags.
+    behind = struct.pack(">qqqBiBB", -1, -1, -1, 0, -1, 1, 0)
+    every = (number + _UNKNOWN_TOPIC_ID + behind for number in partitions)
+    return topic_id + bytes([len(partitions) + 1]) + b"".join(every) + b"\0"
+
+
 def _may_get(
-    rules: Rules,
-    frame: bytes,
-    out: bytes,
-    key: int,
-    version: int,
-    hints: Sequence[LeaderHint],
+    rules: Rules, frame: bytes, out: bytes, asked: _Asked, hints: Sequence[LeaderHint]
 ) -> bool:
+    key, version, _ = asked
     if key == V:
         # Whatever is asked, brokers answer in a version that they know.
-        return _may_raise(frame, out, min(max(version, 0), _FLEXIBLE_VERSIONS))
+        return _may_raise(rules, frame, out, min(max(version, 0), _FLEXIBLE_VERSIONS))
     if (key, version) not in rules.rewritten or frame[4:8] != out[4:8]:
         return False
     kind = response_type(key, version)
@@ -361,7 +359,8 @@ def _may_get(
         got = read(kind, out, response_body(out, flexible(key, version)))
     except Unreadable:
         return False
-    if _only_hints(kind, frame, got, key, hints):
+    given = _Given(key, version, hints)
+    if _only_hints(kind, frame, got, given):
         return True
     for sent in rules.rewritten[key, version]:
         older = response_type(key, sent)
@@ -373,49 +372,100 @@ def _may_get(
             if _described(values, got, rules.names):
                 return True
             continue
-        by_id = rules.names if key == F and sent < 13 <= version else None
-        if _raised(values, got, key, hints, by_id):
+        if key == F and sent == _NAMED_BY_NULL:
+            values["responses"] = [
+                {**topic, "topic": topic["topic"] or b""} for topic in values["responses"] or ()
+            ]
+        named: Values | None = got
+        if key == F and sent < _IDS_FROM <= version:
+            named = _by_name(values, got, rules.names, asked.refused(rules.names))
+        if named is not None and _same_but_hints(
+            {**values, "responses": values["responses"] or []},
+            {**named, "responses": named["responses"] or []},
+            given,
+        ):
             return True
     return False
 
 
-def _only_hints(
-    kind: type[Entity], frame: bytes, got: Values, key: int, hints: Sequence[LeaderHint]
-) -> bool:
+def _by_name(
+    values: Values, got: Values, names: Mapping[bytes, str], refused: Sequence[_Refused]
+) -> Values | None:
+    """Return a response by ids as one by names; ``None`` where not just ``refused`` stands behind
+    what the broker says."""
+    count = len(values["responses"] or ())
+    topics = got["responses"] or []
+    behind = [
+        (
+            topic["topic_id"],
+            [p["partition_index"] for p in topic["partitions"] or ()],
+            {p["error_code"] for p in topic["partitions"] or ()} - {_UNKNOWN_TOPIC_ID},
+        )
+        for topic in topics[count:]
+    ]
+    if behind != [(topic_id, partitions, set()) for topic_id, partitions in refused]:
+        return None
+    return {
+        **got,
+        "responses": [
+            {**topic, "topic": names.get(topic["topic_id"], "").encode()}
+            for topic in topics[:count]
+        ],
+    }
+
+
+class _Given(NamedTuple):
+    """The hints that responses may have got, in a version that a client asked."""
+
+    key: int
+    version: int
+    hints: Sequence[LeaderHint]
+
+
+def _only_hints(kind: type[Entity], frame: bytes, got: Values, hinted: _Given) -> bool:
     try:
         body = response_body(frame, bool(kind.__flexible__))
-        return _same_but_hints(read(kind, frame, body), got, key, hints)
+        return _same_but_hints(read(kind, frame, body), got, hinted)
     except Unreadable:
         return False
 
 
-def _same_but_hints(given: Any, got: Any, key: int, hints: Sequence[LeaderHint]) -> bool:
+def _same_but_hints(given: Any, got: Any, hinted: _Given) -> bool:
     if isinstance(given, dict):
-        tags = given[TAGS]
         same = all(
-            _same_but_hints(value, got[name], key, hints)
+            _same_but_hints(value, got[name], hinted)
             for name, value in given.items()
             if name != TAGS
         )
-        return same and (tags == got[TAGS] or _hinted(given, got, key, hints))
+        return same and (given[TAGS] == got[TAGS] or _is_hinted(given, got, hinted))
     if isinstance(given, list):
         return (
             isinstance(got, list)
             and len(given) == len(got)
             and all(
-                _same_but_hints(value, other, key, hints)
+                _same_but_hints(value, other, hinted)
                 for value, other in zip(given, got, strict=True)
             )
         )
     return bool(given == got)
 
 
-def _hinted(given: Values, got: Values, key: int, hints: Sequence[LeaderHint]) -> bool:
-    """Whether the tags differ in a hint alone, and it is one that was given."""
-    number = 0 if "responses" in given else _CURRENT_LEADER[ApiKey(key)]
+def _is_hinted(given: Values, got: Values, hinted: _Given) -> bool:
+    """Whether the tags differ in a hint alone, it is one that was given, and it may stand there."""
+    key, version, hints = hinted
+    if "responses" in given:
+        number, since = _NODE_ENDPOINTS[key]
+    elif given.get("error_code") in _FAILED:
+        number, since = _CURRENT_LEADER[key]
+    else:
+        return False
     payloads = [payload for tag, payload in got[TAGS] if tag == number]
-    rest = [field for field in got[TAGS] if field[0] != number]
-    if len(payloads) != 1 or rest != [f for f in given[TAGS] if f[0] != number]:
+    # It stands before those of larger numbers; all others as they came.
+    lower = [field for field in given[TAGS] if field[0] < number]
+    higher = [field for field in given[TAGS] if field[0] > number]
+    if len(payloads) != 1 or got[TAGS] != [*lower, (number, payloads[0]), *higher]:
+        return False
+    if version < since:
         return False
     if "responses" in given:
         return _names_nodes(payloads[0], hints)
@@ -460,28 +510,7 @@ def _described(values: Values, got: Values, names: Mapping[bytes, str]) -> bool:
     }
 
 
-def _raised(
-    values: Values,
-    got: Values,
-    key: int,
-    hints: Sequence[LeaderHint],
-    by_id: Mapping[bytes, str] | None,
-) -> bool:
-    topics, raised = values["responses"] or [], got["responses"] or []
-    if by_id is not None:
-        # Behind them those that the broker was not asked for.
-        for refused in raised[len(topics) :]:
-            if not all(p["error_code"] == _UNKNOWN_TOPIC_ID for p in refused["partitions"] or ()):
-                return False
-        raised = [
-            {**topic, "topic": by_id.get(topic["topic_id"], "").encode()}
-            for topic in raised[: len(topics)]
-        ]
-    older, newer = {**values, "responses": topics}, {**got, "responses": raised}
-    return _same_but_hints(older, newer, key, hints)
-
-
-def _may_raise(frame: bytes, out: bytes, version: int) -> bool:
+def _may_raise(rules: Rules, frame: bytes, out: bytes, version: int) -> bool:
     if len(frame) != len(out) or frame[:8] != out[:8]:
         return False
     kind = response_type(V, version)
@@ -492,8 +521,8 @@ def _may_raise(frame: bytes, out: bytes, version: int) -> bool:
     if given["error_code"] != bytes(2):
         return False
     for offer, raised in zip(given["api_keys"], got["api_keys"], strict=True):
-        key = _int(offer["api_key"])
-        if key in (P, F, M) and _int(raised["max_version"]) in (10, 12, 16):
+        key, takes = _int(offer["api_key"]), _int(offer["max_version"])
+        if _int(raised["max_version"]) in rules.offered(key, takes):
             raised = raised | {"max_version": offer["max_version"]}
         if offer != raised:
             return False

@@ -2,6 +2,7 @@
 
 ``python -m tests.fuzz.sockets``. The broker behind it answers what real brokers answered, some of
 it mutated, and the truth to the proxy's own questions and to one client that is well behaved.
+The attacks of a seed are always the same; what comes between them is up to the sockets.
 """
 
 import argparse
@@ -116,6 +117,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.sockets", description=__doc__)
     parser.add_argument("--seconds", type=float, default=300.0, help="end after so long")
+    parser.add_argument("--attacks", type=int, default=1 << 62, help="end after so many")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
     return parser.parse_args()
 
@@ -139,39 +141,48 @@ async def _fuzz(options: argparse.Namespace, folder: Path) -> None:
         )
         # It is asked from a thread where that takes long: the broker lives in this one.
         with proxy:
-            await _attack(options.seconds, listen, proxy, chance, folder / "longest-step")
+            await _attack(options, listen, proxy, folder / "longest-step")
         nursery.cancel_scope.cancel()
 
 
 async def _attack(
-    seconds: float, listen: Address, proxy: ProxyProcess, chance: random.Random, longest: Path
+    options: argparse.Namespace, listen: Address, proxy: ProxyProcess, longest: Path
 ) -> None:
-    attacker = Attacker([listen], recorded_exchanges(), chance)
+    recorded = recorded_exchanges()
+    made = dict.fromkeys(ATTACKS, 0)
+    numbers = iter(range(options.attacks))
     behaved = Tally()
     behaved.times = []
     before = await settled(proxy)
     without = most = resident_bytes(proxy.pid)
-    end = trio.current_time() + seconds
+    end = trio.current_time() + options.seconds
     async with trio.open_nursery() as nursery:
 
         async def go_on() -> None:
-            while trio.current_time() < end:
-                await attacker.attack(chance.choice(list(ATTACKS)))
+            for number in numbers:
+                chance = random.Random(options.seed << 40 | number)
+                await Attacker(listen, recorded, chance).attack(made)
+                if trio.current_time() >= end:
+                    return
 
-        good = await connect(listen, behaved)
-        nursery.start_soon(keep_busy, good, 0.02)
-        async with trio.open_nursery() as attackers:
-            for _ in range(_AT_ONCE):
-                attackers.start_soon(go_on)
-            while trio.current_time() < end:
+        async def watch() -> None:
+            nonlocal most
+            while True:
                 await trio.sleep(0.5)
                 proxy.check()
                 most = max(most, resident_bytes(proxy.pid))
+
+        good = await connect(listen, behaved)
+        nursery.start_soon(keep_busy, good, 0.02)
+        nursery.start_soon(watch)
+        async with trio.open_nursery() as attackers:
+            for _ in range(_AT_ONCE):
+                attackers.start_soon(go_on)
         nursery.cancel_scope.cancel()
     await good.stream.aclose()
     step = float(await trio.Path(longest).read_text())
     print(
-        f"{attacker.made}; {behaved.responses} exchanges of a client that behaves, the longest "
+        f"{made}; {behaved.responses} exchanges of a client that behaves, the longest "
         f"{max(behaved.times) * 1e3:.0f} ms; longest step {step * 1e3:.1f} ms of CPU; memory "
         f"{without / 1e6:.0f} MB at rest, {most / 1e6:.0f} MB at most",
         flush=True,

@@ -1,12 +1,16 @@
 """The fuzzer itself: that it finds what it is for. ``make fuzz`` is the long run."""
 
+import itertools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import LeaderHint, current_leader, node_endpoints
 from proxy.core.mode import Mode
-from tests.core.brokers import BROKERS, NAMES, names_before
-from tests.core.conversation import ONE
+from tests.core.brokers import BROKERS, NAMES, F, M, P, names_before
+from tests.core.conversation import NODES, ONE
 from tests.core.samples import (
     NOT_LEADER,
     fetch_answer,
@@ -19,8 +23,9 @@ from tests.core.samples import (
 from tests.fuzz.answers import Answers
 from tests.fuzz.case import KINDS, Case, Step, play
 from tests.fuzz.make import Maker
-from tests.fuzz.referee import BrokenRuleError, judge
+from tests.fuzz.referee import judge
 from tests.fuzz.shrink import shrink
+from tests.fuzz.way import BrokenRuleError
 from tests.recordings import recorded_exchanges
 
 #: Versions of Produce and Fetch that brokers answer.
@@ -43,6 +48,10 @@ def _talk(kind: str = "3.6") -> list[Step]:
         ("up", fetch_request(16, 4, {(asked, 0): 5})),
         ("down", fetch_answer(fetch, 4, [(topic, 0, NOT_LEADER, b"records")])),
     ]
+
+
+def _hello(release: str) -> list[Step]:
+    return [("up", request(18, 3, 1)), ("down", versions_answer(3, 1, BROKERS[release]))]
 
 
 def _case(kind: str = "3.6", steps: list[Step] | None = None) -> Case:
@@ -84,23 +93,170 @@ def test_every_changed_byte_of_what_comes_out_is_found(kind: str) -> None:
     judge(case, outcome)
 
 
-def test_a_frame_that_breaks_off_in_its_tags_is_judged_by_what_has_passed() -> None:
-    frame = bytearray(produce_request(9, 2, records=bytes(range(1, 256)) * 40))
-    frame[-1] = 7
+@pytest.mark.parametrize("cuts", [(9000,), (9000, -1), (4000, 9000, -2)])
+@pytest.mark.parametrize("records", [bytes(range(1, 256)) * 40, bytes(10_000), b"ab" * 5000])
+def test_a_frame_that_breaks_off_in_its_tags_is_judged_by_what_has_passed(
+    records: bytes, cuts: tuple[int, ...]
+) -> None:
+    frame = produce_request(9, 2, records=records)
+    frame = frame[:-1] + b"\7"
+    edges = [0, *(cut % len(frame) for cut in cuts), len(frame)]
     steps: list[Step] = [
-        ("up", request(18, 3, 1)),
-        ("down", versions_answer(3, 1, BROKERS["2.4"])),
-        ("up", bytes(frame[:9000])),
-        ("up", bytes(frame[9000:])),
+        *_hello("2.4"),
+        *(("up", frame[a:b]) for a, b in itertools.pairwise(edges)),
     ]
     case = _case("2.4", steps)
     outcome = play(case)
     judge(case, outcome)
-    for at in (-1, -3000, -9000):
-        outcome.driven.to_broker[at] ^= 0x41
+    out = outcome.driven.to_broker
+    for at in (-1, -2000, -len(out) + 50):
+        out[at] ^= 0x41
         with pytest.raises(BrokenRuleError):
             judge(case, outcome)
-        outcome.driven.to_broker[at] ^= 0x41
+        out[at] ^= 0x41
+    del out[-1]
+    with pytest.raises(BrokenRuleError):
+        judge(case, outcome)
+
+
+def test_what_came_before_the_end_of_a_link_must_not_be_lost() -> None:
+    case = _case(steps=[*_talk(), ("up", b"\xff\xff\xff\xff" + bytes(8))])
+    outcome = play(case)
+    judge(case, outcome)
+    outcome.driven.to_broker[:] = outcome.driven.to_broker[: len(request(18, 3, 1))]
+    with pytest.raises(BrokenRuleError, match="is lost"):
+        judge(case, outcome)
+
+
+def test_what_passed_of_a_response_before_answers_of_our_own_is_judged() -> None:
+    asked = fetch_request(16, 2, {(ONE, 0): 5, (bytes(15) + b"\7", 3): 6})
+    answer = fetch_answer(12, 2, [(NAMES[ONE], 0, 0, b"records" * 1000)])
+    case = _case("2.8", [*_hello("2.8"), ("up", asked), ("down", answer[:5000])])
+    outcome = play(case)
+    judge(case, outcome)
+    out = outcome.driven.to_client
+    assert len(out) > 5000
+    for at in (*range(90), 3000, len(out) - 1):
+        out[at] ^= 0x41
+        with pytest.raises(BrokenRuleError):
+            judge(case, outcome)
+        out[at] ^= 0x41
+
+
+def test_an_empty_name_may_stand_for_null() -> None:
+    asked = fetch_request(12, 2, {("", 0): 5})
+    answer = fetch_answer(11, 2, [("", 0, 0, b"records")])
+    # Behind size, correlation id, throttle time, error, session and count stands the name's length.
+    assert answer[22:24] == bytes(2)
+    null = answer[:22] + b"\xff\xff" + answer[24:]
+    case = _case("2.4", [*_hello("2.4"), ("up", asked), ("down", null)])
+    judge(case, play(case))
+
+
+#: Where in a response with one partition empty tag sections stand: of all, of the topic, and of the
+#: partition. Behind the topics of Produce is the throttle time.
+_SECTIONS: Mapping[int, tuple[int, int, int]] = {P: (-1, -6, -7), F: (-1, -2, -3)}
+_LEADER: Mapping[int, int] = {P: 0, F: 1}
+_HINT = LeaderHint(2, 9, NODES[2])
+
+
+def _response(key: int, version: int, error: int) -> bytes:
+    if key == P:
+        return produce_answer(version, 2, {0: error})
+    return fetch_answer(version, 2, [(ONE if version >= 13 else NAMES[ONE], 0, error, b"records")])
+
+
+def _tagged(frame: bytes, at: int, fields: Sequence[tuple[int, bytes]]) -> bytes:
+    at %= len(frame)
+    assert frame[at] == 0
+    tags = b"".join(bytes([tag, len(payload)]) + payload for tag, payload in fields)
+    whole = frame[:at] + bytes([len(fields)]) + tags + frame[at + 1 :]
+    return (len(whole) - 4).to_bytes(4) + whole[4:]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "error", "section", "allowed"),
+    [
+        (F, 16, NOT_LEADER, 2, True),
+        (F, 16, 74, 2, True),
+        (F, 16, 0, 2, False),
+        (F, 16, 75, 2, False),
+        (F, 16, NOT_LEADER, 1, False),
+        (P, 10, NOT_LEADER, 2, True),
+        (P, 10, 0, 2, False),
+        (P, 10, NOT_LEADER, 1, False),
+        (P, 9, NOT_LEADER, 2, False),
+    ],
+)
+def test_a_leader_stands_in_a_partition_that_failed_and_nowhere_else(
+    key: int, version: int, error: int, section: int, allowed: bool
+) -> None:
+    tag = [(_LEADER[key], current_leader(_HINT))]
+    _judge_tagged(key, version, error, _SECTIONS[key][section], tag, allowed)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "allowed"), [(F, 16, True), (F, 15, False), (P, 10, True), (P, 9, False)]
+)
+def test_endpoints_go_to_clients_alone_that_know_them(
+    key: int, version: int, allowed: bool
+) -> None:
+    tag = [(0, node_endpoints([_HINT]))]
+    _judge_tagged(key, version, NOT_LEADER, _SECTIONS[key][0], tag, allowed)
+
+
+def _judge_tagged(
+    key: int,
+    version: int,
+    error: int,
+    at: int,
+    fields: Sequence[tuple[int, bytes]],
+    allowed: bool,
+    *,
+    before: Sequence[tuple[int, bytes]] = (),
+) -> None:
+    """Judge a response that has got fields, in place of those ``before``."""
+    kind = "3.4" if key == F else "3.6"
+    asked = produce_request(version, 2) if key == P else fetch_request(version, 2, {(ONE, 0): 5})
+    plain = _response(key, version, error)
+    answered = _tagged(plain, at, before) if before else plain
+    case = _case(kind, [*_hello(kind), ("up", asked), ("down", answered)])
+    outcome = play(case)
+    judge(case, outcome)
+    outcome.hints.append(_HINT)
+    outcome.driven.to_client[len(versions_answer(3, 1, BROKERS[kind])) :] = _tagged(
+        plain, at, fields
+    )
+    if allowed:
+        judge(case, outcome)
+        return
+    with pytest.raises(BrokenRuleError):
+        judge(case, outcome)
+
+
+def test_fields_of_others_keep_their_order_around_a_hint() -> None:
+    leader = (1, current_leader(_HINT))
+    before, at = [(5, b"five"), (0, b"zero"), (7, b"")], _SECTIONS[F][2]
+    for fields, allowed in (
+        ([(0, b"zero"), leader, (5, b"five"), (7, b"")], True),
+        ([(0, b"zero"), leader, (7, b""), (5, b"five")], False),
+        ([(5, b"five"), (0, b"zero"), leader, (7, b"")], False),
+    ):
+        _judge_tagged(F, 16, NOT_LEADER, at, fields, allowed, before=before)
+
+
+@pytest.mark.parametrize(
+    ("key", "maximum"), [(P, 11), (P, 12), (P, 16), (F, 10), (F, 12), (F, 17), (M, 16)]
+)
+def test_a_maximum_that_is_not_the_plans_is_found(key: ApiKey, maximum: int) -> None:
+    case = _case(steps=_hello("3.6"))
+    outcome = play(case)
+    judge(case, outcome)
+    offered = {**BROKERS["3.6"], P: 10, F: 16}
+    assert outcome.driven.to_client == versions_answer(3, 1, offered)
+    outcome.driven.to_client[:] = versions_answer(3, 1, {**offered, key: maximum})
+    with pytest.raises(BrokenRuleError):
+        judge(case, outcome)
 
 
 @pytest.mark.parametrize("lost", [1, 4, 20])
