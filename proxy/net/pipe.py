@@ -16,6 +16,9 @@ _LEAST = 1 << 18
 _MOST = 16
 #: None where the system has no splice.
 _FLAGS = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)
+#: A socket that is broken says something else: these come from a system that cannot, and from
+#: filters of system calls (seccomp) that know no splice.
+_UNFIT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES}
 
 
 class UnfitError(Exception):
@@ -53,7 +56,7 @@ class Pipe:
         try:
             size = os.splice(source, self._in, min(most, _CAPACITY), flags=_FLAGS)
         except OSError as error:
-            if error.errno == errno.EINVAL:
+            if error.errno in _UNFIT:
                 raise UnfitError from error
             raise
         self._left += size

@@ -345,7 +345,11 @@ class _Spliced:
 
 @pytest.mark.parametrize("up", [True, False], ids=["requests", "responses"])
 @pytest.mark.parametrize("reading", [True, False], ids=["reading", "opaque"])
-@pytest.mark.parametrize("fault", [0, errno.EINVAL], ids=["moved", "cannot be moved"])
+@pytest.mark.parametrize(
+    "fault",
+    [0, errno.EINVAL, errno.EPERM],
+    ids=["moved", "cannot be moved", "may not be moved"],
+)
 def test_large_records_arrive_whole_however_they_are_taken(
     up: bool, reading: bool, fault: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
