@@ -163,21 +163,25 @@ class Interposer:
     ) -> None:
         """Send the responses on in order, refusals among them."""
         send, responses = trio.open_memory_channel[bytes](0)
+        busy = trio.Lock()
 
         async def receive() -> None:
             async with send:
                 async for frame in _Frames(link):
                     await send.send(frame)
-            # The link has ended: nothing more comes.
-            scope.cancel()
+            # The link has ended: nothing more comes. What it said before is good, and goes on
+            # first: it may be delayed, or be taken slowly, for as long as the client stays.
+            async with busy:
+                scope.cancel()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(receive)
             async for asking in asked:
-                frame = asking.refused
-                if frame is None:
-                    frame = self._restage(route, asking, await responses.receive())
-                await self._send(route, client, asking, frame)
+                async with busy:
+                    frame = asking.refused
+                    if frame is None:
+                        frame = self._restage(route, asking, await responses.receive())
+                    await self._send(route, client, asking, frame)
             nursery.cancel_scope.cancel()
         scope.cancel()
 
