@@ -690,6 +690,14 @@ class Settings(BaseSettings):
         "hints before brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
         "proxy with this setting. Counts only with hints on.",
     )
+    topic_ids_wait_ms: int = _whole(
+        2000,
+        0,
+        600000,
+        "With topic_ids synthesize: how long a process that starts lets no client in until every "
+        "broker was asked whether it gives the same ids. Clients that are let in before get none "
+        "on their connections.",
+    )
     admin: Address | None = Field(
         default=None,
         description="HOST:PORT of the HTTP server for metrics, health, the status page and the "

@@ -78,8 +78,6 @@ _DISTRIBUTION = "kafka-leader-hints"
 #: With Python's own figures a storm of leader moves, which makes many objects, has all of them
 #: looked through several times.
 _GARBAGE = (10_000, 20, 10)
-#: How long no client is let in until all brokers were asked whether they give made-up ids.
-_ASKING_SECONDS = 2.0
 #: Seconds between two looks whether a link's time is over or the log has something to sum up, and
 #: between two summaries.
 _TICK = 1.0
@@ -278,7 +276,7 @@ class _App:
         if any(route.synthesize for route, _ in self._routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would hear of no leader any more.
-            with trio.move_on_after(_ASKING_SECONDS):
+            with trio.move_on_after(self._settings.topic_ids_wait_ms / 1000):
                 await self._subscription.all_asked.wait()
         if self._virtual is not None and self._local is not None:
             self._virtual.start(nursery, self._local.brokers)

@@ -210,15 +210,14 @@ def test_a_signal_ends_it_with_0(log: _Log, number: signal.Signals) -> None:
         client.close()
 
 
-@pytest.mark.parametrize("patience", [0.0, 1000.0])
+@pytest.mark.parametrize("patience", [0, 600_000])
 async def test_with_made_up_ids_nobody_is_let_in_before_brokers_were_asked(
-    patience: float, log: _Log, monkeypatch: pytest.MonkeyPatch
+    patience: int, log: _Log
 ) -> None:
-    monkeypatch.setattr(app, "_ASKING_SECONDS", patience)
     async with trio.open_nursery() as nursery:
         broker, address = _tcp_broker(nursery)
         broker.gate = trio.Event()
-        settings = _settings((_ANY, address), topic_ids="synthesize")
+        settings = _settings((_ANY, address), topic_ids="synthesize", topic_ids_wait_ms=patience)
         nursery.start_soon(app.serve, settings)
         await _until(broker.metadata)
         if patience:
@@ -229,14 +228,13 @@ async def test_with_made_up_ids_nobody_is_let_in_before_brokers_were_asked(
 
 
 @pytest.mark.parametrize("hints", ["observe", "off"])
-async def test_without_hints_nobody_waits_for_made_up_ids(
-    hints: str, log: _Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "_ASKING_SECONDS", 1000.0)
+async def test_without_hints_nobody_waits_for_made_up_ids(hints: str, log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         broker, address = _tcp_broker(nursery)
         broker.gate = trio.Event()
-        settings = _settings((_ANY, address), topic_ids="synthesize", hints=hints)
+        settings = _settings(
+            (_ANY, address), topic_ids="synthesize", topic_ids_wait_ms=600_000, hints=hints
+        )
         async with _serving(settings, log):
             nursery.cancel_scope.cancel()
 

@@ -361,14 +361,18 @@ def test_restarted_and_switched_off_under_load(
 ) -> None:
     admin.create_topic("off-led", LAYOUT)
     routes = routes_of(cluster)
+    patient = settings(tmp_path, "synthesize")
+    # Clients come back within milliseconds. A slow broker must not have them go without ids.
+    with Path(patient[-1]).open("a") as file:
+        file.write("topic_ids_wait_ms: 30000\n")
     first, second, third = (
         [
             ProxyProcess([route], tmp_path / f"{stage}-{n}.log", arguments=arguments)
             for n, route in enumerate(routes)
         ]
         for stage, arguments in (
-            ("first", settings(tmp_path, "synthesize")),
-            ("second", settings(tmp_path, "synthesize")),
+            ("first", patient),
+            ("second", patient),
             ("third", settings(tmp_path, "broker")),
         )
     )
