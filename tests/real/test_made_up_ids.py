@@ -1,6 +1,7 @@
 """Fetch hints before brokers that have no topic ids, by ids that the proxies make up."""
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,7 +35,8 @@ from tests.real.test_client_families import need_go
 FETCH, METADATA, OFFSET_FOR_LEADER_EPOCH = 1, 3, 23
 FIRST_AT_LEADER = {FETCH, OFFSET_FOR_LEADER_EPOCH}
 WITHOUT_HINT_S = 2.0
-_ATTEMPTS = 8
+#: Whether a client asks so hangs on who is sooner, for each client anew.
+_LACKING_S = 120
 IBP = "inter.broker.protocol.version"
 PARTITIONS = (0, 1, 2)
 LAYOUT = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
@@ -328,8 +330,10 @@ def test_half_the_brokers_are_proxied(
         # is told of a topic by the third broker, and asks the others for it without an id, unless
         # one of these tells it the id before.
         way.upstream = broker
-        for number in range(_ATTEMPTS):
-            topic = f"half-lacking-{number}"
+        numbers = itertools.count()
+
+        def lacking() -> bool:
+            topic = f"half-lacking-{next(numbers)}"
             admin.create_topic(topic, LAYOUT)
             consumer = old.consume(ConsumerSpec(":".join(map(str, shown)), topic, PARTITIONS))
             spec = ProducerSpec(cluster.direct_bootstrap, topic, PARTITIONS, idempotent=True)
@@ -337,8 +341,9 @@ def test_half_the_brokers_are_proxied(
             load.topics.append(topic)
             load.producers.append(clients(CONFLUENT).produce(spec))
             consumer.wait_count(60)
-            if len(fleet.events("topic_ids_withheld")) > len(warned):
-                break
+            return len(fleet.events("topic_ids_withheld")) > len(warned)
+
+        until(lacking, "a client of 2.5.0 asks for a topic without its id", _LACKING_S)
         assert "not known" in {line["broker"] for line in fleet.events("topic_ids_withheld")}
         for process in fleet.processes:
             until(
