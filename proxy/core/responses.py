@@ -52,6 +52,7 @@ class ResponseFlow(Flow):
 
     __slots__ = (
         "_backlog",
+        "_behind",
         "_exchange",
         "_link",
         "_recovery",
@@ -73,6 +74,8 @@ class ResponseFlow(Flow):
         self._link = link
         self._recovery = recovery
         self._backlog = bytearray()
+        #: What is reserved of the budget for it, and was for one before it.
+        self._behind = 0
         self._exchange: Exchange | None = None
         self._scan: FetchScan | None = None
         #: Of the frame whose rest is passed on as it comes.
@@ -152,6 +155,8 @@ class ResponseFlow(Flow):
         """See :meth:`proxy.core.flow.Flow.flushed`: what is held has not been sent."""
         if self.held is None:
             super().flushed()
+            if not self._owed:
+                self._behind = 0
 
     def close(self) -> None:
         """See :meth:`proxy.core.flow.Flow.close`."""
@@ -160,9 +165,14 @@ class ResponseFlow(Flow):
         super().close()
 
     def _put_behind(self, data: memoryview) -> None:
-        """Keep what came behind a response that is held: at most one receive buffer."""
-        self._budget.take_anyway(len(data))
-        self._owed += len(data)
+        """Keep what came behind a response that is held: at most one receive buffer.
+
+        Where that was kept behind another one before, it is reserved already.
+        """
+        more = max(len(data) - self._behind, 0)
+        self._budget.take_anyway(more)
+        self._owed += more
+        self._behind += more
         self._backlog += data
 
     def _give_back_requests(self) -> None:

@@ -49,6 +49,26 @@ def test_what_came_behind_a_held_response_is_counted() -> None:
     assert driven.budget.used == 0
 
 
+def test_what_is_held_one_behind_the_other_is_counted_once() -> None:
+    count = 50
+    driven = Driven(route())
+    driven.up(b"".join(produce_request(10, number) for number in range(count)))
+    answers = [produce_answer(9, number, {0: NOT_LEADER}) for number in range(count)]
+    every = b"".join(answers)
+    driven.down(every)
+    for answer in answers:
+        assert driven.held is not None
+        # Each has a copy of its own while it is held, beside the receive buffer's.
+        assert len(answer) <= driven.budget.used <= 2 * len(every)
+        driven.release([None])
+    assert driven.to_client == every
+    assert driven.budget.used == 0
+    # It begins anew.
+    driven.up(produce_request(10, 1) + produce_request(10, 2))
+    driven.down(answers[1] + answers[2])
+    assert driven.budget.used == len(answers[1] + answers[2])
+
+
 def test_without_budget_a_small_response_is_not_held_and_that_is_told() -> None:
     driven = Driven(route(), budget=Budget(20, 20))
     driven.up(produce_request(10, 1))

@@ -17,15 +17,8 @@ class Maker:
 
     def __init__(self, seed: int, recorded: Sequence[Exchanged]) -> None:
         self._seed = seed
-        # Each kind of seed is taken as often as any other, however many there are of it.
-        self._exchanges = {
-            kind: [
-                seeds
-                for seeds in (written(kind), by_kio(kind, random.Random(seed)), recorded)
-                if seeds
-            ]
-            for kind in KINDS
-        }
+        self._recorded = recorded
+        self._exchanges: dict[str, list[Sequence[Exchanged]]] = {}
         self._kinds = list(KINDS)
         # Those on which the most is read.
         read = {"2.4", "2.8", "3.4", "3.6", "2.4+", "2.8+"}
@@ -35,7 +28,7 @@ class Maker:
         """Return a case, and of how many messages it is."""
         chance = random.Random(self._seed << 40 | number)
         (kind,) = chance.choices(self._kinds, self._weights)
-        known = chance.choice(self._exchanges[kind])
+        known = chance.choice(self._known(kind))
         talk = [hello(kind, chance)] if chance.random() < 0.7 else []
         talk += chance.choices(known, k=chance.choice((1, 2, 3, 5, 8)))
         talk = [numbered(exchanged, n) for n, exchanged in enumerate(talk, 1)]
@@ -50,6 +43,16 @@ class Maker:
             steps=_steps(asked, answered, chance),
         )
         return case, len(asked) + len(answered)
+
+    def _known(self, kind: str) -> list[Sequence[Exchanged]]:
+        """Return what cases of a kind are made of, which takes a second to make.
+
+        Each kind of seed is taken as often as any other, however many there are of it.
+        """
+        if kind not in self._exchanges:
+            made = (written(kind), by_kio(kind, random.Random(self._seed)), self._recorded)
+            self._exchanges[kind] = [seeds for seeds in made if seeds]
+        return self._exchanges[kind]
 
     def _mutated(
         self, talk: list[Exchanged], known: Sequence[Exchanged], chance: random.Random
