@@ -48,7 +48,7 @@ NOT_PROVOKED = {
     "clock_not_synchronised": "the same: to change it needs privileges, and disturbs others",
     "clock_unknown": "only kernels other than Linux, and sandboxes, do not say",
 }
-_DEADLINE_S = 30
+_DEADLINE_S = 120
 
 
 class Checked(NamedTuple):

@@ -3,12 +3,15 @@
 Their sessions end every few seconds, so that all of them authenticate again (KIP-368).
 """
 
+import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
     AclOperation,
@@ -40,6 +43,7 @@ from tests.real.names import CONFLUENT, JAVA, SASL_24, SASL_36
 
 pytestmark = pytest.mark.parametrize("cluster", [SASL_24, SASL_36], indirect=True)
 
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS = {
     JAVA: ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"),
     CONFLUENT: ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"),
@@ -65,6 +69,32 @@ def allow(
     )
     admin = AdminClient({"bootstrap.servers": cluster.direct_bootstrap})
     admin.create_acls([binding])[binding].result(30)
+
+
+def wait_allowed(cluster: RealCluster, user: str, topic: str) -> None:
+    """Wait until each broker takes a user's SCRAM credentials, and shows the user a topic.
+
+    What was allowed before that topic is known then too: brokers hear of it in the order of time.
+    """
+    for mechanism, broker in itertools.product(SCRAM, cluster.brokers.values()):
+        host, port = broker.upstream
+        client = AdminClient(
+            {
+                "bootstrap.servers": f"{host}:{port}",
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": mechanism,
+                "sasl.username": user,
+                "sasl.password": USERS[user],
+                "log_level": 0,
+            }
+        )
+        until(lambda c=client: _sees(c, topic), f"{broker.name} allows {user} {mechanism}")  # type: ignore[misc]
+
+
+def _sees(client: AdminClient, topic: str) -> bool:
+    with contextlib.suppress(KafkaException):
+        return client.list_topics(topic, 10).topics[topic].error is None
+    return False
 
 
 def proxy_before(
@@ -106,11 +136,13 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
     tmp_path: Path,
 ) -> None:
     cluster.add_scram_users(USERS)
-    for kind in (ResourceType.TOPIC, ResourceType.GROUP):
-        allow(cluster, CLIENT, AclOperation.ALL, kind)
     # Idempotent producers need it before 2.8 (KIP-679).
     write = AclOperation.IDEMPOTENT_WRITE
     allow(cluster, CLIENT, write, ResourceType.BROKER, "kafka-cluster")
+    for kind in (ResourceType.GROUP, ResourceType.TOPIC):
+        allow(cluster, CLIENT, AclOperation.ALL, kind)
+    (shown,) = new_topics("shown")
+    wait_allowed(cluster, CLIENT, shown)
     settings: dict[str, Callable[[str], dict[str, str]]] = {
         JAVA: java_sasl,
         CONFLUENT: librdkafka_sasl,
@@ -146,6 +178,7 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
         assert len(blind.events("topics_hidden")) == 1
 
     allow(cluster, PROXY, AclOperation.DESCRIBE, ResourceType.TOPIC)
+    wait_allowed(cluster, PROXY, shown)
     with proxy_before(
         cluster,
         tmp_path / "seeing",
