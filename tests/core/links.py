@@ -137,6 +137,7 @@ class Driven:
         moved = min(flow.passing, len(data)) if self._times % 2 else 0
         if moved > 0:
             flow.passed(moved)
+            self._taken[flow] += moved
             out += data[:moved]
             return data[moved:]
         buffer = flow.buffer()

@@ -7,5 +7,6 @@ Nouns:
 
 - Case: a link of some kind, and the bytes that its two sides send in turn.
 - Mutation: something that is done to frames or to a stream of them.
+- Way: one direction of a link, what went in and what came out, compared frame by frame.
 - Referee: says what a link may do to what went through it, reading frames by kio's schemas only.
 """
