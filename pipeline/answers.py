@@ -15,7 +15,7 @@ from pipeline.moves import apart_corrected_ms, leader_moves
 from pipeline.recoveries import recoveries
 from pipeline.runs import journal_runs, once, repeated, words
 from pipeline.skew import clock_skew, corrections
-from pipeline.tables import LEADER_MOVES, TABLES
+from pipeline.tables import TABLES
 
 
 @contextmanager
@@ -37,15 +37,20 @@ def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
         seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
         skew = keep(clock_skew(seen))
         right = corrections(skew)
-        moves = keep(named(seen.join(F.broadcast(right), ["day", "cluster"], "left")))
+        apart = apart_corrected_ms(F.col("sights"), F.col("skews"))
+        moves = keep(
+            named(
+                seen.join(F.broadcast(right), ["day", "cluster"], "left")
+                .withColumn("apart_corrected_ms", apart)
+                .drop("sights", "skews", "bounds")
+            )
+        )
         met = keep(recoveries(events.where(F.col("part").isin(ENCOUNTER, OVER)), right))
         samples = events.where(F.col("part") == LATENCY)
         if not twice.isEmpty():
             samples = once(samples, twice)
         tables = {
-            "leader_moves": moves.withColumn(
-                "apart_corrected_ms", apart_corrected_ms(F.col("sights"), F.col("skews"))
-            ).select(*LEADER_MOVES.schema.fieldNames()),
+            "leader_moves": moves,
             "recoveries": met,
             "incidents": incidents(moves, met),
             "hint_effectiveness": hint_effectiveness(met),

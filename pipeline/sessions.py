@@ -19,6 +19,8 @@ _DEFAULTS: Final = {
     "spark.sql.adaptive.enabled": "true",
     # Zstandard is as small as gzip and nearly as quick as snappy.
     "spark.sql.parquet.compression.codec": "zstd",
+    # INT96, Spark's default, is larger, has no statistics, and Parquet has given it up.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Events are written by part and day: a file is open for each, in place of sorting by them.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
     # Grouped by client there are more than 128 of them: falling back to sorting is slower.
@@ -27,6 +29,8 @@ _DEFAULTS: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    # Else each Column that is made asks the driver several times where it was made.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
 #: On one machine nobody else should be able to reach the driver.

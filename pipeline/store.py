@@ -101,8 +101,9 @@ class Store:
     def counted(self, batches: Iterable[str]) -> tuple[int, int]:
         """How many events some batches have, and how many lines in quarantine."""
         stored = self._read([f"{self._out}/events/batch={batch}" for batch in batches])
-        bad = stored.where(F.col("part") == BAD_PART).count()
-        return stored.count() - bad, bad
+        is_bad = F.col("part") == BAD_PART
+        row = stored.select(F.count_if(~is_bad), F.count_if(is_bad)).first()
+        return (row[0], row[1]) if row else (0, 0)
 
     def events(self, days: Iterable[date] | None = None) -> DataFrame:
         """The events of some days, or of all."""
@@ -140,6 +141,7 @@ class Store:
         touched = {day for batch in batches if batch.id not in done for day in batch.days}
         days = sorted(_around(touched) & there)
         if days:
+            self._told("duplicates")
             with answers(self.events(_around(days))) as tables:
                 for name, table in tables.items():
                     self._told(name)

@@ -1,66 +1,105 @@
-"""`leader-hints-report` in a process of its own, which may be killed."""
+"""`leader-hints-report` in processes of their own: one that is killed, one that runs many commands.
 
+As a module it is the latter's process: a command in a line of JSON, what it printed in another.
+"""
+
+import json
 import os
-import signal
-import subprocess
+import select
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
+from click.testing import CliRunner
+
+from pipeline.cli import cli
+from tests.harness import processes
 from tests.harness.maven import ROOT
 
-_COMMAND_S: Final = 300
+#: Bounds a broken test; machines are shared, and Java may take its time to start.
+_COMMAND_S: Final = 240
 #: For small data nothing is worth being split or compiled.
-_SMALL: Final = (
-    "--master=local[1]",
-    "--conf=spark.sql.shuffle.partitions=1",
-    "--conf=spark.sql.codegen.wholeStage=false",
-    "--conf=spark.sql.codegen.factoryMode=NO_CODEGEN",
-    "--conf=spark.driver.memory=1g",
-    "--conf=spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-)
+SMALL: Final = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
-def report(command: str, out: Path, *arguments: str) -> str:
-    """Run a command to its good end; return what it printed."""
-    run = subprocess.run(
-        [*_command(command, out), *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=_COMMAND_S,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    return run.stdout
+class ReportProcess:
+    """Runs commands one after the other, all of them with one Spark session.
 
-
-def report_killed(command: str, out: Path, files: int, *arguments: str) -> bool:
-    """Run a command; kill it and all of its processes once so many files are in ``out``.
-
-    Returns whether it had to be killed: it may end before.
+    ``log``: takes what the process has to say for itself.
     """
-    process = subprocess.Popen(
-        [*_command(command, out), *arguments],
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._process = processes.start(
+            [sys.executable, "-m", __name__], talk=True, errors=log, cwd=ROOT
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        processes.end(self._process)
+
+    def run(self, command: str, out: Path, *arguments: str) -> str:
+        """Run a command to its good end; return what it printed."""
+        asked, told = self._process.stdin, self._process.stdout
+        assert asked is not None
+        assert told is not None
+        asked.write(json.dumps(_arguments(command, out, arguments)) + "\n")
+        asked.flush()
+        ready, _, _ = select.select([told], [], [], _COMMAND_S)
+        line = told.readline() if ready else ""
+        assert line, self._log.read_text(errors="replace")[-3000:]
+        printed: str = json.loads(line)
+        return printed
+
+
+def report_killed(command: str, out: Path, files: int, *arguments: str) -> None:
+    """Run a command; kill it and all of its processes once so many files are in ``out``."""
+    process = processes.start(
+        [sys.executable, "-m", "pipeline.cli", *_arguments(command, out, arguments)],
+        output=Path(os.devnull),
         cwd=ROOT,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
     )
     until = time.monotonic() + _COMMAND_S
     try:
         while process.poll() is None:
             if sum(len(names) for _, _, names in os.walk(out)) >= files:
-                return True
+                return
             assert time.monotonic() < until, "the command does not end"
             time.sleep(0.01)
-        return False
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        processes.end(process)
 
 
-def _command(command: str, out: Path) -> list[str]:
-    return [sys.executable, "-m", "pipeline.cli", command, f"--out={out}", *_SMALL]
+def _arguments(command: str, out: Path, more: tuple[str, ...]) -> list[str]:
+    settings = [f"--conf={name}={value}" for name, value in SMALL.items()]
+    return [command, f"--out={out}", "--master=local[1]", *settings, *more]
+
+
+def _serve() -> None:
+    """Run what is asked for, until nothing is."""
+    told = os.fdopen(os.dup(1), "w")
+    # Spark's own words go to the log.
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        result = CliRunner().invoke(cli, json.loads(line), catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        print(json.dumps(result.output), file=told, flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

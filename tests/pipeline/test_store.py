@@ -38,8 +38,19 @@ def rows_of(store: Store) -> dict[str, list[str]]:
     }
 
 
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the journal of both days, and ``out``: what one run made of it."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "journal").mkdir()
+    (folder / "journal" / "a.jsonl").write_text(as_text(_FIRST))
+    (folder / "journal" / "b.jsonl").write_text(as_text(_SECOND))
+    run(spark, str(folder / "journal"), str(folder / "out"))
+    return folder
+
+
 def test_new_files_add_what_they_have_to_the_days_they_touch(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
     journal, out = tmp_path / "journal", str(tmp_path / "out")
     journal.mkdir()
@@ -58,17 +69,15 @@ def test_new_files_add_what_they_have_to_the_days_they_touch(
     (moved,) = store.table("leader_moves").collect()
     assert (moved["day"].day, moved["sidecars"], moved["apart_ms"]) == (2, 2, 30.0)
     assert [row["samples"] for row in store.table("latencies").collect()] == [1]
-
-    whole = str(tmp_path / "whole")
-    run(spark, str(journal), whole)
-    assert rows_of(store) == rows_of(Store(spark, whole))
+    assert rows_of(store) == rows_of(Store(spark, str(whole / "out")))
 
 
-def test_a_killed_run_is_made_good_by_the_next(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_killed_run_is_made_good_by_the_next(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
     """It left half of its events and no word of its batch, and tables of which some are there."""
-    journal, out = tmp_path / "a.jsonl", tmp_path / "out"
-    journal.write_text(as_text(_FIRST))
-    run(spark, str(journal), str(out))
+    out = tmp_path / "out"
+    shutil.copytree(whole / "out", out)
     store = Store(spark, str(out))
     expected = rows_of(store)
     (batch,) = store.batches
@@ -76,28 +85,24 @@ def test_a_killed_run_is_made_good_by_the_next(spark: SparkSession, tmp_path: Pa
     shutil.rmtree(out / "events" / f"batch={batch.id}" / "part=latency")
     (out / "tables.json").unlink()
     shutil.rmtree(out / "tables" / "latencies")
-    run(spark, str(journal), str(out))
+    run(spark, str(whole / "journal"), str(out))
     assert rows_of(store) == expected
 
 
 def test_no_answer_hangs_on_the_time_zone_of_the_session(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
     """Midnight in UTC is in the afternoon of two different days in these zones."""
-    journal = tmp_path / "a.jsonl"
-    journal.write_text(as_text([*_FIRST, *_SECOND]))
-    told = []
-    for zone in (ZONE, "Pacific/Apia"):
-        out = tmp_path / zone.replace("/", "-")
-        spark.conf.set("spark.sql.session.timeZone", zone)
-        try:
-            run(spark, str(journal), str(out))
-        finally:
-            spark.conf.set("spark.sql.session.timeZone", ZONE)
-        told.append(rows_of(Store(spark, str(out))))
-        days = {path.name for path in out.glob("tables/latencies/day=*")}
+    out = tmp_path / "out"
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Apia")
+    try:
+        run(spark, str(whole / "journal"), str(out))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", ZONE)
+    assert rows_of(Store(spark, str(out))) == rows_of(Store(spark, str(whole / "out")))
+    for made in (out, whole / "out"):
+        days = {path.name for path in made.glob("tables/latencies/day=*")}
         assert days == {"day=2026-01-02"}
-    assert told[0] == told[1]
 
 
 def test_an_empty_journal_gives_tables_without_rows(spark: SparkSession, tmp_path: Path) -> None:

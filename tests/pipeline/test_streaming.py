@@ -21,7 +21,7 @@ from pipeline.events import ENCOUNTER, OPEN_PART, OVER, STORED
 from pipeline.sources import stream
 from pipeline.store import Batch, Store
 from pipeline.streaming import begin, keep_fresh
-from tests.pipeline.commands_apart import report, report_killed
+from tests.pipeline.commands_apart import report_killed
 from tests.pipeline.lines import BEGIN, Event, as_text, error, frame, latency, move, success
 from tests.pipeline.test_store import rows_of
 
@@ -152,12 +152,30 @@ def _of_part(rows: Counter[tuple[Any, ...]], part: str) -> Counter[tuple[Any, ..
     return Counter({row[1:]: count for row, count in rows.items() if row[0] == part})
 
 
-def test_a_stream_that_fails_around_each_storing_gives_what_a_batch_gives(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def events() -> list[Event]:
+    """What clients met, in any order, some of it delivered twice."""
     events = _met(30)
     random.Random(5).shuffle(events)
-    events += random.Random(6).sample(events, 20)  # Delivered twice.
+    return events + random.Random(6).sample(events, 20)
+
+
+@pytest.fixture(scope="module")
+def expected(
+    spark: SparkSession, events: list[Event], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[str]]:
+    """The tables that a batch run makes of these events."""
+    folder = tmp_path_factory.mktemp("batch")
+    _write(folder / "journal", 0, [*events, _END])
+    run(spark, str(folder / "journal"), str(folder / "out"))
+    rows = rows_of(Store(spark, str(folder / "out")))
+    assert len(rows["recoveries"]) == 30
+    return rows
+
+
+def test_a_stream_that_fails_around_each_storing_gives_what_a_batch_gives(
+    spark: SparkSession, events: list[Event], expected: dict[str, list[str]], tmp_path: Path
+) -> None:
     journal, out = tmp_path / "journal", str(tmp_path / "out")
     fates = ["before", "behind", "live", "behind", "before", "live"]
     deaths = 0
@@ -177,30 +195,23 @@ def test_a_stream_that_fails_around_each_storing_gives_what_a_batch_gives(
             pytest.fail("the stream did not end by itself")
     assert deaths >= 2
     assert fates == []
-    run(spark, str(journal), str(tmp_path / "batch"))
-    told, expected = rows_of(Store(spark, out)), rows_of(Store(spark, str(tmp_path / "batch")))
-    assert len(expected["recoveries"]) == 30
-    assert told == expected
+    assert rows_of(Store(spark, out)) == expected
 
 
 def test_a_process_that_is_killed_at_any_point_loses_and_doubles_nothing(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, events: list[Event], expected: dict[str, list[str]], tmp_path: Path
 ) -> None:
     journal, out = tmp_path / "journal", tmp_path / "out"
-    events = _met(20)
-    random.Random(7).shuffle(events)
     _write(journal, 0, [*events, _END])
-    arguments = (f"--journal={journal}", f"--late={_LATE_S}", "--once")
     chance = random.Random(8)
     left = 0
     for _ in range(2):
         left += chance.randrange(5, 60)
-        report_killed("stream", out, left, *arguments)
-    report("stream", out, *arguments)
-    run(spark, str(journal), str(tmp_path / "batch"))
-    expected = rows_of(Store(spark, str(tmp_path / "batch")))
-    assert len(expected["recoveries"]) == 20
-    assert rows_of(Store(spark, str(out))) == expected
+        report_killed("stream", out, left, f"--journal={journal}", f"--late={_LATE_S}", "--once")
+    store = Store(spark, str(out))
+    queries = begin(store, stream(spark, str(journal), {}), _LATE_S, None)
+    keep_fresh(store, queries, float("inf"))
+    assert rows_of(store) == expected
 
 
 def test_what_is_not_over_is_not_told_and_what_is_late_is_counted(
