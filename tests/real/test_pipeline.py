@@ -1,0 +1,83 @@
+"""The pipeline reads a journal's topic from real brokers: by batch runs, and as a stream."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pytest
+from confluent_kafka import Producer
+
+from pipeline.tables import TABLES
+from tests.harness.cluster import RealCluster
+from tests.pipeline.commands_apart import ReportProcess, report_killed
+from tests.pipeline.lines import Event, as_text, error, latency, move, success
+from tests.real.names import ZK_36
+
+_AT_FIRST: Final = [move(0, 0, 1, 2, 5), error(0.01, 1, reason="hold_expired"), latency(0.02, 2, 3)]
+_TWICE: Final = _AT_FIRST[1]
+#: The last one moves the watermark on behind all others.
+_LATER: Final = [
+    success(0.05, 0, sidecar="b"),
+    latency(0.06, 1, 4.5, sidecar="b"),
+    _TWICE,
+    latency(3600, 3, 1.0),
+]
+_TORN: Final = '{"version":1,"event":"recov'
+#: Files in the output folder at which the stream is killed: it has begun, and has far to go.
+_FILES_AT_DEATH: Final = 25
+
+
+def _produce(cluster: RealCluster, topic: str, lines: Sequence[str]) -> None:
+    producer = Producer({"bootstrap.servers": cluster.direct_bootstrap})
+    for number, line in enumerate(lines):
+        producer.produce(topic, line, partition=number % 2)
+    assert producer.flush(30) == 0
+
+
+def _lines(events: Sequence[Event]) -> list[str]:
+    return as_text(events).splitlines()
+
+
+def _tables(out: Path) -> dict[str, list[str]]:
+    """The rows of all tables, in an order of their own."""
+    database = duckdb.connect()
+    told = {}
+    for name in TABLES:
+        files = [str(file) for file in sorted((out / "tables" / name).rglob("*.parquet"))]
+        # As text: DuckDB gives instants to Python only with one more package.
+        read = "SELECT COLUMNS(*)::VARCHAR FROM read_parquet(?, hive_partitioning = true)"
+        rows = database.execute(read, [files]).fetchall() if files else []
+        told[name] = sorted(map(str, rows))
+    return told
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("cluster", [ZK_36], indirect=True)
+def test_a_topic_gives_what_files_give_and_each_record_counts_once(
+    cluster: RealCluster, new_topics: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    (topic,) = new_topics("journal", partitions=2)
+    journal = f"--journal=kafka://{cluster.direct_bootstrap}/{topic}"
+    batch, stream, files = (tmp_path / name for name in ("batch", "stream", "files"))
+    first, later = _lines(_AT_FIRST), [*_lines(_LATER), _TORN]
+    file = tmp_path / "journal.jsonl"
+    file.write_text("\n".join([*first, *later]))
+    with ReportProcess(tmp_path / "report.log") as reports:
+        _produce(cluster, topic, first)
+        assert reports.run("batch", batch, journal).startswith("new batches: 1; events: 3;")
+        before = _tables(batch)
+        assert reports.run("batch", batch, journal).startswith("new batches: 0; events: 0;")
+        assert _tables(batch) == before
+
+        _produce(cluster, topic, later)
+        told = reports.run("batch", batch, journal)
+        assert told.startswith("new batches: 1; events: 4; quarantined lines: 1;")
+        reports.run("batch", files, f"--journal={file}")
+        expected = _tables(files)
+        assert len(expected["recoveries"]) == 1
+        assert _tables(batch) == expected
+
+        report_killed("stream", stream, _FILES_AT_DEATH, journal, "--once")
+        reports.run("stream", stream, journal, "--once")
+        assert _tables(stream) == expected
