@@ -19,7 +19,7 @@ from tests.harness import processes
 from tests.harness.maven import ROOT
 
 #: Bounds a broken test; machines are shared, and Java may take its time to start.
-_COMMAND_S: Final = 240
+_COMMAND_S: Final = 600
 #: For small data nothing is worth being split or compiled.
 SMALL: Final = {
     "spark.sql.shuffle.partitions": "1",

@@ -52,7 +52,7 @@ def _tables(out: Path) -> dict[str, list[str]]:
     return told
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("cluster", [ZK_36], indirect=True)
 def test_a_topic_gives_what_files_give_and_each_record_counts_once(
     cluster: RealCluster, new_topics: Callable[..., list[str]], tmp_path: Path
