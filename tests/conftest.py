@@ -18,8 +18,14 @@ settings.load_profile("here")
 #: Tests that are run in one process, one after the other: those of real brokers, since two clusters
 #: at once are too much for two cores, and those of Spark, which share its session.
 _TOGETHER = ("tests/real/", "tests/pipeline/")
-#: Real ones that take minutes with brokers of their own: whoever has nothing else to do takes them.
-_APART = ("tests/real/test_rollout.py", "tests/real/test_upgrade.py")
+#: Real ones that take minutes and share no brokers with others, or little is lost by starting some
+#: for them alone: whoever has nothing else to do takes them.
+_APART = (
+    "tests/real/test_doctor.py",
+    "tests/real/test_pipeline.py",
+    "tests/real/test_rollout.py",
+    "tests/real/test_upgrade.py",
+)
 
 
 class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]

@@ -83,6 +83,8 @@ class Pipes:
 
     def __init__(self) -> None:
         self._free: list[Pipe] = []
+        #: How many were free at all times since the last sweep.
+        self._idle = 0
         self._lent = 0
         self._most = _MOST if hasattr(os, "splice") else 0
 
@@ -90,7 +92,9 @@ class Pipes:
         """Return an empty pipe, ``None`` where there is none now."""
         if self._free:
             self._lent += 1
-            return self._free.pop()
+            pipe = self._free.pop()
+            self._idle = min(self._idle, len(self._free))
+            return pipe
         if self._lent >= self._most:
             return None
         try:
@@ -109,6 +113,12 @@ class Pipes:
             pipe.close()
         else:
             self._free.append(pipe)
+
+    def sweep(self) -> None:
+        """Close those that nobody needed since the last sweep."""
+        for _ in range(min(self._idle, len(self._free))):
+            self._free.pop().close()
+        self._idle = len(self._free)
 
     def stop(self) -> None:
         """Lend none any more."""

@@ -260,6 +260,7 @@ class Pump:
         """End links whose time is over; call it about every second, with a time in seconds."""
         self._now = now
         self._part()
+        self._pipes.sweep()
         self._short_of_room = self._queued > self._limits.queued_bytes
         while self._young and self._young[0][0] <= now:
             young = self._joints.get(self._young.popleft()[1])

@@ -98,6 +98,26 @@ def test_they_are_lent_up_to_a_number_and_again_when_they_come_back(pipes: Pipes
     assert open_descriptors() == before
 
 
+def test_those_that_nobody_needs_are_closed_at_the_second_sweep(pipes: Pipes) -> None:
+    before = open_descriptors()
+    first, second = _taken(pipes), _taken(pipes)
+    pipes.give_back(first)
+    pipes.give_back(second)
+    pipes.sweep()
+    # One is needed between two sweeps, and kept.
+    pipes.give_back(_taken(pipes))
+    pipes.sweep()
+    assert open_descriptors() == before + 2
+    lent = _taken(pipes)
+    pipes.sweep()
+    pipes.sweep()
+    assert open_descriptors() == before + 2
+    pipes.give_back(lent)
+    pipes.sweep()
+    pipes.sweep()
+    assert open_descriptors() == before
+
+
 def test_without_splice_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "splice")
     assert Pipes().take() is None
