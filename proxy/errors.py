@@ -1,5 +1,7 @@
 """The errors of this package. Each class says who is at fault; anything else raised is a bug."""
 
+import traceback
+
 
 class LeaderHintsError(Exception):
     """Base of every error that this package raises on purpose.
@@ -37,3 +39,8 @@ class ClientError(LeaderHintsError):
 
 class BrokerError(LeaderHintsError):
     """A broker is at fault: it is out of reach, does not answer, or breaks the protocol."""
+
+
+def places_of(error: BaseException) -> str:
+    """Return where an error came from and of what kind it is; no value, as that may be a secret."""
+    return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__

@@ -16,7 +16,7 @@ Probe = dict[Partition, Leader]
 
 def probe(view: LeaderView) -> Probe:
     """Return one partition for each node that leads something, to be asked of the broker."""
-    return {(name, partition): leader for name, partition, leader in view.led()}
+    return {(name, partition): leader for name, partition, leader in view.one_led_by_each()}
 
 
 def conclude(route: Route, asked: Probe, errors: dict[Partition, int]) -> None:

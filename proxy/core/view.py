@@ -209,7 +209,7 @@ class LeaderView:
         known = (self._topics.get(self.key(topic)) for topic in topics)
         return max((t.changed if t else self._unknown_changed for t in known), default=0)
 
-    def led(self) -> Iterator[tuple[str, int, Leader]]:
+    def one_led_by_each(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of one partition for each node that leads any."""
         seen = {UNKNOWN}
         for topic in self._topics.values():

@@ -1,7 +1,6 @@
 """The HTTP server for metrics, health, the status and the kill switch."""
 
 import json
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ import h11
 import trio
 
 from proxy.core.events import AdminFailed, Event
+from proxy.errors import places_of
 from proxy.net.admin_guard import refusal
 from proxy.settings import Address
 
@@ -97,8 +97,7 @@ class Admin:
             return await self._answer(request), request.method != "HEAD"
         except Exception as error:
             # A defect here must not end the process, which relays other people's data.
-            places = "".join(traceback.format_tb(error.__traceback__))
-            self._emit(AdminFailed(traceback=f"{places}{type(error).__name__}"))
+            self._emit(AdminFailed(traceback=places_of(error)))
             return Reply(500, b"a defect of leader-hints; see its log\n"), True
 
 

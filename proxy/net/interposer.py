@@ -6,7 +6,6 @@ test clients, not for throughput.
 """
 
 import struct
-import traceback
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from proxy.apis.stale_metadata import restage
 from proxy.core.events import Event, FaultDone, LinkFailed
 from proxy.core.fault import Action, Begun, Fault, Faults, hint_for
 from proxy.core.route import Route
+from proxy.errors import places_of
 from proxy.wire.errors import WireError
 
 _SIZE = struct.Struct(">i")
@@ -111,9 +111,8 @@ class Interposer:
         except* Exception as group:
             # A defect of ours, or of who watches, must end one connection and not all of them.
             for error in _leaves(group):
-                places = "".join(traceback.format_tb(error.__traceback__))
-                text = f"{places}{type(error).__name__}"
-                self._emit(LinkFailed(route=route.name, link=number, traceback=text))
+                places = places_of(error)
+                self._emit(LinkFailed(route=route.name, link=number, traceback=places))
 
     def _look(self, route: Route, link: int, frame: bytes) -> Asking:
         """Read a request as far as the faults need it, and refuse it where one says so."""

@@ -14,7 +14,7 @@ _CAPACITY = 1 << 20
 _LEAST = 1 << 18
 #: Pipes of a process at most. Whoever finds none copies.
 _MOST = 16
-#: None where the system has no splice.
+#: Nothing where the system has no splice, and lends no pipe.
 _FLAGS = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)
 #: A socket that is broken says something else: these come from a system that cannot, and from
 #: filters of system calls (seccomp) that know no splice.

@@ -18,7 +18,6 @@ import math
 import socket
 import struct
 import termios
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -44,6 +43,7 @@ from proxy.core.link import Link
 from proxy.core.link_state import LinkState
 from proxy.core.recovery import Recovery
 from proxy.core.route import Route
+from proxy.errors import places_of
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.pipe import Pipe, Pipes, UnfitError
 from proxy.net.poller import GONE, READ, WRITE, Poller, make_poller
@@ -740,9 +740,8 @@ class Pump:
 
     def _failed(self, joint: _Joint, error: Exception) -> None:
         state = joint.link.state
-        places = "".join(traceback.format_tb(error.__traceback__))
-        text = f"{places}{type(error).__name__}"
-        self._emit(LinkFailed(route=state.route.name, link=state.number, traceback=text))
+        places = places_of(error)
+        self._emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
         self._close(joint)
 
     def _tell(self, joint: _Joint) -> None:

@@ -1,7 +1,6 @@
 """Toxiproxy: relays that delay, slow, cut and silence connections, in a process of its own."""
 
 import contextlib
-import fcntl
 import json
 import os
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any, Literal, Self
 
 from tests.harness import processes
 from tests.harness.connection import Address
+from tests.harness.locks import exclusively
 from tests.harness.maven import BUILD
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
@@ -28,9 +28,7 @@ def build() -> Path:
     """Fetch and build it unless it was; returns the program."""
     folder = BUILD / f"toxiproxy-{_VERSION}"
     program = folder / "server"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusively(folder / "lock"):
         if not program.exists():
             environment = os.environ | {"GOBIN": str(folder)}
             subprocess.run(["go", "install", _MODULE], env=environment, cwd=folder, check=True)

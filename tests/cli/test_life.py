@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import resource
 import signal
 import socket
@@ -179,9 +178,9 @@ def test_without_descriptors_connections_wait_and_the_log_stays_small(
         client = _connect(proxy)
         client.sendall(_ASKED)
         until(lambda: proxy.events("accept_failed"), "it is told", _SECONDS)
-        before = _cpu_seconds(proxy.pid)
+        before = processes.cpu_seconds(proxy.pid)
         never(lambda: len(proxy.lines()) > 20, "the log is small", 1.0)
-        assert _cpu_seconds(proxy.pid) - before < 0.5, "it is busy with nothing"
+        assert processes.cpu_seconds(proxy.pid) - before < 0.5, "it is busy with nothing"
         resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, allowed)
         behind = broker.accept()
         assert behind.recv(len(_ASKED), socket.MSG_WAITALL) == _ASKED
@@ -244,8 +243,3 @@ def _connects(port: int) -> bool:
 def _name(proxy: ProxyProcess) -> str:
     ((listen, _),) = proxy.routes
     return f"{listen[0]}:{listen[1]}"
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

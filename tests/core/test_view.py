@@ -44,7 +44,7 @@ def test_nothing_is_known_of_what_nobody_told() -> None:
 def test_a_leader_without_an_epoch_is_not_known() -> None:
     view = _view({0: (1, -1)})
     assert view.leader("t", 0) is None
-    assert not list(view.led())
+    assert not list(view.one_led_by_each())
 
 
 def test_a_topic_is_known_by_name_and_by_id() -> None:
@@ -118,7 +118,7 @@ def test_a_lagging_broker_changes_nothing(topic: bytes, poll: bool) -> None:
 def test_nobody_leads_at_a_higher_epoch_and_then_somebody() -> None:
     view = _view({0: (1, 5)}, {0: (-1, 6)})
     assert view.leader("t", 0) == Leader(-1, 6)
-    assert not list(view.led())
+    assert not list(view.one_led_by_each())
     # A broker that sees the leader's endpoint names it at the same epoch.
     view.learn(_said({0: (2, 6)}), None)
     assert view.leader("t", 0) == Leader(2, 6)
@@ -428,7 +428,7 @@ class View(RuleBasedStateMachine):
         for name, topic in self.current.items():
             assert self.view.key(name) == topic
         assert {*self.view.names} == {*self.current}
-        led = [*self.view.led()]
+        led = [*self.view.one_led_by_each()]
         leading = {leader.node for leader in self.known.values() if leader.node >= 0}
         assert sorted(leader.node for _, _, leader in led) == sorted(leading)
         for name, partition, leader in led:

@@ -1,6 +1,5 @@
 """What the tests of this folder share."""
 
-import fcntl
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from tests.deploy.containers import Containers, package_index
 from tests.deploy.tools import need
+from tests.harness.locks import exclusively
 
 _TEST_TIMEOUT_S = 900  # The first test of the image makes its base and the image.
 #: Bridges, namespaces and the ports of the Compose file are the machine's, whatever the checkout.
@@ -25,8 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def alone() -> Iterator[None]:
     """No other run of these tests on this machine; one that comes later waits."""
-    with _LOCK.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusively(_LOCK):
         yield
 
 

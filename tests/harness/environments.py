@@ -1,6 +1,5 @@
 """Virtual environments with one Python client library each, so that versions stand side by side."""
 
-import fcntl
 import shutil
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.clients import ClientProcess
+from tests.harness.locks import exclusively
 from tests.harness.maven import BUILD, LibraryError
 from tests.harness.python_client import Library, python_clients
 
@@ -40,9 +40,7 @@ class Environment:
         """
         pins = "\n".join((f"{self.library}=={self.version}", *self.also))
         done = self.folder / "complete"
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with (self.folder.parent / f"{self.folder.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with exclusively(self.folder.parent / f"{self.folder.name}.lock"):
             if not done.exists() or done.read_text() != pins:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 self._install(pins.split())

@@ -1,6 +1,5 @@
 """franz-go's clients: built once, run in one process that serves many of them."""
 
-import fcntl
 import hashlib
 import re
 import shutil
@@ -8,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from tests.harness.clients import ClientProcess
+from tests.harness.locks import exclusively
 from tests.harness.maven import BUILD, ROOT
 
 _SOURCES = ROOT / "tests" / "go"
@@ -35,9 +35,7 @@ def build() -> Path:
     sources = sorted([*_SOURCES.glob("*.go"), *_SOURCES.glob("go.*")])
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
     program = BUILD / "go" / digest[:16] / "clients"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    with (program.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with exclusively(program.parent / "lock"):
         if not program.exists():
             command = ["go", "build", "-mod=readonly", "-o", str(program), "."]
             subprocess.run(command, cwd=_SOURCES, check=True)

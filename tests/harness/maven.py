@@ -1,13 +1,12 @@
 """Kafka's jars from Maven Central, one folder for each version, fetched once."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.harness.locks import exclusively
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -59,7 +58,7 @@ class Library:
             LibraryError: Maven failed; its output is in the message.
         """
         done = self.folder / "complete"
-        with _locked():
+        with exclusively(BUILD / "kafka" / "lock"):
             if not done.exists():
                 self._copy_dependencies()
                 done.touch()
@@ -107,12 +106,3 @@ def missing_tools() -> str | None:
 def in_ci() -> bool:
     """In CI a missing tool is a failure, never a reason to skip."""
     return os.environ.get("CI", "").lower() == "true"
-
-
-@contextmanager
-def _locked() -> Iterator[None]:
-    folder = BUILD / "kafka"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

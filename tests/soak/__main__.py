@@ -15,11 +15,12 @@ import trio
 
 from tests.harness.connection import Address
 from tests.harness.ports import free_ports
+from tests.harness.processes import cpu_seconds
 from tests.harness.proxyproc import ProxyProcess
 from tests.harness.trial import run_trial
 from tests.soak.client import Connection, Tally, come_and_go, connect, keep_busy
 from tests.soak.pair import Pair
-from tests.soak.watch import at_rest, cpu_seconds, resident_bytes, settled, slope
+from tests.soak.watch import at_rest, resident_bytes, settled, slope
 
 _BETWEEN_MOVES = 0.5
 _SAMPLES_S = 1.0

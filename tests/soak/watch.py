@@ -84,13 +84,6 @@ def resident_bytes(pid: int) -> int:
     return int(found[1]) * 1024
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return how much CPU time a process has used, in hundredths of a second."""
-    # Behind the name, which may have blanks: the 14th and 15th field of all (proc(5)).
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def slope(samples: Sequence[tuple[float, int]]) -> float:
     """Return by how much the second of each pair rises while the first rises by one."""
     count = len(samples)
