@@ -16,7 +16,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
-.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching bench-control bench-memory bench-kip951 profile
+.PHONY: bench bench-legacy bench-distance bench-cost bench-recoding bench-watching bench-control bench-memory bench-kip951 profile
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -87,6 +87,9 @@ bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
 
 bench-legacy: $(STAMP) ## Measure the stall before 2.8 and 2.4; writes docs/benchmarks.md
 	$(BIN)/python -m bench legacy
+
+bench-distance: $(STAMP) ## Measure what a relay adds to the stall before native ones; writes docs/benchmarks.md
+	$(BIN)/python -m bench distance
 
 bench-cost: $(STAMP) ## Measure CPU and latency against HAProxy; writes docs/benchmarks.md
 	$(BIN)/python -m bench cost
