@@ -16,7 +16,8 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
-.PHONY: bench bench-legacy bench-distance bench-cost bench-recoding bench-watching bench-control bench-memory bench-kip951 profile
+.PHONY: bench bench-legacy bench-distance bench-cost bench-recoding bench-watching bench-control
+.PHONY: bench-memory bench-kip951 bench-pipeline profile
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -108,6 +109,9 @@ bench-memory: $(STAMP) ## Measure memory of links and slow readers; writes docs/
 
 bench-kip951: $(STAMP) ## Measure the case KIP-951 was made for; writes docs/benchmarks.md
 	$(BIN)/python -m bench kip951
+
+bench-pipeline: $(STAMP) ## Measure the pipeline on Spark, and DuckDB; writes docs/pipeline.md
+	$(BIN)/python -m bench.pipeline $(PIPELINE)
 
 profile: $(STAMP) ## Draw where the time goes; WORK=produce-16k, produce-1m, consume, single or fifty
 	$(BIN)/python -m bench profile $(WORK)

@@ -10,7 +10,7 @@ from pipeline.events import ENCOUNTER, LATENCY, MOVE, OVER, REST
 from pipeline.hints import clients_without_hints, hint_effectiveness, hint_misses
 from pipeline.hours import broker_hours
 from pipeline.incidents import incidents, named
-from pipeline.latencies import latencies
+from pipeline.latencies import SAMPLE, latencies
 from pipeline.moves import apart_corrected_ms, leader_moves
 from pipeline.recoveries import recoveries
 from pipeline.runs import journal_runs, once, repeated, words
@@ -48,7 +48,7 @@ def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
         met = keep(recoveries(events.where(F.col("part").isin(ENCOUNTER, OVER)), right))
         samples = events.where(F.col("part") == LATENCY)
         if not twice.isEmpty():
-            samples = once(samples, twice)
+            samples = once(samples.select("run", "seq", *SAMPLE), twice)
         tables = {
             "leader_moves": moves,
             "recoveries": met,

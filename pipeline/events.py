@@ -98,7 +98,7 @@ def read(lines: DataFrame) -> DataFrame:
     ``fault``, ``source`` and text. Empty lines are left out. Nothing is filtered by the judgement,
     since Spark would read each line once for the filter and once more for what passes.
     """
-    full = lines.where(F.length(F.trim("line")) > 0)
+    full = lines.where(F.trim("line") != "")
     judged = full.withColumn("event", parsed(F.col("line")))
     event = F.col("event")
     judged = judged.select(
@@ -107,13 +107,16 @@ def read(lines: DataFrame) -> DataFrame:
             for name in COLUMNS
         ),
         "source",
-        F.substring("line", 1, _LONGEST_LINE).alias("line"),
+        "line",
         fault(event).alias("fault"),
     )
     is_bad = F.col("fault").isNotNull()
+    # Its characters are counted where it is cut, so only what is kept is cut.
+    kept = {"source": F.col("source"), "line": F.substring("line", 1, _LONGEST_LINE)}
     return judged.select(
         *COLUMNS,
-        *(F.when(is_bad, F.col(name)).alias(name) for name in ("source", "line", "fault")),
+        *(F.when(is_bad, text).alias(name) for name, text in kept.items()),
+        "fault",
         F.when(is_bad, BAD_PART).otherwise(part_of(F.col("event"))).alias("part"),
         F.when(~is_bad, day_of(F.col("time"))).alias("day"),
     )

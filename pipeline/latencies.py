@@ -10,6 +10,8 @@ from pipeline.tables import LATENCIES, UNKNOWN_CLUSTER
 _SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 #: Relative rank error of the approximate ones is at most one in so many.
 _ACCURACY: Final = 10_000
+#: The columns of an event that are looked at.
+SAMPLE: Final = ("event", "day", "cluster", "software", "software_version", "api", "latency_ms")
 
 
 def latencies(events: DataFrame) -> DataFrame:

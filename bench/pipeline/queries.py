@@ -1,0 +1,41 @@
+"""Three questions to stored events, in the words that Spark and DuckDB both understand."""
+
+from typing import Final, NamedTuple
+
+
+class Query(NamedTuple):
+    """``sql`` asks the view ``events``."""
+
+    name: str
+    sql: str
+
+
+QUERIES: Final = (
+    Query(
+        "errors by client software and reason",
+        """
+        SELECT software, software_version, api, topic, coalesce(reason, '') AS why,
+            count(*) AS errors, sum(hold_ms) AS held
+        FROM events WHERE event = 'error' GROUP BY ALL
+        """,
+    ),
+    Query(
+        "leader moves and who saw them",
+        """
+        SELECT cluster, topic, partition, epoch, count(DISTINCT sidecar) AS sidecars,
+            unix_micros(min(time)) AS first_seen, unix_micros(max(time)) AS last_seen
+        FROM events WHERE event = 'leader_change' GROUP BY ALL
+        """,
+    ),
+    Query(
+        "first success after each error",
+        """
+        SELECT software, api, count(*) AS errors, count(next_at) AS followed FROM (
+            SELECT software, api, event, lead(time) OVER (
+                PARTITION BY cluster, client_id, api, topic, partition ORDER BY time, run, seq
+            ) AS next_at
+            FROM events WHERE event IN ('error', 'recovery')
+        ) WHERE event = 'error' GROUP BY ALL
+        """,
+    ),
+)

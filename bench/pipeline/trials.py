@@ -1,0 +1,235 @@
+"""Works of the pipeline and how long they take. Sessions are those of the commands."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from pyspark.sql import SparkSession
+
+from bench.pipeline.queries import QUERIES
+from bench.pipeline.stages import Stage, stages
+from pipeline.batch import run
+from pipeline.generator import Fleet
+from pipeline.sessions import begin
+from pipeline.sources import stream
+from pipeline.store import Store
+from pipeline.streaming import SETTINGS
+from pipeline.streaming import begin as begin_stream
+from tests.harness.maven import BUILD, ROOT
+
+FOLDER: Final = BUILD / "bench" / "pipeline"
+_LATE_S: Final = 600.0
+#: Micro-batches before the one that counts: Java compiles what it meets often.
+WARM_UP: Final = 3
+_ASKED: Final = 3
+_DIGITS: Final = 3
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _fresh(name: str) -> Path:
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def _size(folder: Path, pattern: str) -> int:
+    return sum(file.stat().st_size for file in folder.rglob(pattern))
+
+
+def journal_of(fleet: Fleet, name: str, master: str) -> Path:
+    """The folder of a fleet's journal; made unless it is there."""
+    folder = FOLDER / name
+    done = folder / "fleet.txt"
+    if not done.exists() or done.read_text() != repr(fleet):
+        shutil.rmtree(folder, ignore_errors=True)
+        flags = {
+            "sidecars": fleet.sidecars,
+            "hours": fleet.hours,
+            "events": fleet.events,
+            "seed": fleet.seed,
+            "hot": fleet.hot,
+            "out": folder,
+            "master": master,
+        }
+        arguments = [f"--{name}={value}" for name, value in flags.items()]
+        # In a process of its own: what is measured begins with a fresh Java.
+        subprocess.run(
+            [sys.executable, "-m", "pipeline.cli", "generate", *arguments], cwd=ROOT, check=True
+        )
+        done.write_text(repr(fleet))
+    return folder / "journal"
+
+
+@dataclass
+class Steps:
+    """How long each step of a work took, seconds, by the words that the store tells."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: tuple[str, float] | None = None
+
+    def told(self, step: str) -> None:
+        """A step begins, and the one before it ends."""
+        now = time.perf_counter()
+        if self._last is not None:
+            name, since = self._last
+            self.seconds[name] = self.seconds.get(name, 0) + now - since
+        self._last = (step, now)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What all tables of a journal took.
+
+    ``json_s``: seconds from JSON; ``stored_s``: from the Parquet that was stored; both with their
+    steps. ``json_bytes`` and ``stored_bytes``: the sizes of the two.
+    """
+
+    events: int
+    json_s: float
+    stored_s: float
+    json_bytes: int
+    stored_bytes: int
+    steps: Steps
+    stored_steps: Steps
+    stages: list[Stage]
+
+
+def whole(journal: Path, name: str, master: str) -> Trial:
+    """From JSON to all tables, and then from the stored events to all tables."""
+    log = _fresh("log")
+    log.mkdir(parents=True)
+    session = begin(
+        master,
+        {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.dir": log.as_uri(),
+        },
+    )
+    out = _fresh(f"{name}-out")
+    steps, stored_steps = Steps(), Steps()
+    start = time.perf_counter()
+    taken = run(session, str(journal), str(out), told=_naming(session, steps, ""))
+    json_s = time.perf_counter() - start
+    steps.told("")
+    again = Store(session, str(out), _naming(session, stored_steps, " again"))
+    stored_s = _timed(lambda: again.refresh(anew=True))
+    stored_steps.told("")
+    session.stop()
+    (of_session,) = log.iterdir()
+    with of_session.open(encoding="utf-8") as lines:
+        done = stages(lines)
+    return Trial(
+        events=taken.events,
+        json_s=json_s,
+        stored_s=stored_s,
+        json_bytes=_size(journal, "*.jsonl"),
+        stored_bytes=_size(out / "events", "*.parquet"),
+        steps=steps,
+        stored_steps=stored_steps,
+        stages=done,
+    )
+
+
+def _naming(session: SparkSession, steps: Steps, suffix: str) -> Callable[[str], None]:
+    """Notes each step's time, and names Spark's jobs by it."""
+
+    def told(step: str) -> None:
+        steps.told(step)
+        session.sparkContext.setJobDescription(step + suffix)
+
+    return told
+
+
+def against_duckdb(name: str, master: str, cores: int) -> dict[str, tuple[float, float]]:
+    """Seconds that Spark and DuckDB take for each query, both at their best of three, on the events
+    that the trial of that name stored.
+
+    :raises ValueError: their answers differ.
+    """
+    session = begin(master, {})
+    out = FOLDER / f"{name}-out"
+    Store(session, str(out)).events().createOrReplaceTempView("events")
+    database = duckdb.connect()
+    database.execute(f"SET threads = {cores}")
+    # Spark's name for what DuckDB has too.
+    database.execute("CREATE MACRO unix_micros(instant) AS epoch_us(instant)")
+    database.execute(
+        f"CREATE VIEW events AS SELECT * FROM read_parquet('{out}/events/*/*/*/*.parquet', "
+        "hive_partitioning = true)"
+    )
+    times = {}
+    for query in QUERIES:
+        of_spark, by_spark = _best(lambda sql: session.sql(sql).collect(), query.sql)
+        of_duckdb, by_duckdb = _best(lambda sql: database.execute(sql).fetchall(), query.sql)
+        if _plain(of_spark) != _plain(of_duckdb):
+            raise ValueError(f"Spark and DuckDB answer differently: {query.name}")
+        times[query.name] = (by_spark, by_duckdb)
+    session.stop()
+    return times
+
+
+def _best(ask: Callable[[str], Any], sql: str) -> tuple[Any, float]:
+    """The answer, and the seconds of the quickest of some."""
+    answer: Any = None
+    seconds = []
+    for _ in range(_ASKED):
+        start = time.perf_counter()
+        answer = ask(sql)
+        seconds.append(time.perf_counter() - start)
+    return answer, min(seconds)
+
+
+def _plain(rows: list[Any]) -> list[str]:
+    """Rows as both would write them, in an order of their own."""
+    return sorted(
+        str([round(value, _DIGITS) if isinstance(value, float) else value for value in row])
+        for row in rows
+    )
+
+
+def micro_batch(journal: Path, events: int, master: str) -> float:
+    """Seconds that the longer of both queries took for a micro-batch of so many events."""
+    lines = sorted(
+        (line for file in sorted(journal.glob("sidecar=*/*.jsonl")) for line in _lines(file)),
+        key=lambda line: json.loads(line)["time"],
+    )
+    session = begin(master, SETTINGS)
+    folder = _fresh("micro-in")
+    folder.mkdir(parents=True)
+    store = Store(session, str(_fresh("micro-out")))
+    queries = begin_stream(store, stream(session, str(folder), {}), _LATE_S, 0.1)
+    for number in range(WARM_UP + 1):
+        new = folder / f"{number}.new"
+        new.write_bytes(b"\n".join(lines[number * events : (number + 1) * events]))
+        new.rename(new.with_suffix(".jsonl"))
+        for query in queries:
+            query.processAllAvailable()
+    longest = max(_last(query.recentProgress) for query in queries)
+    for query in queries:
+        query.stop()
+    session.stop()
+    return longest
+
+
+def _lines(file: Path) -> list[bytes]:
+    return file.read_bytes().splitlines()
+
+
+def _last(progress: list[Any]) -> float:
+    """Seconds of the last micro-batch that had rows."""
+    last = next(one for one in reversed(progress) if one["numInputRows"])
+    return float(last["durationMs"]["triggerExecution"] / 1000)
