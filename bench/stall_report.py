@@ -35,9 +35,6 @@ def main(rounds: int, moves: int, write: bool) -> None:
 
     Ends with 1 where a target is missed.
     """
-    missing = maven.missing_tools()
-    if missing is not None:
-        raise click.ClickException(missing)
     zookeeper = run(arms.ZOOKEEPER, rounds, moves)
     shipped = run(arms.ZOOKEEPER, 1, moves, replication={})
     kraft = run(arms.KRAFT, 1, moves)
@@ -75,9 +72,6 @@ def main(rounds: int, moves: int, write: bool) -> None:
 @click.option("--write/--no-write", default=True, help="Write the page.")
 def legacy(rounds: int, moves: int, write: bool) -> None:
     """Compare the same before 2.8 and 2.4. Ends with 1 where a target is missed."""
-    missing = maven.missing_tools()
-    if missing is not None:
-        raise click.ClickException(missing)
     parts = []
     verdicts = []
     for compared in arms.LEGACY:
@@ -104,9 +98,6 @@ def legacy(rounds: int, moves: int, write: bool) -> None:
 @click.option("--write/--no-write", default=True, help="Write the page.")
 def distance(rounds: int, moves: int, write: bool) -> None:
     """Compare hints with native ones that go through a plain relay, and with those that do not."""
-    missing = maven.missing_tools()
-    if missing is not None:
-        raise click.ClickException(missing)
     pools = run(arms.DISTANCE, rounds, moves)
     text = "\n\n".join(
         [
@@ -129,10 +120,15 @@ def run(
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
-    The raw samples are kept under build/bench, all latencies in a folder of latencies/ for each
-    comparison, such as zk-3.6.2-fast. The first round of each arm is preceded by
-    half a round that does not count, since the JVMs are cold.
+    The raw samples are kept under build/bench in a folder for each comparison, such as
+    zk-3.6.2-fast: stalls in stalls/, all latencies in latencies/. The first round of each arm is
+    preceded by half a round that does not count, since the JVMs are cold.
+
+    :raises click.ClickException: a tool that brokers need is missing.
     """
+    missing = maven.missing_tools()
+    if missing is not None:
+        raise click.ClickException(missing)
     pools = {arm: Sample() for arm in compared}
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-bench-"))
     started = clusters(compared, folder / "clusters", replication)
@@ -162,24 +158,30 @@ def _line(number: int, arm: Arm, sample: Sample) -> str:
 
 
 def _keep(pools: Mapping[Arm, Sample], kind: str) -> None:
-    _SAMPLES.mkdir(parents=True, exist_ok=True)
+    folder = _emptied("stalls", pools, kind)
     for arm, sample in pools.items():
         held = f"-{arm.hold_ms}" if arm.hold_ms else ""
-        name = f"stall-{arm.mode}-{arm.version}-{arm.hints or 'native'}{held}-{kind}.json"
+        name = f"{arm.mode}-{arm.version}-{arm.hints or 'native'}{held}.json"
         kept = {key: value for key, value in vars(sample).items() if key != "rounds"}
-        (_SAMPLES / name).write_text(json.dumps(kept))
+        (folder / name).write_text(json.dumps(kept))
     _keep_latencies(pools, kind)
 
 
 def _keep_latencies(pools: Mapping[Arm, Sample], kind: str) -> None:
-    first = next(iter(pools))
-    folder = _SAMPLES / "latencies" / f"{first.mode}-{first.version}-{kind}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = _emptied("latencies", pools, kind)
     for number, (arm, sample) in enumerate(pools.items()):
         for run, latencies in enumerate(sample.rounds, start=1):
             file = folder / f"{number}-{run}.csv.gz"
             write_latencies(file, arm.label, run, latencies, RECORD_BYTES)
+
+
+def _emptied(what: str, pools: Mapping[Arm, Sample], kind: str) -> Path:
+    """A folder of a comparison, named by its first arm; what an earlier run left is gone."""
+    first = next(iter(pools))
+    folder = _SAMPLES / what / f"{first.mode}-{first.version}-{kind}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 Verdict = tuple[str, str, str, bool]

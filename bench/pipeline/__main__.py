@@ -76,11 +76,12 @@ def main(events: int, large: int, micro: int, sidecars: int, cores: int, *, writ
     (FOLDER / "figures.json").write_text(
         json.dumps({figure.what: figure.value for figure in figures}, indent=2), encoding="utf-8"
     )
+    needs = sizing(plain, cores)
     click.echo(text)
-    click.echo(sizing(plain, cores))
+    click.echo(needs)
     if write:
         write_section(_PAGE, "pipeline", text)
-        write_section(_PAGE, "sizing", sizing(plain, cores))
+        write_section(_PAGE, "sizing", needs)
     sys.exit(0 if all(figure.met for figure in figures) else 1)
 
 
