@@ -1,7 +1,8 @@
-"""Fetch responses of v11 and v12 as clients of newer versions want them.
+"""Fetch responses of v10 to v12 as clients of newer versions want them.
 
 v12 to v13 and above: ids for the names of topics; all else is the same. v11 to v12: compact
-lengths and tags (KIP-482). Requests go the other way by :mod:`proxy.apis.fetch_request`.
+lengths and tags (KIP-482). v10 to v11: a preferred replica, which is none (KIP-392). Requests go
+the other way by :mod:`proxy.apis.fetch_request`.
 """
 
 import struct
@@ -9,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from proxy.apis.error_codes import HINTABLE, ErrorCode
+from proxy.apis.fetch_request import RACK_FROM
 from proxy.wire.errors import Malformed, Truncated
 from proxy.wire.reader import Reader
 from proxy.wire.scatter import Rest, Scatter
@@ -22,8 +24,9 @@ _HEAD = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 _FAILED = struct.Struct(">ih")
-#: Of v11: aborted transactions, preferred replica and records take four bytes each at least.
-_SMALLEST_OLD = _PARTITION.size + 12
+#: Of v10: aborted transactions and records take four bytes each at least.
+_SMALLEST_OLD = _PARTITION.size + 8
+_NO_REPLICA = struct.pack(">i", -1)
 #: Producer id and first offset.
 _ABORTED = 16
 #: Behind the last records of v12: the tags of the partition, of the topic and of the body, all
@@ -65,7 +68,7 @@ class Raised(NamedTuple):
 
 
 def response_up(frame: memoryview, length: int, version: int, names: Names | None) -> Raised:
-    """Return a response of ``version`` (11 or 12) as v12, or with ``names`` as v13 to v16.
+    """Return a response of ``version`` (10 to 12) as v12, or with ``names`` as v13 to v16.
 
     Records are views of ``frame`` where they are large. ``frame`` is as much as is there of
     ``length`` bytes; it may end within the last records.
@@ -93,6 +96,7 @@ class _Walk:
         self._begun = False
         self._reader = Reader(frame, 4)
         self._old = version <= OLD
+        self._replica = 4 if version >= RACK_FROM else 0
         self._names = names
         self._scatter = Scatter()
         self._failed = False
@@ -170,7 +174,7 @@ class _Walk:
         scatter.out += write_uvarint(aborted + 1)
         for _ in range(aborted):
             scatter.out += reader.take(_ABORTED) + b"\0"
-        scatter.out += reader.take(4)
+        scatter.out += reader.take(4) if self._replica else _NO_REPLICA
         size = reader.int32()
         if size < -1:
             raise Malformed(f"records of {size} bytes")
@@ -231,7 +235,7 @@ class _Walk:
         reader = self._reader
         partition = reader.int32()
         reader.skip(_PARTITION.size - 4)
-        reader.skip(_ABORTED * max(reader.int32(), 0) + 4)
+        reader.skip(_ABORTED * max(reader.int32(), 0) + self._replica)
         reader.skip(max(reader.int32(), 0))
         return partition
 

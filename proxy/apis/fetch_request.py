@@ -20,6 +20,8 @@ from proxy.wire.writer import compact_string, frame, string
 _SESSIONS_FROM = 7
 #: The newest version with the old encoding.
 _OLD = 11
+#: From here on a client says its rack, and a follower may answer it (KIP-392).
+RACK_FROM = 11
 #: From here on the replica id stands in a tag.
 _REPLICA_STATE_FROM = 15
 _CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
@@ -189,7 +191,7 @@ def read_asker(frame: memoryview) -> Asker:
 
 
 def write_request(original: memoryview, request: FetchRequest, version: int) -> bytes:
-    """Return ``request`` as a whole frame of v11 to v14, with the header of ``original``.
+    """Return ``request`` as a whole frame of v10 to v14, with the header of ``original``.
 
     Topics are named as the version wants it: by name up to v12, by id from v13 on.
 
@@ -198,11 +200,11 @@ def write_request(original: memoryview, request: FetchRequest, version: int) -> 
     """
     header, _ = header_as(original, version)
     fixed = _INT32.pack(request.replica_id) + _FIXED.pack(*request[1:7])
-    write = _write_old if version <= _OLD else _write_flexible
-    return frame(b"".join((header, fixed, *write(request))))
+    body = _write_old(request, version) if version <= _OLD else _write_flexible(request)
+    return frame(b"".join((header, fixed, *body)))
 
 
-def _write_old(request: FetchRequest) -> list[bytes]:
+def _write_old(request: FetchRequest, version: int) -> list[bytes]:
     out = [_INT32.pack(len(request.topics))]
     for topic, partitions in request.topics:
         assert isinstance(topic, str)
@@ -213,7 +215,8 @@ def _write_old(request: FetchRequest) -> list[bytes]:
     for topic, numbers in request.forgotten:
         assert isinstance(topic, str)
         out += [string(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
-    out.append(string(request.rack))
+    if version >= RACK_FROM:
+        out.append(string(request.rack))
     return out
 
 

@@ -15,6 +15,7 @@ class Handling:
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
     hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
     and errors in it are counted; ``None``: nothing is counted. ``cell``: where they are counted.
+    ``rackless``: what is done in its place where a consumer names no rack; ``None``: the same.
     ``rewriter``: what puts a virtual cluster's addresses into the responses. ``unreadable``: one
     of them did not say in a known form who the client is, so none is looked at for that.
     """
@@ -23,6 +24,7 @@ class Handling:
         "cell",
         "hintable",
         "key",
+        "rackless",
         "recoded",
         "rewriter",
         "sent",
@@ -49,5 +51,6 @@ class Handling:
         self.recoded = recoded
         self.hintable = hintable
         self.unhinted = unhinted
+        self.rackless: Handling | None = None
         self.rewriter: Rewriter | None = None
         self.unreadable = False

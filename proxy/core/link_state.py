@@ -120,18 +120,23 @@ class LinkState:
         It is remembered in ``handlings``, where the flow looks first.
         """
         key, version = kind >> 16, (kind & 0xFFFF ^ 0x8000) - 0x8000
-        sent = self.plan.sent.get((key, version), version)
+        handling = self._sending(key, version, self.plan.sent.get((key, version), version))
+        if key == ApiKey.FETCH and handling.recoded and self.plan.rackless is not None:
+            handling.rackless = self._sending(key, version, self.plan.rackless)
+        if self.route.book is not None:
+            self._readdress(handling, self.route.book)
+        if len(self.handlings) >= _MOST_KINDS:
+            self.handlings.clear()
+        self.handlings[kind] = handling
+        return handling
+
+    def _sending(self, key: int, version: int, sent: int) -> Handling:
         handling = Handling(key, version, self.tally.cell(key, version, sent), sent=sent)
         handling.recoded = (key, version) in self.plan.recoded
         if key in _COUNTED:
             handling.hintable = self.hintable(ApiKey(key), version)
             if not handling.hintable:
                 handling.unhinted = self.unhinted(ApiKey(key), version)
-        if self.route.book is not None:
-            self._readdress(handling, self.route.book)
-        if len(self.handlings) >= _MOST_KINDS:
-            self.handlings.clear()
-        self.handlings[kind] = handling
         return handling
 
     def _readdress(self, handling: Handling, book: AddressBook) -> None:

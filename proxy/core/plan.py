@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from proxy.apis import metadata
+from proxy.apis.fetch_request import RACK_FROM
 from proxy.apis.keys import ApiKey
 from proxy.core.client_uses import Use
 
@@ -53,6 +54,10 @@ ROWS_MADE_UP = (
 )
 #: The newest version in which a broker is asked by name.
 _NEWEST_BY_NAME = 12
+#: In this version of Fetch only leaders answer consumers.
+_LEADERS_ALONE = RACK_FROM - 1
+#: Brokers of 2.4 have no newer one, those of 2.5 do (KIP-559).
+_JOIN_GROUP_OF_2_4 = 6
 #: What of ROWS changes the version number alone: the bodies are the same (KIP-951).
 RESTAMPED = frozenset({(ApiKey.PRODUCE, 9), (ApiKey.FETCH, 15)})
 #: A broker that takes this version gives hints of its own.
@@ -68,6 +73,10 @@ class Plan:
     ``native``: the broker gives hints of its own. ``rows``: those of the plan that hold for the
     broker. ``sent``: version sent by (API key, version asked), where it is another one.
     ``recoded``: those of them whose requests need more than another version number.
+    ``rackless``: version of Fetch sent for a client that names no rack, where that is another
+    one. Brokers of 2.4 forget the leader epochs of a fetch session (KAFKA-9338), so an ex-leader
+    does not notice that a consumer takes it for the leader, and serves it late as a follower.
+    Up to v10 it answers NOT_LEADER_OR_FOLLOWER; all that v11 adds is for clients with a rack.
     """
 
     reads: bool
@@ -76,6 +85,7 @@ class Plan:
     rows: tuple[Row, ...] = ()
     sent: Mapping[tuple[int, int], int] = field(default_factory=dict)
     recoded: frozenset[tuple[int, int]] = frozenset()
+    rackless: int | None = None
 
     def offers(self, uses: Collection[Use], *, topic_ids: bool) -> dict[int, int]:
         """Return the maxima that are offered in place of the broker's, by API key.
@@ -125,4 +135,8 @@ def plan_for(maxima: Mapping[int, int], *, made_up: bool = False) -> Plan:
         with_ids = range(metadata.TOPIC_IDS_FROM, metadata.NEWEST + 1)
         sent |= {(ApiKey.METADATA, asked): min(asked, takes) for asked in with_ids}
     recoded = frozenset(cell for cell, takes in sent.items() if (cell[0], takes) not in RESTAMPED)
-    return Plan(reads=True, made_up=made_up, rows=rows, sent=sent, recoded=recoded)
+    forgets_epochs = maxima.get(ApiKey.JOIN_GROUP, -1) == _JOIN_GROUP_OF_2_4
+    rackless = _LEADERS_ALONE if forgets_epochs else None
+    return Plan(
+        reads=True, made_up=made_up, rows=rows, sent=sent, recoded=recoded, rackless=rackless
+    )

@@ -189,8 +189,7 @@ class RequestFlow(Flow):
 
     def _recode_fetch(self, frame: memoryview, handling: Handling, correlation_id: int) -> bool:
         link, route = self._link, self._link.route
-        version, sent = handling.version, handling.sent
-        exchange = Exchange(correlation_id, handling)
+        version = handling.version
         if link.client_id is None:
             link.meet(frame)
         try:
@@ -206,6 +205,10 @@ class RequestFlow(Flow):
                     link.without_ids = True
                     self.fault = f"Fetch v{version} for a topic without an id"
                     return False
+            if handling.rackless is not None and not request.rack:
+                handling = handling.rackless
+            sent = handling.sent
+            exchange = Exchange(correlation_id, handling)
             if sent < TOPIC_IDS_FROM:
                 if not route.sessions.asks_one(request):
                     # Its response is kept until its last partition begins.

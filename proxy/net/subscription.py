@@ -18,6 +18,7 @@ from proxy.apis.keys import api_name
 from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
 from proxy.core.agreement import Agreement
+from proxy.core.candidates import Candidates
 from proxy.core.desk import Wants
 from proxy.core.events import (
     Event,
@@ -52,6 +53,10 @@ _REQUEST = 25
 #: Answers that wait to be read, from which on no more are asked for in a storm: nothing is learnt
 #: sooner by that.
 _ENOUGH = 2
+#: Of so many rounds of questions the last asks all brokers for Metadata, the others only those
+#: behind routes: each question costs brokers time just when they have leaders to change, and who
+#: leads is mostly told by the new leader itself.
+_ALL_IN_EVERY = 4
 #: What an operator can do about a broker that does not give the ids that are made up here.
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
@@ -104,9 +109,12 @@ class Subscription:
         self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
         self._clusters: dict[Peer, str] = {}
         self._lost: set[Peer] = set()
+        #: Of those behind routes, and of all.
+        self._own_share = RefreshShare(settings.slice_partitions)
         self._share = RefreshShare(settings.slice_partitions)
         self._turns = Turns(_TURN)
         self._questions = RefreshShare(_QUESTIONS)
+        self._candidates: dict[str, Candidates] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
@@ -148,13 +156,18 @@ class Subscription:
 
     async def _refresh(self) -> None:
         """Ask again and again while responses are held."""
+        rounds = 0
         while True:
-            await self._keeper.waiting.wait()
+            if not self._keeper.waiting.is_set():
+                await self._keeper.waiting.wait()
+                rounds = 0
             if self._rate.take(trio.current_time()):
-                self._ask_all()
+                rounds += 1
+                self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
             await trio.sleep(self._interval)
 
-    def _ask_all(self) -> None:
+    def _ask_all(self, *, thoroughly: bool) -> None:
+        """Ask what helps the responses that are held; ``thoroughly``: all brokers for Metadata."""
         for wants in self._keeper.desk.waiting_for():
             view = wants.route.view
             if view is None:
@@ -163,18 +176,32 @@ class Subscription:
             many = self._are_many(wants, len(peers))
             names = {view.name(topic) for topic in self._metadata_of(wants, many=many)}
             known = [name for name in names if name is not None]
-            topics: dict[int, list[str]] = {}
+            topics: dict[Peer, list[str]] = {}
             sizes = [view.partitions(name) for name in known]
-            for broker, topic in self._share.pairs(len(peers), sizes):
-                topics.setdefault(broker, []).append(known[topic])
+            tellers, share = peers, self._share
+            if not (many or thoroughly):
+                tellers, share = [p for p in peers if p.route is not None], self._own_share
+            for broker, topic in share.pairs(len(tellers), sizes):
+                topics.setdefault(tellers[broker], []).append(known[topic])
             # Where they are many, Metadata must find the leader, which is asked whether it serves.
             epochs = {} if many else wants.epochs
             named = self._named(wants) if many else {}
-            for number, peer in enumerate(peers):
-                asked = named.get(peer.node, {}) if many else epochs
-                asked_for = topics.get(number, ())
+            for peer in peers:
+                asked = named.get(peer.node, {}) if many else self._open(view, peer, epochs)
+                asked_for = topics.get(peer, ())
                 if asked or asked_for or None in names:
                     peer.refresh(asked_for, asked, everything=None in names)
+
+    def _open(
+        self, view: LeaderView, peer: Peer, epochs: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
+        """Return of which partitions it is not known yet whether a broker leads them."""
+        candidates = self._candidates.setdefault(view.cluster_id, Candidates())
+        return {
+            partition: epoch
+            for partition, epoch in epochs.items()
+            if candidates.may_lead(peer.node, partition, epoch, view)
+        }
 
     def _metadata_of(self, wants: Wants, *, many: bool) -> Collection[Topic]:
         if not many:
@@ -330,6 +357,7 @@ class Subscription:
         view = self.view(peer)
         if view is None:
             return
+        candidates = self._candidates.setdefault(view.cluster_id, Candidates())
         if peer.node is not None:
             for (name, partition), epoch in epochs.items():
                 error = errors.get((name, partition))
@@ -338,6 +366,8 @@ class Subscription:
                     self._tell(view.elected(name, partition, leader))
                 elif error in _DECLINED:
                     view.declined(name, partition, leader)
+                if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    candidates.declined(peer.node, (name, partition), epoch)
         if peer.route is not None:
             self._keeper.desk.probed(peer.route, errors, asked_at)
         self._keeper.news()

@@ -231,7 +231,7 @@ def as_version(entity: Entity, kind: type[Entity], **changes: Any) -> Entity:
         if field.name in changes:
             values[field.name] = changes[field.name]
         elif not hasattr(entity, field.name):
-            assert get_field_tag(field) is not None
+            assert get_field_tag(field) is not None or field.default is not dataclasses.MISSING
         else:
             values[field.name] = _as_version(getattr(entity, field.name), field)
     return kind(**values)

@@ -73,9 +73,11 @@ def test_a_request_by_names_goes_down_to_11(entity: Entity, client_id: str | Non
     header, read = read_request_frame(_fetch(11), write_request(frame, request, 11))
     assert (header.request_api_version, header.client_id) == (11, client_id)
     assert read == as_version(entity, _fetch(11))
+    _, leaders_alone = read_request_frame(_fetch(10), write_request(frame, request, 10))
+    assert leaders_alone == as_version(entity, _fetch(10))
 
 
-@given(st.sampled_from([11, 12]), st.sampled_from([13, 14, 15, 16]), st.data())
+@given(st.sampled_from([10, 11, 12]), st.sampled_from([13, 14, 15, 16]), st.data())
 def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.DataObject) -> None:
     entity = data.draw(entities(_fetch(asked)))
     frame = memoryview(request_frame(entity))
@@ -96,8 +98,9 @@ def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.Dat
         assert below.partitions == tuple(as_version(p, kind) for p in above.partitions)
     for field in ("max_wait", "min_bytes", "max_bytes", "isolation_level", "session_id"):
         assert getattr(read, field) == getattr(entity, field)
-    assert (read.session_epoch, read.rack_id) == (entity.session_epoch, entity.rack_id)
-    assert sent == 11 or read.cluster_id == entity.cluster_id
+    assert read.session_epoch == entity.session_epoch
+    assert sent == 10 or read.rack_id == entity.rack_id
+    assert sent < 12 or read.cluster_id == entity.cluster_id
 
 
 # Responses.
@@ -106,6 +109,28 @@ def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.Dat
 def _up(frame: bytes, version: int, names: Names | None = None) -> tuple[bytes, Raised]:
     raised = response_up(memoryview(frame), len(frame), version, names)
     return b"".join(raised.pieces), raised
+
+
+@given(entities(_answer(10)))
+def test_a_response_of_10_is_one_of_11_without_preferred_replicas(answer: Entity) -> None:
+    newer = _answer(11)
+    topic = element(newer, "responses")
+    partition = element(topic, "partitions")
+    same = as_version(
+        answer,
+        newer,
+        responses=tuple(
+            as_version(
+                t,
+                topic,
+                partitions=tuple(
+                    as_version(p, partition, preferred_read_replica=-1) for p in t.partitions
+                ),
+            )
+            for t in answer.responses
+        ),
+    )
+    assert _up(response_frame(answer, 5), 10) == _up(response_frame(same, 5), 11)
 
 
 @given(entities(_answer(11)))
@@ -118,7 +143,7 @@ def test_a_response_of_11_is_one_of_12(answer: Entity) -> None:
     assert (raised.error, raised.session_id) == (answer.error_code.value, answer.session_id)
 
 
-@given(st.sampled_from([11, 12]), st.sampled_from([13, 16]), st.data())
+@given(st.sampled_from([10, 11, 12]), st.sampled_from([13, 16]), st.data())
 def test_a_response_by_names_is_one_by_ids(sent: int, asked: int, data: st.DataObject) -> None:
     answer = data.draw(entities(_answer(sent)))
     # Names of different lengths, each once, as brokers send them.
@@ -128,7 +153,7 @@ def test_a_response_by_names_is_one_by_ids(sent: int, asked: int, data: st.DataO
             replace(topic, topic="n" * (1 + 100 * n)) for n, topic in enumerate(answer.responses)
         ),
     )
-    seed = data.draw(_NO_TAGS if sent == 11 else st.none() | st.integers(0, 99))
+    seed = data.draw(_NO_TAGS if sent < 12 else st.none() | st.integers(0, 99))
     ids = {topic.topic: _id(n + 1) for n, topic in enumerate(answer.responses)}
     frame, raised = _up(response_frame(answer, 5, seed), sent, Names(ids))
     kind = _answer(asked)
@@ -148,7 +173,7 @@ def test_a_response_by_names_is_one_by_ids(sent: int, asked: int, data: st.DataO
     )
 
 
-@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize("version", [10, 11, 12])
 def test_topics_that_are_not_what_they_were_are_answered_without_their_records(
     version: int,
 ) -> None:
@@ -201,7 +226,7 @@ def test_a_topic_that_was_not_asked_for_is_an_error() -> None:
         _up(response_frame(answer), 12, Names({}))
 
 
-@given(st.sampled_from([11, 12]), st.binary(max_size=150))
+@given(st.sampled_from([10, 11, 12]), st.binary(max_size=150))
 def test_any_bytes_give_a_response_or_an_error(version: int, raw: bytes) -> None:
     with contextlib.suppress(WireError, KeyError):
         response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, Names({"": _id(0)}))
@@ -209,7 +234,7 @@ def test_any_bytes_give_a_response_or_an_error(version: int, raw: bytes) -> None
         response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, None)
 
 
-@pytest.mark.parametrize("version", [11, 12])
+@pytest.mark.parametrize("version", [10, 11, 12])
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("records", [b"r" * 100, b"r" * 5000, b"", None])
 def test_a_response_that_ends_in_its_last_records_begins_before_these_are_there(

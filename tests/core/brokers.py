@@ -12,16 +12,18 @@ from proxy.core.view import LeaderView
 from tests.core.conversation import NODES, ONE, TWO
 from tests.core.samples import BROKER_3_6
 
-P, F, L, M, V = (
+P, F, L, M, J, V = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
     ApiKey.LIST_OFFSETS,
     ApiKey.METADATA,
+    ApiKey.JOIN_GROUP,
     ApiKey.API_VERSIONS,
 )
 #: Maxima of brokers by release, as their ApiVersions say them.
 _RELEASES: Mapping[str, Mapping[int, int]] = {
-    "2.4": {P: 8, F: 11, L: 5, M: 9, V: 3},
+    "2.4": {P: 8, F: 11, L: 5, M: 9, J: 6, V: 3},
+    "2.6": {P: 8, F: 11, L: 5, M: 9, J: 7, V: 3},
     "2.8": {P: 9, F: 12, L: 6, M: 11, V: 3},
     "3.4": {P: 9, F: 13, L: 7, M: 12, V: 3},
     "3.6": BROKER_3_6,
@@ -31,7 +33,7 @@ _RELEASES: Mapping[str, Mapping[int, int]] = {
 MADE_UP = "+"
 BROKERS: Mapping[str, Mapping[int, int]] = {
     **_RELEASES,
-    **{release + MADE_UP: _RELEASES[release] for release in ("2.4", "2.8", "3.6")},
+    **{release + MADE_UP: _RELEASES[release] for release in ("2.4", "2.6", "2.8", "3.6")},
 }
 #: The topics of :func:`route_before`, by id.
 NAMES = {ONE: "one", TWO: "a-topic-with-quite-a-long-name"}
@@ -49,7 +51,7 @@ def route_before(release: str, mode: Mode = Mode.ON) -> Route:
     """Return a route before a broker of a release, of which versions and topics are known."""
     view = LeaderView(CLUSTER)
     for node, (topic_id, name) in enumerate(NAMES.items()):
-        known = ZERO_ID if release.startswith("2.4") else topic_id
+        known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id
         view.learn(TopicMetadata(0, name, known, (Led(0, 1, 5), Led(1, 1, 6))), node)
     made_up = release.endswith(MADE_UP)
     return Route(

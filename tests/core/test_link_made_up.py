@@ -36,7 +36,7 @@ from tests.core.samples import (
 
 P, F, M = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA
 MADE_UP = made_up_id(CLUSTER, "one")
-_RELEASES = pytest.mark.parametrize("release", ["2.4", "2.8", "3.6"])
+_RELEASES = pytest.mark.parametrize("release", ["2.4", "2.6", "2.8", "3.6"])
 
 
 def _hello(driven: Driven, release: str, name: str = "librdkafka", version: str = "2.14.0") -> None:
@@ -102,9 +102,9 @@ def test_topics_get_ids_whatever_the_broker_says(release: str, version: int) -> 
 
 @_RELEASES
 def test_fetches_by_made_up_and_by_real_ids_go_by_name(release: str) -> None:
-    sent = 11 if release == "2.4" else 12
-    # No topic of the 2.4 cluster has a real one.
-    for known in [MADE_UP] if release == "2.4" else [MADE_UP, ONE]:
+    sent = {"2.4": 10, "2.6": 11}.get(release, 12)
+    # No topic of a cluster below 2.8 has a real one.
+    for known in [MADE_UP] if sent < 12 else [MADE_UP, ONE]:
         driven = _link(release)
         driven.up(fetch_request(16, 5, {(known, 1): 5}, session=(0, 0)))
         assert driven.to_broker == fetch_request(sent, 5, {("one", 1): 5}, session=(0, 0))
@@ -120,7 +120,7 @@ def test_fetches_by_made_up_and_by_real_ids_go_by_name(release: str) -> None:
 
 
 def test_a_client_that_falls_back_to_names_is_served() -> None:
-    driven = _link("2.4")
+    driven = _link("2.6")
     driven.up(fetch_request(12, 5, {("one", 0): 5}))
     assert driven.to_broker == fetch_request(11, 5, {("one", 0): 5})
     driven.down(fetch_answer(11, 5, [("one", 0, 0, b"r")]))
@@ -145,7 +145,7 @@ def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
 
 
 def test_ids_are_made_up_before_anything_is_known_of_the_cluster() -> None:
-    driven = _link("2.4")
+    driven = _link("2.6")
     driven.link.state.route.view = None
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
@@ -153,7 +153,7 @@ def test_ids_are_made_up_before_anything_is_known_of_the_cluster() -> None:
 
 
 def test_a_view_of_another_cluster_learns_no_names_of_this_one() -> None:
-    driven = _link("2.4")
+    driven = _link("2.6")
     driven.link.state.route.view = other = LeaderView("other")
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
@@ -174,7 +174,7 @@ def test_what_a_replica_asks_by_id_passes() -> None:
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_a_fetch_without_an_id_ends_the_link(forgotten: bool) -> None:
     """So librdkafka 2.5.0 to 2.5.3 ask for what another broker told them without ids."""
-    driven = _link("2.4")
+    driven = _link("2.6")
     if forgotten:
         driven.up(fetch_request(16, 5, {}, session=(4, 1), forgotten=[(ZERO_ID, 0)]))
     else:
@@ -185,7 +185,7 @@ def test_a_fetch_without_an_id_ends_the_link(forgotten: bool) -> None:
 
 
 def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
-    driven = _link("2.4")
+    driven = _link("2.6")
     asked = request(M, 12, 5, topics=None)
     broken = asked[:-4] + b"\x7f" + asked[-3:]
     driven.up(broken)
@@ -194,7 +194,7 @@ def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
 
 
 def test_metadata_that_cannot_be_brought_up_ends_the_link() -> None:
-    driven = _link("2.4")
+    driven = _link("2.6")
     _asked(driven, ["one"])
     driven.down(b"\0\0\0\x0a\0\0\0\x05" + bytes([255] * 6))
     assert driven.link.responses.fault is not None
@@ -204,8 +204,8 @@ def test_metadata_that_cannot_be_brought_up_ends_the_link() -> None:
 
 @pytest.mark.parametrize("cut", [9, 15, 30, 60])
 def test_large_metadata_in_pieces(cut: int) -> None:
-    driven = Driven(route_before("2.4+"), buffer_size=100)
-    _hello(driven, "2.4")
+    driven = Driven(route_before("2.6+"), buffer_size=100)
+    _hello(driven, "2.6")
     names = [f"topic-{n}" for n in range(300)]
     kind = element(request_type(M, 12), "topics")
     topics = tuple(plain(kind, name=name, topic_id=None) for name in names)
@@ -238,17 +238,17 @@ _ALL = {P: 10, F: 16, M: 12}
 def test_who_is_offered_made_up_ids(
     software: tuple[str, str], everywhere: bool, offered: Mapping[int, int]
 ) -> None:
-    route = route_before("2.4+")
+    route = route_before("2.6+")
     route.ids_everywhere = everywhere
     driven = Driven(route)
     name, version = software
     driven.up(request(18, 3, 1, client_software_name=name, client_software_version=version))
-    driven.down(versions_answer(3, 1, BROKERS["2.4"]))
-    assert driven.to_client == versions_answer(3, 1, {**BROKERS["2.4"], **offered})
+    driven.down(versions_answer(3, 1, BROKERS["2.6"]))
+    assert driven.to_client == versions_answer(3, 1, {**BROKERS["2.6"], **offered})
 
 
 def test_a_link_that_was_offered_them_keeps_them() -> None:
-    driven = _link("2.4")
+    driven = _link("2.6")
     driven.link.state.route.ids_everywhere = False
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))

@@ -108,38 +108,39 @@ def _fetch_by_id(sent: int) -> list[Exchanged]:
     ]
 
 
-def _fetch_by_name() -> list[Exchanged]:
-    """Exchanges of Fetch 12 on a broker that takes 11."""
+def _fetch_by_name(sent: int) -> list[Exchanged]:
+    """Exchanges of Fetch 12 on a broker that takes 11, and is asked in ``sent``."""
     asked: dict[tuple[str | bytes, int], int] = {("one", 0): 5, ("t", 1): 6}
     records, many = bytes(900), bytes(7000)
     return [
         Exchanged(
             fetch_request(12, 20, asked, session=(0, 0)),
-            fetch_request(11, 20, asked, session=(0, 0)),
-            fetch_answer(11, 20, [("one", 0, 0, records), ("t", 1, 0, b"")], session_id=4),
+            fetch_request(sent, 20, asked, session=(0, 0)),
+            fetch_answer(sent, 20, [("one", 0, 0, records), ("t", 1, 0, b"")], session_id=4),
             fetch_answer(12, 20, [("one", 0, 0, records), ("t", 1, 0, b"")], session_id=4),
         ),
         Exchanged(
             fetch_request(12, 21, {}, session=(4, 1), forgotten=[("one", 1)]),
-            fetch_request(11, 21, {}, session=(4, 1), forgotten=[("one", 1)]),
-            fetch_answer(11, 21, [("t", 1, FENCED, b"")], session_id=4),
+            fetch_request(sent, 21, {}, session=(4, 1), forgotten=[("one", 1)]),
+            fetch_answer(sent, 21, [("t", 1, FENCED, b"")], session_id=4),
             # CurrentLeader alone: below 16 there are no NodeEndpoints.
             fetch_answer(12, 21, [("t", 1, FENCED, b"")], session_id=4, leaders={1: (2, 7)}),
         ),
         same(fetch_request(12, 22, {}), fetch_answer(12, 22, []))._replace(
-            sent=fetch_request(11, 22, {}), answered=fetch_answer(11, 22, [])
+            sent=fetch_request(sent, 22, {}), answered=fetch_answer(sent, 22, [])
         ),
         Exchanged(
             fetch_request(12, 23, {}, session=(4, 2)),
-            fetch_request(11, 23, {}, session=(4, 2)),
-            fetch_answer(11, 23, [("one", 0, 0, records), ("t", 1, 0, many)], session_id=4),
+            fetch_request(sent, 23, {}, session=(4, 2)),
+            fetch_answer(sent, 23, [("one", 0, 0, records), ("t", 1, 0, many)], session_id=4),
             fetch_answer(12, 23, [("one", 0, 0, records), ("t", 1, 0, many)], session_id=4),
         ),
     ]
 
 
 _TALKS = {
-    "2.4": [_hello("2.4", {P: 10, F: 12}), *_produce(8), *_fetch_by_name()],
+    "2.4": [_hello("2.4", {P: 10, F: 12}), *_produce(8), *_fetch_by_name(10)],
+    "2.6": [_hello("2.6", {P: 10, F: 12}), *_produce(8), *_fetch_by_name(11)],
     "2.8": [_hello("2.8", {P: 10, F: 16}), *_produce(9), *_fetch_by_id(12)],
     "3.4": [_hello("3.4", {P: 10, F: 16}), *_produce(9), *_fetch_by_id(13)],
 }
@@ -245,15 +246,27 @@ def test_a_topic_that_was_not_asked_for_ends_the_link() -> None:
     assert not driven.to_client
 
 
-@pytest.mark.parametrize("release", ["2.4", "2.8"])
+@pytest.mark.parametrize("release", ["2.6", "2.8"])
 def test_a_response_that_cannot_be_brought_up_ends_the_link(release: str) -> None:
     driven = Driven(route_before(release), decide=decide)
-    version = 12 if release == "2.4" else 16
-    topic = "one" if release == "2.4" else ONE
+    version = 12 if release == "2.6" else 16
+    topic = "one" if release == "2.6" else ONE
     driven.up(fetch_request(version, 5, {(topic, 0): 5}))
     driven.down(b"\0\0\0\x0a\0\0\0\x05" + bytes([255] * 6))
     assert driven.link.responses.fault is not None
     assert not driven.to_client
+
+
+def test_before_2_4_a_client_with_a_rack_may_be_answered_by_a_follower() -> None:
+    """KIP-392: the rack and the preferred replica are of v11."""
+    driven = Driven(route_before("2.4"), decide=decide)
+    kind = request_type(F, 12)
+    driven.up(request_frame(plain(kind, rack_id="a", session_epoch=-1, **_partitions(0)), 5))
+    header, down = read_request_frame(request_type(F, 11), bytes(driven.to_broker))
+    assert (header.request_api_version, down.rack_id) == (11, "a")
+    driven.down(fetch_answer(11, 5, [("one", 0, 0, b"r")]))
+    assert driven.to_client == fetch_answer(12, 5, [("one", 0, 0, b"r")])
+    assert driven.link.state.tally.cells[F, 12, 11].requests == 1
 
 
 def _most_asked(driven: Driven, **values: object) -> int:
@@ -276,7 +289,7 @@ def _partitions(*numbers: int) -> Mapping[str, object]:
 
 
 def test_a_broker_is_asked_for_no_more_than_the_link_keeps() -> None:
-    driven = Driven(route_before("2.4"), decide=decide, budget=Budget(5000, 100_000))
+    driven = Driven(route_before("2.6"), decide=decide, budget=Budget(5000, 100_000))
     assert _most_asked(driven, session_epoch=-1, **_partitions(0, 1)) == 5000
     # Of a single partition nothing is kept: its records pass as they come.
     assert _most_asked(driven, session_epoch=-1, **_partitions(1)) == 1 << 30
@@ -285,10 +298,10 @@ def test_a_broker_is_asked_for_no_more_than_the_link_keeps() -> None:
 
 
 def test_a_session_of_one_partition_may_ask_for_all_that_it_wants() -> None:
-    driven = Driven(route_before("2.4"), decide=decide, budget=Budget(5000, 100_000))
+    driven = Driven(route_before("2.6"), decide=decide, budget=Budget(5000, 100_000))
     java = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
     driven.up(request(18, 3, 1, **java))
-    driven.down(versions_answer(3, 1, BROKERS["2.4"]))
+    driven.down(versions_answer(3, 1, BROKERS["2.6"]))
     assert _most_asked(driven, session_id=8, session_epoch=3) == 5000
     driven.down(fetch_answer(11, 5, [], session_id=8))
     assert _most_asked(driven, session_epoch=0, **_partitions(1)) == 1 << 30
@@ -304,7 +317,7 @@ def test_a_session_of_one_partition_may_ask_for_all_that_it_wants() -> None:
 
 @pytest.mark.parametrize("first", [1, 8, 20, 60, 70_000])
 def test_a_response_whose_first_bytes_come_alone_is_not_kept_as_a_whole(first: int) -> None:
-    driven = Driven(route_before("2.4"), decide=decide, budget=Budget(1 << 22, 1 << 24))
+    driven = Driven(route_before("2.6"), decide=decide, budget=Budget(1 << 22, 1 << 24))
     driven.up(fetch_request(12, 5, {("one", 0): 5}))
     frame = fetch_answer(11, 5, [("one", 0, 0, bytes(300_000))])
     driven.down(frame[:first])
@@ -335,10 +348,10 @@ def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
 @pytest.mark.parametrize(
     ("release", "software", "offered"),
     [
-        ("2.4", ("apache-kafka-java", "3.9.1"), {P: 10, F: 12}),
-        ("2.4", ("apache-kafka-java", "3.6.2"), {}),
-        ("2.4", ("librdkafka", "2.5.0"), {P: 10}),
-        ("2.4", ("kafka-python", "3.0.0"), {F: 12}),
+        ("2.6", ("apache-kafka-java", "3.9.1"), {P: 10, F: 12}),
+        ("2.6", ("apache-kafka-java", "3.6.2"), {}),
+        ("2.6", ("librdkafka", "2.5.0"), {P: 10}),
+        ("2.6", ("kafka-python", "3.0.0"), {F: 12}),
         ("2.8", ("librdkafka", "2.5.0"), {P: 10, F: 16}),
         ("2.8", ("librdkafka", "2.3.0"), {}),
         ("2.8", ("sarama", "1.43"), {P: 10, F: 16}),
@@ -370,7 +383,7 @@ def test_fetch_stays_at_12_where_the_cluster_has_no_topic_ids() -> None:
 @pytest.mark.parametrize("claimed", [100_000, 100_000_000])
 def test_a_frame_that_claims_to_be_large_takes_what_came_of_it(claimed: int) -> None:
     budget = Budget(1 << 22, 1 << 26)
-    driven = Driven(route_before("2.4"), budget=budget, largest_request=1 << 27)
+    driven = Driven(route_before("2.6"), budget=budget, largest_request=1 << 27)
     head = produce_request(10, 5)[4:40]
     driven.up(struct.pack(">i", claimed) + head)
     assert 0 < budget.used <= 65_536
@@ -385,7 +398,7 @@ def test_a_frame_that_claims_to_be_large_takes_what_came_of_it(claimed: int) -> 
 
 def test_a_large_frame_is_gathered_as_it_comes() -> None:
     records = bytes(range(256)) * 2000
-    driven = Driven(route_before("2.4"))
+    driven = Driven(route_before("2.6"))
     asked, sent = (produce_request(v, 5, records=records, partitions=2) for v in (10, 8))
     driven.up(asked, range(1, 1_500_000, 999))
     assert driven.to_broker == sent
@@ -395,7 +408,7 @@ def test_a_large_frame_is_gathered_as_it_comes() -> None:
 
 def test_the_last_records_go_on_as_they_come_and_are_not_kept() -> None:
     records = bytes(range(256)) * 2000
-    driven = Driven(route_before("2.4"))
+    driven = Driven(route_before("2.6"))
     asked, sent = (produce_request(version, 5, records=records, acks=0) for version in (10, 8))
     half = len(asked) // 2
     driven.up(asked[:half])
@@ -415,7 +428,7 @@ def test_the_last_records_go_on_as_they_come_and_are_not_kept() -> None:
 
 
 def test_tags_where_none_can_be_end_the_link_before_the_request_is_whole() -> None:
-    driven = Driven(route_before("2.4"))
+    driven = Driven(route_before("2.6"))
     asked = produce_request(10, 5, records=bytes(9000))[:-1] + b"\1"
     driven.up(asked)
     assert driven.link.requests.fault is not None
@@ -423,7 +436,7 @@ def test_tags_where_none_can_be_end_the_link_before_the_request_is_whole() -> No
 
 
 def test_a_fetch_by_a_name_longer_than_older_versions_say_goes_on_as_it_is() -> None:
-    driven = Driven(route_before("2.4"), buffer_size=1 << 17)
+    driven = Driven(route_before("2.6"), buffer_size=1 << 17)
     asked = fetch_request(12, 5, {("x" * 40_000, 0): 5})
     driven.up(request(18, 3, 1, client_software_name="kafka-python", client_software_version="3.0"))
     driven.to_broker.clear()

@@ -94,6 +94,19 @@ def test_what_needs_more_than_another_number_is_recoded() -> None:
     assert plan_for({P: 9, F: 14, M: 12}).recoded == {(F, 15), (F, 16)}
 
 
+@pytest.mark.parametrize("made_up", [False, True])
+def test_only_2_4_is_asked_otherwise_by_clients_without_a_rack(made_up: bool) -> None:
+
+    releases = {"2.4": (8, 11, 9, 6), "2.5": (8, 11, 9, 7), "2.8": (9, 12, 11, 7)}
+    rackless = {
+        release: plan_for(
+            dict(zip((P, F, M, ApiKey.JOIN_GROUP), maxima, strict=True)), made_up=made_up
+        ).rackless
+        for release, maxima in releases.items()
+    }
+    assert rackless == {"2.4": 10, "2.5": None, "2.8": None}
+
+
 def test_every_combination_of_versions() -> None:
     for produce in range(-1, 14):
         for fetch in range(-1, 19):

@@ -190,7 +190,7 @@ def test_errors_beyond_the_budget_are_told(key: int, version: int, sent: int) ->
     assert driven.link.state.tally.raw["budget"] >= 1
 
 
-@pytest.mark.parametrize(("key", "version", "release"), [(P, 9, "2.4"), (F, 12, "2.4")])
+@pytest.mark.parametrize(("key", "version", "release"), [(P, 9, "2.6"), (F, 12, "2.6")])
 def test_errors_in_what_is_recoded_are_told(key: int, version: int, release: str) -> None:
     driven = _driven(route_before(release))
     # librdkafka can use no hint in Fetch 12, and nobody any in Produce 9.
@@ -330,7 +330,7 @@ def test_a_follower_does_not_recover() -> None:
 
 @pytest.mark.parametrize(
     ("release", "key", "version", "sent"),
-    [("2.4", P, 10, 8), ("2.4", F, 12, 11), ("2.8", F, 16, 12), ("2.8", P, 10, 9)],
+    [("2.6", P, 10, 8), ("2.6", F, 12, 11), ("2.8", F, 16, 12), ("2.8", P, 10, 9)],
 )
 def test_recoveries_in_what_is_recoded_are_told(
     release: str, key: int, version: int, sent: int

@@ -25,11 +25,12 @@ Step = tuple[Side, bytes]
 #: those with a plus topic ids are made up.
 KINDS: dict[str, tuple[str, Mode]] = {
     "2.4": ("2.4", Mode.ON),
+    "2.6": ("2.6", Mode.ON),
     "2.8": ("2.8", Mode.ON),
     "3.4": ("3.4", Mode.ON),
     "3.6": ("3.6", Mode.ON),
     "3.7": ("3.7", Mode.ON),
-    "2.4+": ("2.4+", Mode.ON),
+    "2.6+": ("2.6+", Mode.ON),
     "2.8+": ("2.8+", Mode.ON),
     "new": ("3.6", Mode.ON),
     "observe": ("3.6", Mode.OBSERVE),
@@ -166,7 +167,7 @@ def _route(case: Case, chance: random.Random) -> Route:
     route.reachable = True
     if case.kind == "new":
         route.plan = route.view = None
-    elif chance.random() < 0.5 and not release.startswith("2.4"):
+    elif chance.random() < 0.5 and not release.startswith(("2.4", "2.6")):
         assert route.view is not None
         for topic_id, name in NAMES.items():
             route.view.learn(TopicMetadata(0, name, topic_id, (Led(0, 2, 9), Led(1, 3, 9))), 2)

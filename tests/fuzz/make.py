@@ -21,7 +21,7 @@ class Maker:
         self._exchanges: dict[str, list[Sequence[Exchanged]]] = {}
         self._kinds = list(KINDS)
         # Those on which the most is read.
-        read = {"2.4", "2.8", "3.4", "3.6", "2.4+", "2.8+"}
+        read = {"2.4", "2.6", "2.8", "3.4", "3.6", "2.6+", "2.8+"}
         self._weights = [4 if kind in read else 1 for kind in KINDS]
 
     def case(self, number: int) -> tuple[Case, int]:

@@ -48,7 +48,9 @@ _REWRITTEN_MADE_UP: Mapping[tuple[int, int], Collection[int]] = {
     **{(F, asked): {11, 12, *_REWRITTEN.get((F, asked), ())} for asked in range(12, 17)},
     **{(M, asked): range(9, asked + 1) for asked in (10, 11, 12)},
 }
-#: The version of Fetch responses in which a name may be null, which says the same as an empty one.
+#: Fetch, where a client names no rack, before brokers that forget the epochs of fetch sessions.
+_RACKLESS = 10
+#: Up to this version of Fetch responses a name may be null, which says the same as an empty one.
 _NAMED_BY_NULL = 11
 #: From here on Fetch has topic ids.
 _IDS_FROM = 13
@@ -76,7 +78,7 @@ _NODE_ENDPOINTS: Mapping[int, tuple[int, int]] = {P: (0, 10), F: (0, 16)}
 #: Topics that are answered without the broker: ids, and the numbers of the partitions.
 _Refused = tuple[bytes, list[bytes]]
 #: Fields of Fetch requests that stay, and those that stay unless a topic's name is not known.
-_ALWAYS = ("min_bytes", "isolation_level", "rack_id")
+_ALWAYS = ("min_bytes", "isolation_level")
 _BUT_WHERE_LACKING = ("session_id", "session_epoch", "max_wait")
 #: Tags behind the last records, which an older version does not have.
 _TAGS_BEHIND = 3
@@ -90,16 +92,23 @@ class Rules(NamedTuple):
     rewritten: Mapping[tuple[int, int], Collection[int]]
     names: Mapping[bytes, str]
     made_up: bool
+    racks_matter: bool
 
     @classmethod
     def of(cls, kind: str) -> Self:
         """Return those of a kind of links."""
         made_up = kind.endswith(MADE_UP)
         rewritten = _REWRITTEN_MADE_UP if made_up else _REWRITTEN
-        # Brokers of 2.4 have no ids, and of a new one nothing is known.
-        real = {} if kind.startswith("2.4") or kind == "new" else NAMES
+        racks_matter = kind.startswith("2.4")
+        if racks_matter:
+            rewritten = {
+                cell: (_RACKLESS, *sent) if cell[0] == F else sent
+                for cell, sent in rewritten.items()
+            }
+        # Brokers below 2.8 have no ids, and of a new one nothing is known.
+        real = {} if kind.startswith(("2.4", "2.6")) or kind == "new" else NAMES
         names = {**real, **(NAMES_MADE_UP if made_up else {})}
-        return cls(rewritten, names, made_up)
+        return cls(rewritten, names, made_up, racks_matter)
 
     def offered(self, key: int, takes: int) -> Collection[int]:
         """Return what may be offered of an API in place of a broker's maximum."""
@@ -171,6 +180,8 @@ def _may_send(rules: Rules, frame: bytes, out: bytes, most: int) -> bool:
     sent_values = read(request_type(key, sent), out, below.body)
     if key == F:
         by_name = rules.names if asked >= 13 > sent else None
+        if rules.racks_matter and bool(asked_values["rack_id"]) == (sent == _RACKLESS):
+            return False
         return _same_fetch(asked_values, sent_values, sent, by_name, most)
     if key == M:
         return _same_metadata(asked_values, sent_values, rules.names, by_id=asked >= 12)
@@ -224,6 +235,8 @@ def _same_fetch(
     if sent["replica_id"] != (asked.get("replica_id") or dict(asked[TAGS]).get(1, b"\xff" * 4)[:4]):
         return False
     if not all(_covers(sent[name], asked[name]) for name in _ALWAYS):
+        return False
+    if not _covers(sent.get("rack_id", b""), asked["rack_id"]):
         return False
     topics, forgotten = asked["topics"] or [], asked["forgotten_topics_data"] or []
     if by_name is not None:
@@ -372,10 +385,14 @@ def _may_get(
             if _described(values, got, rules.names):
                 return True
             continue
-        if key == F and sent == _NAMED_BY_NULL:
+        if key == F and sent <= _NAMED_BY_NULL:
             values["responses"] = [
                 {**topic, "topic": topic["topic"] or b""} for topic in values["responses"] or ()
             ]
+        if key == F and sent == _RACKLESS:
+            for topic in values["responses"]:
+                for partition in topic["partitions"] or ():
+                    partition["preferred_read_replica"] = b"\xff" * 4
         named: Values | None = got
         if key == F and sent < _IDS_FROM <= version:
             named = _by_name(values, got, rules.names, asked.refused(rules.names))

@@ -39,12 +39,14 @@ _SOFTWARE = (
 )
 #: What is sent where the newest of KIP-951 is asked.
 _SENT: Mapping[str, Mapping[tuple[int, int], int]] = {
-    "2.4": {(P, 9): 8, (P, 10): 8, (F, 12): 11},
+    # Of clients that name no rack.
+    "2.4": {(P, 9): 8, (P, 10): 8, (F, 12): 10},
+    "2.6": {(P, 9): 8, (P, 10): 8, (F, 12): 11},
     "2.8": {(P, 10): 9, (F, 13): 12, (F, 14): 12, (F, 15): 12, (F, 16): 12},
     "3.4": {(P, 10): 9, (F, 14): 13, (F, 15): 13, (F, 16): 13},
     "3.6": {(P, 10): 9, (F, 16): 15},
     "3.7": {},
-    "2.4+": {
+    "2.6+": {
         **{(P, 9): 8, (P, 10): 8},
         **{(F, version): 11 for version in range(12, 17)},
         **{(M, version): 9 for version in (10, 11, 12)},

@@ -30,8 +30,15 @@ from tests.recordings import recorded_exchanges
 
 #: Versions of Produce and Fetch that brokers answer.
 _SENT = {
-    **{"2.4": (8, 16), "2.8": (9, 12), "3.4": (9, 13), "3.6": (9, 15), "3.7": (10, 16)},
-    **{"2.4+": (8, 11), "2.8+": (9, 12)},
+    **{
+        "2.4": (8, 16),
+        "2.6": (8, 16),
+        "2.8": (9, 12),
+        "3.4": (9, 13),
+        "3.6": (9, 15),
+        "3.7": (10, 16),
+    },
+    **{"2.6+": (8, 11), "2.8+": (9, 12)},
 }
 
 
@@ -102,10 +109,10 @@ def test_a_frame_that_breaks_off_in_its_tags_is_judged_by_what_has_passed(
     frame = frame[:-1] + b"\7"
     edges = [0, *(cut % len(frame) for cut in cuts), len(frame)]
     steps: list[Step] = [
-        *_hello("2.4"),
+        *_hello("2.6"),
         *(("up", frame[a:b]) for a, b in itertools.pairwise(edges)),
     ]
-    case = _case("2.4", steps)
+    case = _case("2.6", steps)
     outcome = play(case)
     judge(case, outcome)
     out = outcome.driven.to_broker
@@ -149,7 +156,7 @@ def test_an_empty_name_may_stand_for_null() -> None:
     # Behind size, correlation id, throttle time, error, session and count stands the name's length.
     assert answer[22:24] == bytes(2)
     null = answer[:22] + b"\xff\xff" + answer[24:]
-    case = _case("2.4", [*_hello("2.4"), ("up", asked), ("down", null)])
+    case = _case("2.6", [*_hello("2.6"), ("up", asked), ("down", null)])
     judge(case, play(case))
 
 
@@ -277,7 +284,7 @@ def test_memory_that_stays_reserved_is_found() -> None:
 
 
 def test_memory_far_above_what_was_sent_is_found() -> None:
-    case = _case("2.4")
+    case = _case("2.6")
     outcome = play(case)
     outcome.most_used = 1 << 30
     with pytest.raises(BrokenRuleError):

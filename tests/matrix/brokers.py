@@ -40,11 +40,6 @@ class BrokerKind:
         """Whether Fetch 16 can be had before it: below 2.8 it has no topic ids itself."""
         return self.synthesize or self.numbers >= (2, 8)
 
-    @property
-    def fences_fetch_sessions(self) -> bool:
-        """Whether a consumer's fetch session meets errors when the leader moves."""
-        return self.numbers >= (2, 8)
-
     def cluster(self, folder: Path, settings: Mapping[str, str] | None = None) -> RealCluster:
         """Three brokers of it in three racks, with further settings."""
         overrides = {**CLOSEST_REPLICA, **(settings or {})}

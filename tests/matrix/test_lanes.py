@@ -39,9 +39,9 @@ def test_every_client_runs_all_that_it_has() -> None:
     ("family", "broker", "used"),
     [
         ("java", "3.6.2-zk", Used(produce=True, fetch=True)),
-        ("java", "2.4.1-zk", Used(produce=True, fetch=False)),
+        ("java", "2.4.1-zk", Used(produce=True, fetch=True)),
         ("confluent-kafka", "2.4.1-zk", Used(produce=True, fetch=False)),
-        ("kafka-python", "2.4.1-zk", Used(produce=False, fetch=False)),
+        ("kafka-python", "2.4.1-zk", Used(produce=False, fetch=True)),
         ("confluent-kafka", "2.8.2-zk", Used(produce=True, fetch=True)),
         ("kafka-python", "3.6.2-zk", Used(produce=False, fetch=True)),
         ("kafka-python", "3.7.2-zk", Used(produce=False, fetch=False)),

@@ -38,13 +38,13 @@ class Used:
         """What is known of a client, before a broker that hints itself or through the proxy.
 
         The way a leader moves here leaves the old one a replica, so a consumer's Fetch gets
-        FENCED_LEADER_EPOCH. A native broker gives Fetch hints from version 16 on only. On 2.4 a
-        fetch session keeps the epoch that it began with, mostly none, and then nothing errs.
+        FENCED_LEADER_EPOCH, or on 2.4, where Fetch goes as 10, NOT_LEADER_OR_FOLLOWER. A native
+        broker gives Fetch hints from version 16 on only.
         """
         fetch = {
             "none": False,
-            "leader": broker.fences_fetch_sessions,
-            "leader_below_16": not broker.native and broker.fences_fetch_sessions,
+            "leader": True,
+            "leader_below_16": not broker.native,
             "endpoints": broker.fetches_with_endpoints,
             "not_leader": False,
         }

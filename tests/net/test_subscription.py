@@ -121,6 +121,12 @@ class _Scene:
         held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
         assert self.keeper.submit(held) is None
 
+    def rounds(self, node: int, key: int) -> list[float]:
+        """When a broker was asked for ``t`` while something was held, or whether it leads."""
+        asked = self.brokers[node].asked
+        of_t = [a for a in asked if a.key == key and (key == LIST_OFFSETS or a.topics == ["t"])]
+        return [at for a in of_t if (at := round(a.at - self.begin, 6)) >= 1]
+
     def leader(self, partition: int = 0) -> Leader | None:
         """Who leads, as far as the first route's view knows."""
         assert self.route.view is not None
@@ -133,6 +139,12 @@ def _upstream(node: int) -> Address:
 
 def _shown(node: int) -> Address:
     return Address(_SHOWN[node - 1].host, 9092)
+
+
+def _lagging(correlation: int, version: int) -> bytes:
+    """Answer as a broker that has not heard yet who leads now."""
+    topics = {"t": [messages.Partition(0, 1, 5)]}
+    return messages.metadata_response(correlation, version, _SHOWN, topics)
 
 
 def _nothing(scene: _Scene) -> None:
@@ -308,7 +320,9 @@ async def test_what_a_storm_makes_is_shared_among_refreshes(autojump_clock: Mock
         await trio.sleep(0.005)
         assert asked(scene) == [(1, topic) for _, topic in asked(scene)]
         assert len(asked(scene)) == 6
-        await trio.sleep(0.1)
+        await trio.sleep(0.04)
+        assert {*asked(scene)} >= {(1, topic) for topic in topics}
+        await trio.sleep(3)
         assert {*asked(scene)} == {(node, topic) for node in (1, 2, 3) for topic in topics}
 
 
@@ -345,11 +359,7 @@ async def test_a_leaders_own_word_counts_while_all_metadata_lags(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1) as scene:
-        scene.brokers[2].answers[METADATA] = lambda correlation, version: (
-            messages.metadata_response(
-                correlation, version, _SHOWN, {"t": [messages.Partition(0, 1, 5)]}
-            )
-        )
+        scene.brokers[2].answers[METADATA] = _lagging
         scene.brokers[2].leaders = _AFTER
         scene.hold()
         await trio.sleep(0.005)
@@ -447,10 +457,46 @@ async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
         await trio.sleep(1)
         # Asked at 1.00, 1.01 and so on; node 2 leads itself, so its word needs no confirmation.
         assert scene.settled == [(1.06, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
-        for broker in scene.brokers.values():
-            rounds = [round(m.at - scene.begin, 6) for m in broker.metadata() if m.topics == ["t"]]
-            assert rounds == [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
+        rounds = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
+        for node in scene.brokers:
+            assert scene.rounds(node, LIST_OFFSETS) == rounds
+        assert scene.rounds(1, METADATA) == rounds
+        # Others tell by whether they lead; what else they know is asked in every fourth round.
+        assert scene.rounds(2, METADATA) == scene.rounds(3, METADATA) == [1.03]
         assert not scene.keeper.waiting.is_set()
+
+
+async def test_who_has_said_that_it_does_not_lead_at_an_epoch_is_not_asked_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        for node in (1, 3):
+            scene.brokers[node].leaders = _AFTER
+            scene.brokers[node].answers[METADATA] = _lagging
+        scene.hold()
+        await trio.sleep(0.035)
+        assert [len(scene.rounds(node, LIST_OFFSETS)) for node in (1, 2, 3)] == [1, 4, 1]
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(0.01)
+        assert scene.settled == [(1.04, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+
+
+async def test_who_is_named_as_leader_is_asked_alone_and_in_spite_of_what_it_said(
+    autojump_clock: MockClock,
+) -> None:
+    """As a broker that has just been made a replica, and has not heard of it."""
+    async with _scene(1) as scene:
+        scene.brokers[2].leaders = {"t": [(3, 6), (3, 5)]}
+        scene.hold()
+        await trio.sleep(0.015)
+        assert [len(scene.rounds(node, LIST_OFFSETS)) for node in (1, 2, 3)] == [2, 1, 2]
+        scene.brokers[1].leaders = _AFTER
+        await trio.sleep(0.02)
+        assert [len(scene.rounds(node, LIST_OFFSETS)) for node in (1, 2, 3)] == [3, 2, 3]
+        assert scene.settled == []
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(0.01)
+        assert scene.settled == [(1.04, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
 
 
 async def test_a_topic_whose_name_is_not_known_has_everything_asked(
@@ -468,8 +514,8 @@ async def test_refreshes_are_bounded_however_long_responses_are_held(
     async with _scene(1) as scene:
         scene.hold()
         await trio.sleep(20)
-        rounds = [m for m in scene.brokers[2].metadata() if m.topics == ["t"]]
-        assert 20 * 20 <= len(rounds) <= 20 + 20 * 20 + 1
+        assert 20 * 20 <= len(scene.rounds(1, METADATA)) <= 20 + 20 * 20 + 1
+        assert 20 * 20 <= len(scene.rounds(2, LIST_OFFSETS)) <= 20 + 20 * 20 + 1
 
 
 async def test_a_broker_that_is_slow_has_one_request_under_way(
@@ -484,8 +530,9 @@ async def test_a_broker_that_is_slow_has_one_request_under_way(
         slow.gate.set()
         await trio.sleep(0.001)
         assert slow.most_waiting == 1
-        # All that was wanted meanwhile became one request.
-        assert len([m for m in slow.metadata() if m.topics == ["t"]]) == 2
+        # All that was wanted meanwhile became one request of each kind.
+        assert len(scene.rounds(2, LIST_OFFSETS)) == 2
+        assert len(scene.rounds(2, METADATA)) == 1
 
 
 async def test_nobody_is_asked_while_nothing_is_held(autojump_clock: MockClock) -> None:
@@ -499,7 +546,7 @@ async def test_nobody_is_asked_while_nothing_is_held(autojump_clock: MockClock) 
         scene.hold()
         await trio.sleep(0.195)
         # The bucket was full again: nothing had been taken from it meanwhile.
-        assert len(scene.brokers[2].metadata()) - asked[2] == 20
+        assert len(scene.brokers[1].metadata()) - asked[1] == 20
 
 
 async def test_names_are_looked_for_at_the_routes_own_broker_when_a_client_lacks_one(

@@ -39,10 +39,8 @@ USERS = [
     (CONFLUENT, "fetch"),
     (KAFKA_PYTHON, "fetch"),
 ]
-# Of 2.4: librdkafka needs Fetch 16, and that needs topic ids. And a fetch session keeps the epoch
-# that it began with, which is -1 for the others, so an ex-leader serves it as a follower does and
-# never errs.
-USERS_OF_2_4 = [(JAVA, "produce"), (CONFLUENT, "produce")]
+# Of 2.4: librdkafka needs Fetch 16, and that needs topic ids.
+USERS_OF_2_4 = [user for user in USERS if user != (CONFLUENT, "fetch")]
 CASES = [
     *((cluster, *user) for cluster in (ZK_36, KRAFT_36, ZK_34, ZK_28) for user in USERS),
     *((ZK_24, *user) for user in USERS_OF_2_4),
@@ -124,7 +122,9 @@ def test_next_request_goes_to_the_hinted_broker(
             )
             assert sandwich.fleet.events("hint_given")
         else:
-            until(lambda: gate.held, f"{name} asks for Metadata")
+            if (side, cluster.version) != ("fetch", "2.4.1"):
+                # There the ex-leader serves a fetch session on, as a follower.
+                until(lambda: gate.held, f"{name} asks for Metadata")
             never(
                 lambda: sandwich.requests(after, at_leader),
                 f"requests at broker {after} without hint or Metadata",
