@@ -2,7 +2,7 @@
 
 Each route's own broker is asked at its upstream address, never through a proxy; the other
 brokers of its cluster at the addresses that the route's listener advertises. A poll asks for
-everything, slowly. While error responses are held, every broker is asked for the topics
+everything, slowly. While error responses are held, brokers are asked about the topics
 concerned every few milliseconds: Metadata lags the error, and whichever broker knows first
 wakes them.
 """
