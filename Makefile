@@ -17,7 +17,7 @@ WORKERS ?= 2
 .PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
 .PHONY: bench bench-legacy bench-distance bench-cost bench-recoding bench-watching bench-control
-.PHONY: bench-memory bench-kip951 bench-pipeline profile
+.PHONY: bench-memory bench-kip951 bench-pipeline bench-profile profile
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -112,6 +112,9 @@ bench-kip951: $(STAMP) ## Measure the case KIP-951 was made for; writes docs/ben
 
 bench-pipeline: $(STAMP) ## Measure the pipeline on Spark, and DuckDB; writes docs/pipeline.md
 	$(BIN)/python -m bench.pipeline $(PIPELINE)
+
+bench-profile: $(STAMP) ## Tell on what the proxy spends its time; writes docs/benchmarks.md
+	$(BIN)/python -m bench profiles
 
 profile: $(STAMP) ## Draw where the time goes; WORK=produce-16k, produce-1m, consume, single or fifty
 	$(BIN)/python -m bench profile $(WORK)

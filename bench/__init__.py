@@ -8,5 +8,6 @@ Nouns:
 - FakeCluster: a hundred brokers that tell leaders and hold no records; Layout: what they believe.
 - Steps: how long each task keeps the event loop of a proxy to itself.
 - LateMetadata: a relay in which answers to Metadata take long.
+- Share: the part of a process's time that it spends on one thing.
 - Section: the part of docs/benchmarks.md that one benchmark writes.
 """

@@ -24,6 +24,7 @@ click.Group(
         kip951_report.main,
         memory_report.main,
         profile.main,
+        profile.main_table,
     ],
     help="Measure before real brokers; write the figures to docs/benchmarks.md.",
 )()

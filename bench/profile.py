@@ -1,4 +1,4 @@
-"""``python -m bench profile``: where the proxy's time goes, for developers."""
+"""``python -m bench profile`` and ``profiles``: where the proxy's time goes."""
 
 import shutil
 import signal
@@ -7,12 +7,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import click
 
 from bench.cost import TOPIC, CostArm, cpu_seconds, relay
 from bench.cost_report import CONSUME, FIFTY, LARGE, ON, RECODED, SINGLE, SMALL
-from bench.load import do
+from bench.load import Work, do
+from bench.report import table, write_section
+from bench.shares import PLACES, shares
 from tests.harness import maven
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
@@ -31,6 +34,15 @@ _ARMS: dict[str, CostArm] = {"3.6": ON, "2.4": RECODED}
 _RATE = 500
 
 
+class _Watched(NamedTuple):
+    """What was done, the process's CPU seconds and seconds for it, and where the looks are."""
+
+    work: Work
+    cpu: float
+    took: float
+    file: Path
+
+
 @click.command("profile")
 @click.argument("work", type=click.Choice([*_WORKS]), default="single")
 @click.option("--broker", type=click.Choice([*_ARMS]), default="3.6", show_default=True)
@@ -40,13 +52,39 @@ def main(work: str, broker: str) -> None:
     py-spy looks at the running process from outside; that needs root, or
     /proc/sys/kernel/yama/ptrace_scope to be 0.
     """
+    watched = _watch(work, broker, "flamegraph")
+    click.echo(
+        f"{watched.work.label}: {watched.cpu:.2f} s of CPU in {watched.took:.1f} s; {watched.file}"
+    )
+
+
+@click.command("profiles")
+@click.option("--write/--no-write", default=True, help="Write the page.")
+def main_table(write: bool) -> None:
+    """Do all works of `cost` through the proxy, and tell on what it spends its time at each."""
+    columns = [_watch(work, "3.6", "raw") for work in _WORKS]
+    found = [shares(watched.file.read_text().splitlines()) for watched in columns]
+    rows = [[place, *(f"{share[place]:.0%}" for share in found)] for place in PLACES]
+    text = "\n\n".join(
+        [
+            f"One run of each work, {_RATE} looks at the stack a second; share of the looks at "
+            "which the process did something:",
+            table(["hints on", *(watched.work.label for watched in columns)], rows),
+        ]
+    )
+    click.echo(text)
+    if write:
+        write_section(maven.ROOT / "docs" / "benchmarks.md", "profile", text)
+
+
+def _watch(work: str, broker: str, form: Literal["flamegraph", "raw"]) -> _Watched:
     spy = shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
     missing = maven.missing_tools() or (None if spy else "py-spy is not installed: make venv")
     if missing is not None:
         raise click.ClickException(missing)
     assert spy is not None
     _OUT.mkdir(parents=True, exist_ok=True)
-    file = _OUT / f"profile-{work}-{broker}.svg"
+    file = _OUT / f"profile-{work}-{broker}.{'svg' if form == 'flamegraph' else 'txt'}"
     arm = _ARMS[broker]
     *before, last = _WORKS[work]
     with tempfile.TemporaryDirectory(prefix="leader-hints-profile-") as name:
@@ -59,8 +97,9 @@ def main(work: str, broker: str) -> None:
             admin.create_topics({"profile": [[1]] * last.connections}, TOPIC)
             for one in before:
                 do(one, cluster.bootstrap, "profile")
-            watch = [spy, "record", "--pid", str(pid), "--output", str(file)]
-            watching = subprocess.Popen([*watch, "--rate", str(_RATE), "--duration", "unlimited"])
+            watch = [spy, "record", "--pid", str(pid), "--output", str(file), "--format", form]
+            options = ["--full-filenames", "--rate", str(_RATE), "--duration", "unlimited"]
+            watching = subprocess.Popen([*watch, *options])
             cpu, began = cpu_seconds(pid), time.monotonic()
             try:
                 do(last, cluster.bootstrap, "profile")
@@ -71,4 +110,4 @@ def main(work: str, broker: str) -> None:
                 code = watching.wait(60)
     if code:
         raise click.ClickException(f"py-spy ended with {code}: it needs root, or ptrace_scope 0")
-    click.echo(f"{last.label}: {cpu:.2f} s of CPU in {took:.1f} s; {file}")
+    return _Watched(last, cpu, took, file)

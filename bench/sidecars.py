@@ -64,9 +64,9 @@ def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
 
 
 def _answers_of_a_poll(partitions: int) -> float:
-    """Return how many answers a poll takes: one in ten asks for all topics, and for none."""
+    """Return how many answers a poll takes: one in five asks for all topics, and for none."""
     slices = math.ceil(partitions / SubscriptionSettings().slice_partitions)
-    return (2 + 9 * slices) / 10
+    return (2 + 4 * slices) / 5
 
 
 def _make_topics(cluster: RealCluster, partitions: int) -> None:

@@ -463,7 +463,7 @@ class SubscriptionSettings(_Group):
     """How the view of leaders and epochs is kept fresh, on connections of the proxy's own."""
 
     poll_interval_ms: int = _whole(
-        30000, 100, 3600000, "Time between two polls of everything that is known."
+        60000, 100, 3600000, "Time between two polls of everything that is known."
     )
     slice_partitions: int = _whole(
         2000, 1, 100000, "Most partitions that one Metadata request of a poll asks for."

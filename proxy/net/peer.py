@@ -30,7 +30,7 @@ _API_VERSIONS_TRIED = (3, 0)
 _IDENTIFY_SECONDS = 0.25
 #: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
 #: ask for the known ones, in slices.
-_FULL_POLL_EVERY = 10
+_FULL_POLL_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,22 +186,22 @@ class Subscription:
             # Where they are many, Metadata must find the leader, which is asked whether it serves.
             epochs = {} if many else wants.epochs
             named = self._named(wants) if many else {}
+            candidates = self._candidates_of(view)
             for peer in peers:
-                asked = named.get(peer.node, {}) if many else self._open(view, peer, epochs)
+                if many:
+                    asked = named.get(peer.node, {})
+                else:
+                    asked = {
+                        partition: epoch
+                        for partition, epoch in epochs.items()
+                        if candidates.may_lead(peer.node, partition, epoch)
+                    }
                 asked_for = topics.get(peer, ())
                 if asked or asked_for or None in names:
                     peer.refresh(asked_for, asked, everything=None in names)
 
-    def _open(
-        self, view: LeaderView, peer: Peer, epochs: Mapping[Partition, int]
-    ) -> dict[Partition, int]:
-        """Return of which partitions it is not known yet whether a broker leads them."""
-        candidates = self._candidates.setdefault(view.cluster_id, Candidates())
-        return {
-            partition: epoch
-            for partition, epoch in epochs.items()
-            if candidates.may_lead(peer.node, partition, epoch, view)
-        }
+    def _candidates_of(self, view: LeaderView) -> Candidates:
+        return self._candidates.setdefault(view.cluster_id, Candidates(view))
 
     def _metadata_of(self, wants: Wants, *, many: bool) -> Collection[Topic]:
         if not many:
@@ -357,7 +357,7 @@ class Subscription:
         view = self.view(peer)
         if view is None:
             return
-        candidates = self._candidates.setdefault(view.cluster_id, Candidates())
+        candidates = self._candidates_of(view)
         if peer.node is not None:
             for (name, partition), epoch in epochs.items():
                 error = errors.get((name, partition))
