@@ -16,7 +16,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
-.PHONY: bench bench-legacy bench-distance bench-cost bench-recoding bench-watching bench-control
+.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching bench-control
 .PHONY: bench-memory bench-kip951 bench-pipeline bench-profile profile
 
 help: ## List the targets
@@ -88,9 +88,6 @@ bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
 
 bench-legacy: $(STAMP) ## Measure the stall before 2.8 and 2.4; writes docs/benchmarks.md
 	$(BIN)/python -m bench legacy
-
-bench-distance: $(STAMP) ## Measure what a relay adds to the stall before native ones; writes docs/benchmarks.md
-	$(BIN)/python -m bench distance
 
 bench-cost: $(STAMP) ## Measure CPU and latency against HAProxy; writes docs/benchmarks.md
 	$(BIN)/python -m bench cost

@@ -16,7 +16,6 @@ click.Group(
     commands=[
         stall_report.main,
         stall_report.legacy,
-        stall_report.distance,
         cost_report.cost,
         cost_report.recoding,
         cost_report.watching,

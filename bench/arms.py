@@ -7,9 +7,6 @@ ON = Arm("hints on", "3.6.2", "zk", "on")
 NATIVE = Arm("native 3.7, no proxy", "3.7.2", "zk", None)
 #: Measured in alternating rounds; the targets hold for these.
 ZOOKEEPER = (OFF, ON, NATIVE)
-#: Native brokers behind a plain relay: what they lose by it is not the search for the leader.
-RELAYED = Arm("native 3.7, plain relay", "3.7.2", "zk", "off")
-DISTANCE = (RELAYED, ON, NATIVE)
 #: The same targets before older brokers, whose requests and responses are recoded.
 LEGACY = tuple(
     (

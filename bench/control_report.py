@@ -26,7 +26,7 @@ Verdict = tuple[str, str, str, bool]
 
 
 @click.command("control")
-@click.option("--polls", default=11, show_default=True, help="Polls, one in ten asks for all.")
+@click.option("--polls", default=11, show_default=True, help="Polls, one in five asks for all.")
 @click.option("--partitions", default=PARTITIONS, show_default=True, help="Of the fake cluster.")
 @click.option("--sidecars", "count", default=100, show_default=True, help="0: no real brokers.")
 @click.option("--seconds", default=60.0, show_default=True, help="For which brokers are polled.")

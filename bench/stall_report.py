@@ -92,25 +92,6 @@ def legacy(rounds: int, moves: int, write: bool) -> None:
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
 
 
-@click.command("distance")
-@click.option("--rounds", default=5, show_default=True, help="Alternating rounds of all arms.")
-@click.option("--moves", default=30, show_default=True, help="Leader moves in each round and arm.")
-@click.option("--write/--no-write", default=True, help="Write the page.")
-def distance(rounds: int, moves: int, write: bool) -> None:
-    """Compare hints with native ones that go through a plain relay, and with those that do not."""
-    pools = run(arms.DISTANCE, rounds, moves)
-    text = "\n\n".join(
-        [
-            f"ZooKeeper, {rounds} alternating rounds of {moves} moves for each arm:",
-            _stall_table(pools),
-            _hint_table(pools),
-        ]
-    )
-    click.echo(text)
-    if write:
-        write_section(_DOCS / "benchmarks.md", "distance", text)
-
-
 def run(
     compared: Sequence[Arm],
     rounds: int,
