@@ -27,6 +27,9 @@ _LAYERS = {
     "apis": "looking into requests and responses (proxy/apis, proxy/wire)",
     "wire": "looking into requests and responses (proxy/apis, proxy/wire)",
 }
+#: In what the stacks of threads begin with. Those of the proxy wait, which looks like work from
+#: outside.
+_OTHER_THREAD = "_bootstrap"
 _EVENT_LOOP = "Trio"
 _ELSE = "all else"
 #: All that is told of, in the order of the table.
@@ -64,12 +67,15 @@ def shares(folded: Iterable[str]) -> Mapping[str, float]:
     """Return the share of each of :data:`PLACES`, from 0 to 1.
 
     ``folded``: lines of frames, outermost first, joined by semicolons, and how often they were
-    seen: py-spy's format ``raw``. What a library is called for is its caller's.
+    seen: py-spy's format ``raw``. What a library is called for is its caller's. Only the main
+    thread is looked at.
     """
     seen: Counter[str] = Counter()
     for line in folded:
         stack, _, count = line.strip().rpartition(" ")
         frames = [Frame.read(text) for text in stack.split(";")]
+        if _OTHER_THREAD in frames[0].function:
+            continue
         ours = [frame for frame in frames if _is_ours(frame.file)]
         seen[ours[-1].place if ours else _ELSE] += int(count)
     whole = seen.total()
