@@ -92,15 +92,13 @@ class Rules(NamedTuple):
     rewritten: Mapping[tuple[int, int], Collection[int]]
     names: Mapping[bytes, str]
     made_up: bool
-    racks_matter: bool
 
     @classmethod
     def of(cls, kind: str) -> Self:
         """Return those of a kind of links."""
         made_up = kind.endswith(MADE_UP)
         rewritten = _REWRITTEN_MADE_UP if made_up else _REWRITTEN
-        racks_matter = kind.startswith("2.4")
-        if racks_matter:
+        if kind.startswith("2.4"):
             rewritten = {
                 cell: (_RACKLESS, *sent) if cell[0] == F else sent
                 for cell, sent in rewritten.items()
@@ -108,7 +106,7 @@ class Rules(NamedTuple):
         # Brokers below 2.8 have no ids, and of a new one nothing is known.
         real = {} if kind.startswith(("2.4", "2.6")) or kind == "new" else NAMES
         names = {**real, **(NAMES_MADE_UP if made_up else {})}
-        return cls(rewritten, names, made_up, racks_matter)
+        return cls(rewritten, names, made_up)
 
     def offered(self, key: int, takes: int) -> Collection[int]:
         """Return what may be offered of an API in place of a broker's maximum."""
@@ -180,7 +178,8 @@ def _may_send(rules: Rules, frame: bytes, out: bytes, most: int) -> bool:
     sent_values = read(request_type(key, sent), out, below.body)
     if key == F:
         by_name = rules.names if asked >= 13 > sent else None
-        if rules.racks_matter and bool(asked_values["rack_id"]) == (sent == _RACKLESS):
+        # A broker whose ApiVersions came otherwise than 2.4 says them may be asked in 11 too.
+        if sent == _RACKLESS and asked_values["rack_id"]:
             return False
         return _same_fetch(asked_values, sent_values, sent, by_name, most)
     if key == M:
