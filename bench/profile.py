@@ -98,8 +98,9 @@ def _watch(work: str, broker: str, form: Literal["flamegraph", "raw"]) -> _Watch
             for one in before:
                 do(one, cluster.bootstrap, "profile")
             watch = [spy, "record", "--pid", str(pid), "--output", str(file), "--format", form]
-            options = ["--full-filenames", "--rate", str(_RATE), "--duration", "unlimited"]
-            watching = subprocess.Popen([*watch, *options])
+            watch += ["--rate", str(_RATE), "--duration", "unlimited"]
+            # Lines are looked up in the files; a drawing is easier to read without their folders.
+            watching = subprocess.Popen([*watch, *(["--full-filenames"] * (form == "raw"))])
             cpu, began = cpu_seconds(pid), time.monotonic()
             try:
                 do(last, cluster.bootstrap, "profile")

@@ -51,16 +51,20 @@ class Frame(NamedTuple):
         return cls(function, Path(file), int(line) if line.isdecimal() else 0)
 
     @property
+    def is_looked_at(self) -> bool:
+        """Whether it is ours, or Trio's."""
+        return self.file.is_relative_to(_PROXY) or self.file.is_relative_to(_TRIO)
+
+    @property
     def place(self) -> str:
-        """Where its own time belongs."""
-        if self.file.is_relative_to(_TRIO) or self.file.is_relative_to(_PROXY):
-            source = linecache.getline(str(self.file), self.line)
-            for mark, place in _CALLS.items():
-                if mark in source:
-                    return place
-        if self.file.is_relative_to(_PROXY):
-            return _LAYERS.get(self.file.relative_to(_PROXY).parts[0], _ELSE)
-        return _EVENT_LOOP if self.file.is_relative_to(_TRIO) else _ELSE
+        """Where the time of a function of ours, or of Trio's, belongs."""
+        source = linecache.getline(str(self.file), self.line)
+        for mark, place in _CALLS.items():
+            if mark in source:
+                return place
+        if self.file.is_relative_to(_TRIO):
+            return _EVENT_LOOP
+        return _LAYERS.get(self.file.relative_to(_PROXY).parts[0], _ELSE)
 
 
 def shares(folded: Iterable[str]) -> Mapping[str, float]:
@@ -76,11 +80,7 @@ def shares(folded: Iterable[str]) -> Mapping[str, float]:
         frames = [Frame.read(text) for text in stack.split(";")]
         if _OTHER_THREAD in frames[0].function:
             continue
-        ours = [frame for frame in frames if _is_ours(frame.file)]
+        ours = [frame for frame in frames if frame.is_looked_at]
         seen[ours[-1].place if ours else _ELSE] += int(count)
     whole = seen.total()
     return {place: seen[place] / whole if whole else 0.0 for place in PLACES}
-
-
-def _is_ours(file: Path) -> bool:
-    return file.is_relative_to(_PROXY) or file.is_relative_to(_TRIO)

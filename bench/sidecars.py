@@ -16,7 +16,7 @@ from proxy.core.mode import Mode
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.peer import Cause, PeerSettings
+from proxy.net.peer import FULL_POLL_EVERY, Cause, PeerSettings
 from proxy.net.subscription import Subscription
 from proxy.settings import Address, SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
@@ -64,9 +64,9 @@ def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
 
 
 def _answers_of_a_poll(partitions: int) -> float:
-    """Return how many answers a poll takes: one in five asks for all topics, and for none."""
+    """Return how many answers a poll takes: some ask for all topics, and for none."""
     slices = math.ceil(partitions / SubscriptionSettings().slice_partitions)
-    return (2 + 4 * slices) / 5
+    return (2 + (FULL_POLL_EVERY - 1) * slices) / FULL_POLL_EVERY
 
 
 def _make_topics(cluster: RealCluster, partitions: int) -> None:

@@ -30,7 +30,7 @@ _API_VERSIONS_TRIED = (3, 0)
 _IDENTIFY_SECONDS = 0.25
 #: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
 #: ask for the known ones, in slices.
-_FULL_POLL_EVERY = 5
+FULL_POLL_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Peer:
             await self._ask(connection, self._listener.sample(self), Cause.POLL)
             return
         view = self._listener.view(self)
-        due = self._polls % _FULL_POLL_EVERY == 0
+        due = self._polls % FULL_POLL_EVERY == 0
         self._polls += 1
         if due or view is None or not view.names:
             present = await self._ask(connection, None, Cause.POLL)
