@@ -1,8 +1,10 @@
 """How long is waited for what does not come."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from tests.harness.waiting import TimedOutError, patience, until
+from tests.harness.waiting import STILL_S, TimedOutError, patience, until
 
 
 def test_what_comes_is_returned() -> None:
@@ -23,3 +25,11 @@ def test_patience_ends() -> None:
         pass
     looks = iter([False, False, True])
     assert until(lambda: next(looks), "something")
+
+
+def test_a_machine_that_stood_still_uses_up_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 117.0, 117.1, 234.0])
+    stalled = SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda seconds: None)
+    monkeypatch.setattr("tests.harness.waiting.time", stalled)
+    looks = iter([False, False, False, True])
+    assert until(lambda: next(looks), "something", deadline_s=3 * STILL_S)
