@@ -115,6 +115,8 @@ class Subscription:
         self._turns = Turns(_TURN)
         self._questions = RefreshShare(_QUESTIONS)
         self._candidates: dict[str, Candidates] = {}
+        #: Set by an answer that the epoch asked is over: the next one is asked at once.
+        self._over = trio.Event()
         self._nursery: trio.Nursery | None = None
 
     async def run(self) -> None:
@@ -164,7 +166,9 @@ class Subscription:
             if self._rate.take(trio.current_time()):
                 rounds += 1
                 self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
-            await trio.sleep(self._interval)
+            self._over = trio.Event()
+            with trio.move_on_after(self._interval):
+                await self._over.wait()
 
     def _ask_all(self, *, thoroughly: bool) -> None:
         """Ask what helps the responses that are held; ``thoroughly``: all brokers for Metadata."""
@@ -184,9 +188,12 @@ class Subscription:
             for broker, topic in share.pairs(len(tellers), sizes):
                 topics.setdefault(tellers[broker], []).append(known[topic])
             # Where they are many, Metadata must find the leader, which is asked whether it serves.
-            epochs = {} if many else wants.epochs
-            named = self._named(wants) if many else {}
             candidates = self._candidates_of(view)
+            epochs = {
+                partition: candidates.epoch(partition, epoch)
+                for partition, epoch in ({} if many else wants.epochs).items()
+            }
+            named = self._named(wants) if many else {}
             for peer in peers:
                 if many:
                     asked = named.get(peer.node, {})
@@ -368,6 +375,9 @@ class Subscription:
                     view.declined(name, partition, leader)
                 if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     candidates.declined(peer.node, (name, partition), epoch)
+                fenced = error == ErrorCode.FENCED_LEADER_EPOCH
+                if fenced and candidates.fenced((name, partition), epoch):
+                    self._over.set()
         if peer.route is not None:
             self._keeper.desk.probed(peer.route, errors, asked_at)
         self._keeper.news()

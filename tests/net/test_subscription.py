@@ -481,6 +481,20 @@ async def test_who_has_said_that_it_does_not_lead_at_an_epoch_is_not_asked_again
         assert scene.settled == [(1.04, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
 
 
+async def test_where_an_epoch_is_over_the_next_one_is_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    """A reassignment has raised it by two, and all Metadata lags."""
+    async with _scene(1) as scene:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 7), (2, 6), (3, 7)]}
+            broker.answers[METADATA] = _lagging
+        scene.hold()
+        await trio.sleep(0.005)
+        assert scene.settled == [(1.0, [LeaderHint(2, 7, Endpoint("two", 9092, None))])]
+        assert scene.rounds(2, LIST_OFFSETS) == [1.0, 1.0]
+
+
 async def test_who_is_named_as_leader_is_asked_alone_and_in_spite_of_what_it_said(
     autojump_clock: MockClock,
 ) -> None:
