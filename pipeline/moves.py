@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.events import day_of
@@ -20,44 +20,71 @@ def leader_moves(events: DataFrame) -> DataFrame:
     Besides the table's columns ``sights``: an array of (sidecar, at), ``at`` in microseconds since
     1970, of each sidecar's first sight. Two sights of one sidecar are one: duplicates do no harm.
     """
-    sights = (
+    sight = F.struct("at", "sidecar", "epoch_before", "leader_before", "leader")
+    # No more than a cluster has sidecars, so they fit into one row, and none is sorted by words.
+    moves = (
         events.where(F.col("event") == "leader_change")
-        # The partitioning that the window needs serves the sums before it too.
-        .repartition(*_KEY)
         .withColumn("at", F.unix_micros("time"))
+        .groupBy(*_KEY)
+        .agg(F.array_sort(F.collect_list(sight)).alias("sights"))
+        .select(*_KEY, F.explode(_generations(F.col("sights"))).alias("sights"))
     )
-    in_order = Window.partitionBy(*_KEY).orderBy("at")
-    since = F.col("at") - F.lag("at").over(in_order)
-    generation = F.sum((since > ANEW_S * _MICROS).cast("int")).over(in_order)
-    each = (
-        sights.withColumn("generation", F.coalesce(generation, F.lit(0)))
-        .groupBy(*_KEY, "generation", "sidecar")
-        .agg(
-            F.min("at").alias("at"),
-            # Who knew the newest epoch before it, knows who led then.
-            F.max(F.struct("epoch_before", "leader_before", "leader")).alias("change"),
-        )
+    # Who knew the newest epoch before it, knows who led then.
+    change = F.transform(
+        "sights",
+        lambda sight: F.struct(
+            *(sight[name].alias(name) for name in ("epoch_before", "leader_before", "leader"))
+        ),
     )
-    moves = each.groupBy(*_KEY, "generation").agg(
-        F.min("at").alias("first_at"),
-        F.max("at").alias("last_at"),
-        F.count("*").cast("int").alias("sidecars"),
-        F.max("change").alias("change"),
-        F.collect_list(F.struct("sidecar", "at")).alias("sights"),
+    moves = moves.select(
+        *_KEY, F.array_max(change).alias("change"), _of_each(F.col("sights")).alias("sights")
     )
     change = F.col("change")
+    first_at, last_at = F.element_at("sights", 1)["at"], F.element_at("sights", -1)["at"]
     return moves.select(
         *_KEY,
         change["epoch_before"].alias("epoch_before"),
         change["leader"].alias("leader"),
         change["leader_before"].alias("leader_before"),
         (change["leader"] != change["leader_before"]).alias("moved"),
-        F.timestamp_micros("first_at").alias("first_seen"),
-        F.timestamp_micros("last_at").alias("last_seen"),
-        "sidecars",
-        ((F.col("last_at") - F.col("first_at")) / 1000).alias("apart_ms"),
+        F.timestamp_micros(first_at).alias("first_seen"),
+        F.timestamp_micros(last_at).alias("last_seen"),
+        F.size("sights").alias("sidecars"),
+        ((last_at - first_at) / 1000).alias("apart_ms"),
         "sights",
-        day_of(F.timestamp_micros("first_at")).alias("day"),
+        day_of(F.timestamp_micros(first_at)).alias("day"),
+    )
+
+
+def _generations(sights: Column) -> Column:
+    """Sights of one epoch, in order, as an array of those of each topic that had the name."""
+    pause = ANEW_S * _MICROS
+
+    def begins(number: Column) -> Column:
+        at, before = (F.element_at(sights, n)["at"] for n in (number, F.greatest(number - 1, one)))
+        return (number == one) | (at - before > pause)
+
+    one, count = F.lit(1), F.size(sights)
+    beginnings = F.filter(F.sequence(one, count), begins)
+    parts = F.transform(
+        beginnings,
+        lambda begin, number: F.slice(
+            sights, begin, F.coalesce(F.try_element_at(beginnings, number + 2), count + 1) - begin
+        ),
+    )
+    lasted = F.element_at(sights, -1)["at"] - F.element_at(sights, 1)["at"]
+    return F.when(lasted <= pause, F.array(sights)).otherwise(parts)
+
+
+def _of_each(sights: Column) -> Column:
+    """The first sight of each sidecar, as (sidecar, at), from sights in order."""
+    sidecars = F.transform(sights, lambda sight: sight["sidecar"])
+    first = F.filter(
+        sights, lambda sight, number: F.array_position(sidecars, sight["sidecar"]) == number + 1
+    )
+    each = F.when(F.size(F.array_distinct(sidecars)) == F.size(sights), sights).otherwise(first)
+    return F.transform(
+        each, lambda sight: F.struct(*(sight[name].alias(name) for name in ("sidecar", "at")))
     )
 
 

@@ -38,51 +38,47 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     ``corrections``: of :func:`pipeline.skew.corrections`. Events that came twice count once.
     """
     rows = _met(events, corrections)
-    in_order = Window.partitionBy(*KEY).orderBy("at", "success", "run", "seq")
-    before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    in_order = Window.partitionBy("place", *KEY).orderBy("at", "success", "run", "seq")
     same = (F.lag("run").over(in_order) == F.col("run")) & (
         F.lag("seq").over(in_order) == F.col("seq")
     )
+    pause = F.lit(PATIENCE_S * _MICROS)
     # A line that came twice stands beside its twin. An error's twin is not counted; that of a
     # success follows a success, so it ends nothing.
     rows = rows.withColumns(
         {
             "twin": F.coalesce(same, F.lit(False)),
-            "success_before": F.lag("success").over(in_order),
-            "paused": F.coalesce(
-                F.col("at") - F.lag("at").over(in_order) > PATIENCE_S * _MICROS, F.lit(False)
-            ),
-        }
-    )
-    begins = ~F.col("success") & (
-        F.col("success_before").isNull() | F.col("success_before") | F.col("paused")
-    )
-    counted = (~F.col("success") & ~F.col("twin")).cast("int")
-    rows = rows.withColumn("begins", begins).withColumns(
-        {
-            "errors": F.sum(counted).over(before),
-            "hints": F.sum(counted * (F.col("hinted") & ~F.col("observed")).cast("int")).over(
-                before
-            ),
-            "begins_next": F.lead("begins").over(in_order),
-            "paused_next": F.lead("at").over(in_order) - F.col("at") > PATIENCE_S * _MICROS,
+            "success_before": F.coalesce(F.lag("success").over(in_order), F.lit(True)),
+            "paused": F.coalesce(F.col("at") - F.lag("at").over(in_order) > pause, F.lit(False)),
             "success_next": F.lead("success").over(in_order),
+            "paused_next": F.lead("at").over(in_order) - F.col("at") > pause,
         }
     )
+    success = F.col("success")
+    begins = ~success & (F.col("success_before") | F.col("paused"))
+    ends_well = success & ~F.col("success_before") & ~F.col("paused")
+    # An error behind an error goes on with it, unless there was a pause.
+    gives_up = ~success & (F.col("success_next").isNull() | F.col("paused_next"))
+    counted = (~success & ~F.col("twin")).cast("int")
+    hint = counted * (F.col("hinted") & ~F.col("observed")).cast("int")
+    before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = rows.withColumns(
+        {
+            "begins": begins,
+            "ends": ends_well | gives_up,
+            "errors": F.sum(counted).over(before),
+            "hints": F.sum(hint).over(before),
+        }
+    )
+    # Each beginning has one end, and stands right before it once all between are left out.
+    bounds = rows.where(F.col("begins") | F.col("ends"))
     first = F.struct(
         "at", "time_at", "errors", "hints", "hinted", "observed", "reason", "hold_ms", "leader",
         "node", "sidecar", "run", "bound_ms", "epoch_before", "software", "software_version",
     )  # fmt: skip
-    rows = rows.withColumn(
-        "first", F.last(F.when(F.col("begins"), first), ignorenulls=True).over(before)
-    )
-    ends_well = F.col("success") & ~F.col("success_before") & ~F.col("paused")
-    gives_up = ~F.col("success") & (
-        F.col("success_next").isNull()
-        | F.coalesce(F.col("begins_next"), F.lit(False))
-        | F.col("paused_next")
-    )
-    return _told(rows.where(ends_well | gives_up))
+    bounds = bounds.withColumn("before", F.lag(first).over(in_order))
+    bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
+    return _told(bounds.where("ends"))
 
 
 def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
@@ -112,6 +108,8 @@ def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
     skew = F.coalesce(F.try_element_at("skews", F.col("sidecar")), F.lit(0))
     return known.withColumns(
         {
+            # Rows are sorted by a number and not by their words, all but the few that share it.
+            "place": F.xxhash64(*KEY),
             "at": F.col("time_at") - skew,
             "bound_ms": F.try_element_at("bounds", F.col("sidecar")),
         }

@@ -14,6 +14,7 @@ them and a day after, since what begins on a day may end on the next.
 
 import json
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Final
@@ -27,6 +28,9 @@ from pipeline.events import BAD_PART, STORED, quarantined
 from pipeline.files import Files
 from pipeline.tables import TABLES
 
+#: Tables that are written at the same time: what one has for a single core to do, or for the
+#: driver, leaves room for others.
+_AT_ONCE: Final = 3
 _ONE_DAY: Final = timedelta(days=1)
 
 
@@ -45,7 +49,8 @@ class Batch:
 
 
 class Store:
-    """An output folder. ``told``: is called with a word for each step that takes time."""
+    """An output folder. ``told``: is called with a word for each step that takes time, by the
+    thread that does it: some tables are made at the same time."""
 
     def __init__(
         self, session: SparkSession, out: str, told: Callable[[str], None] = lambda _: None
@@ -143,13 +148,18 @@ class Store:
         if days:
             self._told("duplicates")
             with answers(self.events(_around(days))) as tables:
-                for name, table in tables.items():
-                    self._told(name)
-                    self._replace(name, table, days)
+                with ThreadPoolExecutor(_AT_ONCE) as pool:
+                    made = [pool.submit(self._make, *one, days) for one in tables.items()]
+                for one in made:
+                    one.result()
         self._files.write(
             f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
         )
         return days
+
+    def _make(self, name: str, table: DataFrame, days: list[date]) -> None:
+        self._told(name)
+        self._replace(name, table, days)
 
     def table(self, name: str) -> DataFrame:
         """A table as it was written; without rows where nothing was."""

@@ -16,8 +16,9 @@ from bench.pipeline.figures import (
     Figure,
 )
 from bench.pipeline.sizing import sizing
-from bench.pipeline.stages import LONG_S, Stage
+from bench.pipeline.stages import LONG_S, Stage, work_by_name
 from bench.pipeline.trials import (
+    AGAIN,
     FOLDER,
     WARM_UP,
     Trial,
@@ -117,14 +118,16 @@ def _text(
         [name, f"{by_spark:.2f}", f"{by_duckdb:.2f}"]
         for name, (by_spark, by_duckdb) in asked.items()
     ]
+    of_plain, of_hot = work_by_name(plain.stages), work_by_name(hot.stages)
     steps = [
         [
             step,
-            f"{seconds:.1f}",
-            f"{plain.stored_steps.seconds.get(step, 0):.1f}",
-            f"{hot.steps.seconds.get(step, 0):.1f}",
+            f"{work:.1f}",
+            f"{of_plain.get(step + AGAIN, 0):.1f}",
+            f"{of_hot.get(step, 0):.1f}",
         ]
-        for step, seconds in plain.steps.seconds.items()
+        for step, work in of_plain.items()
+        if step and not step.endswith(AGAIN)
     ]
     long = [
         stage
@@ -136,8 +139,9 @@ def _text(
             table(["work", "measured", "aim", "met"], rows),
             "The three queries, seconds:",
             table(["query", "Spark", "DuckDB"], queries),
-            f"Where the time goes, seconds. {plain.events:,} events, and {hot.events:,} of which "
-            "one partition has half; what several tables need is made by the first of them:",
+            f"Where the time goes, seconds of all tasks together. {plain.events:,} events, and "
+            f"{hot.events:,} of which one partition has half; what several tables need is made by "
+            "the first of them:",
             table(["step", "from JSON", "from stored events", "from JSON, one hot"], steps),
             f"Stages over {LONG_S:g} s:",
             table(["stage", "seconds", "tasks", "median task, s", "longest task, s"], long)

@@ -12,10 +12,12 @@ LONG_S: Final = 5.0
 
 class Stage(NamedTuple):
     """``name``: what the session was at; ``seconds``: from its first task's start to the end of its
-    last, since a stage may wait for others; ``longest`` and ``median`` task, seconds."""
+    last, since a stage may wait for others; ``work``: of all tasks together; ``longest`` and
+    ``median`` task, seconds."""
 
     name: str
     seconds: float
+    work: float
     longest: float
     median: float
     tasks: int
@@ -47,5 +49,13 @@ def stages(log: Iterable[str]) -> list[Stage]:
                 seconds = (max(end for _, end in spans) - min(begin for begin, _ in spans)) / 1000
                 times = [(end - begin) / 1000 for begin, end in spans]
                 name = names.get(info["Stage ID"], "")
-                done.append(Stage(name, seconds, max(times), median(times), len(times)))
+                done.append(Stage(name, seconds, sum(times), max(times), median(times), len(times)))
     return done
+
+
+def work_by_name(stages: Iterable[Stage]) -> dict[str, float]:
+    """Seconds of all tasks by what the session was at, in the order of the first ends."""
+    work: dict[str, float] = {}
+    for stage in stages:
+        work[stage.name] = work.get(stage.name, 0.0) + stage.work
+    return work

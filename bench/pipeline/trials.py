@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +25,13 @@ from pipeline.streaming import begin as begin_stream
 from tests.harness.maven import BUILD, ROOT
 
 FOLDER: Final = BUILD / "bench" / "pipeline"
+#: Ends the names of stages that make tables of stored events.
+AGAIN: Final = " again"
 _LATE_S: Final = 600.0
 #: Micro-batches before the one that counts: Java compiles what it meets often.
 WARM_UP: Final = 3
-_ASKED: Final = 3
+#: How often each question is put: Java compiles what it meets often.
+_ASKED: Final = 10
 _DIGITS: Final = 3
 
 
@@ -72,28 +75,12 @@ def journal_of(fleet: Fleet, name: str, master: str) -> Path:
     return folder / "journal"
 
 
-@dataclass
-class Steps:
-    """How long each step of a work took, seconds, by the words that the store tells."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    _last: tuple[str, float] | None = None
-
-    def told(self, step: str) -> None:
-        """A step begins, and the one before it ends."""
-        now = time.perf_counter()
-        if self._last is not None:
-            name, since = self._last
-            self.seconds[name] = self.seconds.get(name, 0) + now - since
-        self._last = (step, now)
-
-
 @dataclass(frozen=True)
 class Trial:
     """What all tables of a journal took.
 
-    ``json_s``: seconds from JSON; ``stored_s``: from the Parquet that was stored; both with their
-    steps. ``json_bytes`` and ``stored_bytes``: the sizes of the two.
+    ``json_s``: seconds from JSON; ``stored_s``: from the Parquet that was stored, whose stages end
+    with :data:`AGAIN`. ``json_bytes`` and ``stored_bytes``: the sizes of the two.
     """
 
     events: int
@@ -101,8 +88,6 @@ class Trial:
     stored_s: float
     json_bytes: int
     stored_bytes: int
-    steps: Steps
-    stored_steps: Steps
     stages: list[Stage]
 
 
@@ -120,14 +105,11 @@ def whole(journal: Path, name: str, master: str) -> Trial:
         },
     )
     out = _fresh(f"{name}-out")
-    steps, stored_steps = Steps(), Steps()
     start = time.perf_counter()
-    taken = run(session, str(journal), str(out), told=_naming(session, steps, ""))
+    taken = run(session, str(journal), str(out), told=_naming(session, ""))
     json_s = time.perf_counter() - start
-    steps.told("")
-    again = Store(session, str(out), _naming(session, stored_steps, " again"))
+    again = Store(session, str(out), _naming(session, AGAIN))
     stored_s = _timed(lambda: again.refresh(anew=True))
-    stored_steps.told("")
     session.stop()
     (of_session,) = log.iterdir()
     with of_session.open(encoding="utf-8") as lines:
@@ -138,24 +120,21 @@ def whole(journal: Path, name: str, master: str) -> Trial:
         stored_s=stored_s,
         json_bytes=_size(journal, "*.jsonl"),
         stored_bytes=_size(out / "events", "*.parquet"),
-        steps=steps,
-        stored_steps=stored_steps,
         stages=done,
     )
 
 
-def _naming(session: SparkSession, steps: Steps, suffix: str) -> Callable[[str], None]:
-    """Notes each step's time, and names Spark's jobs by it."""
+def _naming(session: SparkSession, suffix: str) -> Callable[[str], None]:
+    """Names Spark's jobs by the step that they are of."""
 
     def told(step: str) -> None:
-        steps.told(step)
         session.sparkContext.setJobDescription(step + suffix)
 
     return told
 
 
 def against_duckdb(name: str, master: str, cores: int) -> dict[str, tuple[float, float]]:
-    """Seconds that Spark and DuckDB take for each query, both at their best of three, on the events
+    """Seconds that Spark and DuckDB take for each query, both at their best of ten, on the events
     that the trial of that name stored.
 
     :raises ValueError: their answers differ.

@@ -11,7 +11,7 @@ from pipeline.incidents import incidents, named
 from pipeline.moves import apart_corrected_ms, leader_moves
 from pipeline.recoveries import recoveries
 from pipeline.skew import ENOUGH, clock_skew, corrections
-from tests.pipeline.lines import Event, error, frame, move, success
+from tests.pipeline.lines import BEGIN, Event, error, frame, move, success
 
 
 def test_a_move_is_one_however_many_sidecars_saw_it(spark: SparkSession) -> None:
@@ -35,8 +35,16 @@ def test_a_move_is_one_however_many_sidecars_saw_it(spark: SparkSession) -> None
 
 def test_the_same_epoch_an_hour_later_is_that_of_a_topic_made_anew(spark: SparkSession) -> None:
     events = [move(s, n, 1, 2, 5) for n, s in enumerate((0, 3600, 7201))]
-    rows = leader_moves(frame(spark, events)).orderBy("first_seen").collect()
-    assert len(rows) == 2
+    events += [move(s + 0.5, n, 1, 2, 5, sidecar="b") for n, s in enumerate((0, 7201))]
+    told = leader_moves(frame(spark, events)).orderBy("first_seen").select("sidecars", "sights")
+    began = F.unix_micros(F.lit(BEGIN))
+    seen = F.transform("sights", lambda of: F.struct(of["sidecar"], (of["at"] - began) / 1_000_000))
+    rows = told.withColumn("sights", seen).collect()
+    assert [row["sidecars"] for row in rows] == [2, 2]
+    assert [[tuple(of) for of in row["sights"]] for row in rows] == [
+        [("a", 0.0), ("b", 0.5)],
+        [("a", 7201.0), ("b", 7201.5)],
+    ]
 
 
 def test_a_clock_is_corrected_by_the_moves_that_others_saw_too(spark: SparkSession) -> None:

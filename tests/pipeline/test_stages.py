@@ -1,4 +1,4 @@
-from bench.pipeline.stages import Stage, stages
+from bench.pipeline.stages import Stage, stages, work_by_name
 
 
 def _task(stage: int, start: int, end: int) -> str:
@@ -28,5 +28,10 @@ def test_a_stage_knows_its_longest_and_its_median_task() -> None:
         _done(3, 0, 1),
     ]
     (stage,) = stages(log)
-    assert stage == Stage("events", seconds=7.0, longest=6.0, median=2.0, tasks=3)
+    assert stage == Stage("events", seconds=7.0, work=9.0, longest=6.0, median=2.0, tasks=3)
     assert stage.skew == 3
+
+
+def test_work_is_told_by_what_the_session_was_at() -> None:
+    done = [Stage(name, 1.0, work, 1.0, 1.0, 1) for name, work in (("b", 1), ("a", 2), ("b", 3))]
+    assert work_by_name(done) == {"b": 4, "a": 2}
