@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import click
 
@@ -39,9 +39,11 @@ LATE_MS = 500
 #: Followers' fetches, as `make bench` has them: with acks=all a record waits for them, and a move
 #: breaks off their long polls, which no hint can shorten.
 REPLICATION = {"replica.fetch.wait.max.ms": "10", "replica.fetch.backoff.ms": "5"}
-#: Seconds of work before the first move, and of the round that does not count.
-_WARM = 3.0
-_WARM_UP = 15.0
+#: Seconds of work before the first move. What is sent in them does not count: it tells how a Java
+#: client starts, for which ProducerPerformance itself has --warmup-records since (KIP-1052).
+_WARM = 8.0
+#: Seconds of work, moves among it, that each cluster has before any run counts.
+_WARM_UP = 90.0
 #: A record is inside a move if it was sent to the partition from the move's beginning until so many
 #: seconds after its end.
 _AFTERWARDS = 0.5
@@ -70,7 +72,8 @@ ARMS = (
 
 @dataclass
 class Run:
-    """One run. ``latencies``: of acknowledged records; ``failed``: records that were given up.
+    """One run. ``latencies``: of acknowledged records; ``failed``: records that were given up;
+    neither of those that were sent in its first seconds.
 
     ``inside``: share of the records that were sent to a partition while it moved. ``rate``: records
     acknowledged in a second. ``busy``: CPU seconds of all brokers in a second, as a share of the
@@ -84,8 +87,8 @@ class Run:
     busy: float = 0.0
 
 
-#: What was measured, by how Metadata came late, and by arm.
-Results = Mapping[Lateness, Mapping[Arm, list[Run]]]
+#: What was measured, by acks and how Metadata came late, and by arm.
+Results = Mapping[tuple[Acks, Lateness], Mapping[Arm, list[Run]]]
 
 
 @dataclass(frozen=True)
@@ -95,15 +98,20 @@ class _Move:
     end: float
 
 
-def measure(acks: Acks, runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
-    """Run every arm so many times in random order, after a short round that does not count.
+def measure(runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
+    """Run every arm so many times in random order with each acks, on clusters that are warm.
 
     ``slow_runs``: how often besides with Metadata that is slow, and not stale.
     """
-    rounds: list[Lateness] = ["stale" for _ in range(runs)]
-    rounds += ["slow" for _ in range(slow_runs)]
-    results: dict[Lateness, dict[Arm, list[Run]]] = {
-        lateness: {arm: [] for arm in ARMS} for lateness in dict.fromkeys(rounds)
+    counts: dict[Lateness, int] = {"stale": runs, "slow": slow_runs}
+    rounds: list[tuple[Acks, Lateness]] = [
+        (acks, late)
+        for late, count in counts.items()
+        for _ in range(count)
+        for acks in get_args(Acks)
+    ]
+    results: dict[tuple[Acks, Lateness], dict[Arm, list[Run]]] = {
+        each: {arm: [] for arm in ARMS} for each in dict.fromkeys(rounds)
     }
     with (
         tempfile.TemporaryDirectory(prefix="leader-hints-kip951-") as name,
@@ -123,24 +131,23 @@ def measure(acks: Acks, runs: int, slow_runs: int, seconds: float, rate: int) ->
             for version in sorted({arm.version for arm in ARMS})
         }
 
-        def one_round(number: int, lateness: Lateness, length: float) -> Iterator[tuple[Arm, Run]]:
-            for arm in random.sample(ARMS, len(ARMS)):
-                place = folder / f"{number}-{ARMS.index(arm)}"
-                place.mkdir()
-                run = _run(arm, lateness, clusters[arm.version], acks, length, rate, place)
-                click.echo(
-                    f"round {number}, {lateness}, acks={acks}, {arm.label}: "
-                    f"{len(run.latencies)} records, {run.inside:.2%} inside moves, "
-                    f"{run.failed} failed",
-                    err=True,
-                )
-                yield arm, run
+        def one(what: str, arm: Arm, acks: Acks, late: Lateness, length: float) -> Run:
+            place = folder / f"{what}-{acks}-{ARMS.index(arm)}"
+            place.mkdir()
+            run = _run(arm, late, clusters[arm.version], acks, length, rate, place)
+            click.echo(
+                f"{what}, {late}, acks={acks}, {arm.label}: {len(run.latencies)} records, "
+                f"{run.inside:.2%} inside moves, {run.failed} failed, {run.busy:.0%} busy",
+                err=True,
+            )
+            return run
 
-        for _ in one_round(0, "stale", _WARM_UP):
-            pass
-        for number, lateness in enumerate(rounds, 1):
-            for arm, run in one_round(number, lateness, seconds):
-                results[lateness][arm].append(run)
+        for arm in {arm.version: arm for arm in ARMS}.values():
+            one("warm-up", arm, "all", "stale", _WARM_UP)
+        for number, (acks, late) in enumerate(rounds, 1):
+            for arm in random.sample(ARMS, len(ARMS)):
+                run = one(f"round-{number}", arm, acks, late, seconds)
+                results[acks, late][arm].append(run)
     return results
 
 
@@ -196,7 +203,7 @@ def _producer(
         properties["retry.backoff.max.ms"] = str(arm.back_off)
     _TOOLS.fetch()
     return [
-        *("java", "-Xmx512m", "-XX:+UseSerialGC"),
+        *("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         *("-cp", f"{compile_java(_SOURCES, _TOOLS)}:{_TOOLS.classpath}"),
         *("org.apache.kafka.tools.RecordedPerformance", str(file)),
         *("--topic", topic, "--num-records", str(int(seconds * rate))),
@@ -258,15 +265,18 @@ def _read(file: Path, moves: Sequence[_Move], busy: float) -> Run:
     run, inside, count = Run(busy=busy), 0, 0
     during: Mapping[int, _Move] = {move.partition: move for move in moves}
     with file.open(newline="") as lines:
-        for sent_ms, latency, partition in csv.reader(lines):
-            count += 1
-            sent = int(sent_ms) / 1000
-            move = during.get(int(partition))
-            inside += move is not None and move.begin <= sent <= move.end + _AFTERWARDS
-            if latency:
-                run.latencies.append((sent, float(latency)))
-            else:
-                run.failed += 1
+        rows = [(int(sent) / 1000, latency, int(to)) for sent, latency, to in csv.reader(lines)]
+    warm = min(sent for sent, _, _ in rows) + _WARM
+    for sent, latency, partition in rows:
+        if sent < warm:
+            continue
+        count += 1
+        move = during.get(partition)
+        inside += move is not None and move.begin <= sent <= move.end + _AFTERWARDS
+        if latency:
+            run.latencies.append((sent, float(latency)))
+        else:
+            run.failed += 1
     run.inside = inside / count
     last = max(sent + latency / 1000 for sent, latency in run.latencies)
     run.rate = len(run.latencies) / (last - run.latencies[0][0])
