@@ -149,17 +149,13 @@ class Store:
             self._told("duplicates")
             with answers(self.events(_around(days))) as tables:
                 with ThreadPoolExecutor(_AT_ONCE) as pool:
-                    made = [pool.submit(self._make, *one, days) for one in tables.items()]
+                    made = [pool.submit(self._replace, *one, days) for one in tables.items()]
                 for one in made:
                     one.result()
         self._files.write(
             f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
         )
         return days
-
-    def _make(self, name: str, table: DataFrame, days: list[date]) -> None:
-        self._told(name)
-        self._replace(name, table, days)
 
     def table(self, name: str) -> DataFrame:
         """A table as it was written; without rows where nothing was."""
@@ -174,6 +170,7 @@ class Store:
 
     def _replace(self, name: str, table: DataFrame, days: list[date]) -> None:
         """Write a table's rows of ``days`` in place of those that are there."""
+        self._told(name)
         for day in days:
             self._files.remove(f"{self._out}/tables/{name}/day={day}")
         (

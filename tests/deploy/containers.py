@@ -16,12 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.deploy.port_rules import forget_dead
 from tests.deploy.tools import FOLDER, run
 from tests.harness.maven import ROOT
 from tests.harness.ports import free_ports
 
 BASE = "localhost/stand-in-base:1"
 IMAGE = "localhost/leader-hints:latest"
+#: What podman-compose calls the network of deploy/compose/compose.yaml.
+COMPOSE_NETWORK = "leader-hints_default"
 
 # A machine without systemd, whose own limits may be as low as these.
 _CONTAINERS = """
@@ -69,8 +72,9 @@ class Containers:
         return found
 
     def clear(self) -> None:
-        """Remove the containers that a killed run left behind."""
+        """Remove the containers that a killed run left behind, and what leads to them."""
         self.podman("rm", "--all", "--force", "--time=0")
+        forget_dead(COMPOSE_NETWORK)
 
     def make_base(self) -> None:
         """Make the stand-in for the base image, unless it is there."""
