@@ -1,10 +1,14 @@
 """Which brokers are worth asking whether they lead a partition, and at which epoch."""
 
 from collections import OrderedDict
+from typing import TypeVar
 
 from proxy.apis.fetch import Topic
 from proxy.apis.list_offsets import Partition
 from proxy.core.view import RECENT_MOVES, Leader, LeaderView
+
+_Place = TypeVar("_Place")
+_Word = TypeVar("_Word")
 
 
 class Candidates:
@@ -32,31 +36,22 @@ class Candidates:
 
     def declined(self, node: int, partition: Partition, epoch: int) -> None:
         """Note that ``node`` does not lead ``partition`` at ``epoch``."""
-        place = self._place(node, partition)
-        self._declined[place] = epoch
-        self._declined.move_to_end(place)
-        if len(self._declined) > self._capacity:
-            self._declined.popitem(last=False)
+        self._remember(self._declined, (node, *self._place(partition)), epoch)
 
     def fenced(self, partition: Partition, epoch: int) -> bool:
         """Note that ``epoch`` is over; return whether that is news."""
         if self.epoch(partition, epoch) != epoch:
             return False
-        name, number = partition
-        place = self._view.key(name), number
-        self._over[place] = epoch, self._view.leader(name, number)
-        self._over.move_to_end(place)
-        if len(self._over) > self._capacity:
-            self._over.popitem(last=False)
+        known = self._view.leader(*partition)
+        self._remember(self._over, self._place(partition), (epoch, known))
         return True
 
     def epoch(self, partition: Partition, epoch: int) -> int:
         """Return at which epoch to ask: ``epoch``, or the next that may not be over."""
-        name, number = partition
-        over, known = self._over.get((self._view.key(name), number), (epoch - 1, None))
+        over, known = self._over.get(self._place(partition), (epoch - 1, None))
         # Once the view has moved it tells which epoch is next; a topic that was made anew has
         # begun with 0 again.
-        if known != self._view.leader(name, number):
+        if known != self._view.leader(*partition):
             return epoch
         return max(epoch, over + 1)
 
@@ -67,8 +62,14 @@ class Candidates:
         known = self._view.leader(*partition)
         if known is not None and known.epoch == epoch and known.node >= 0:
             return node == known.node
-        return self._declined.get(self._place(node, partition)) != epoch
+        return self._declined.get((node, *self._place(partition))) != epoch
 
-    def _place(self, node: int, partition: Partition) -> tuple[int, Topic, int]:
+    def _remember(self, known: OrderedDict[_Place, _Word], place: _Place, word: _Word) -> None:
+        known[place] = word
+        known.move_to_end(place)
+        if len(known) > self._capacity:
+            known.popitem(last=False)
+
+    def _place(self, partition: Partition) -> tuple[Topic, int]:
         name, number = partition
-        return node, self._view.key(name), number
+        return self._view.key(name), number
