@@ -76,3 +76,24 @@ def test_ends_that_go_back_are_found() -> None:
     checker._check_never_back("", [0, 3, 3, 5])
     with pytest.raises(AssertionError):
         checker._check_never_back("", [0, 3, 2, 5])
+
+
+@pytest.mark.parametrize(
+    ("got", "once"),
+    [
+        pytest.param([0, 1, 2, 3], [0, 1, 2, 3], id="once"),
+        pytest.param([0, 1, 2, 3, 2, 3, 4], [0, 1, 2, 3, 4], id="an epoch again"),
+        pytest.param([0, 1, 2, 3, 4, 2, 3], [0, 1, 2, 3, 4], id="not yet back"),
+        pytest.param([0, 1, 2, 2, 2, 3, 2, 3], [0, 1, 2, 3], id="several times"),
+        pytest.param([0, 1, 2, 3, 3, 4], [0, 1, 2, 3, 3, 4], id="within an epoch"),
+        pytest.param([0, 1, 2, 1, 2, 3], [0, 1, 2, 1, 3], id="before its beginning"),
+        pytest.param([0, 1, 2, 3, 4, 2, 4, 5], [0, 1, 2, 3, 4, 4, 5], id="with a gap"),
+        pytest.param([0, 1, 3], [0, 1, 3], id="lost"),
+    ],
+)
+def test_only_records_from_the_beginning_of_an_epoch_may_come_again(
+    got: list[int], once: list[int]
+) -> None:
+    log = stored(0, 1, 2, 3, 4, 5, epochs=(0, 0, 1, 1, 1, 1))
+    records = [(offset, "p", offset) for offset in got]
+    assert [record[0] for record in checker._once(records, log)] == once

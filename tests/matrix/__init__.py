@@ -10,5 +10,6 @@ Nouns:
 - Cell: one client before one broker version; its result is kept as JSON under build/matrix.
 - Page: docs/compatibility.md, made from all results.
 
-``python -m tests.matrix --help`` says how to run it.
+``python -m tests.matrix --help`` says how to run it. ``python -m tests.matrix.returns`` looks at
+what one of the clients does without a proxy.
 """

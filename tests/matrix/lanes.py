@@ -115,7 +115,8 @@ class Lane:
         if producer is not None:
             self._attempt(self.kind.produces, lambda: self._check_producer(admin, producer))
         if consumer is not None:
-            self._attempt(self.consumes, lambda: check_consumed(admin, consumer))
+            returns = self._client.returns
+            self._attempt(self.consumes, lambda: check_consumed(admin, consumer, returns=returns))
             self._attempt(self.consumes, consumer.ask_to_stop)
 
     def wait_ended(self) -> None:

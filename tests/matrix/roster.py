@@ -34,7 +34,8 @@ class Client:
     """A client library of one version.
 
     ``lacks`` has the reasons for what it cannot do, ``producer_settings`` what its producers
-    need to outlast a leader move.
+    need to outlast a leader move. ``returns``: its consumers may go back to the first record of
+    a leader epoch, with or without a proxy (``tests.matrix.returns``).
     """
 
     family: str
@@ -43,6 +44,7 @@ class Client:
     uses: Uses
     lacks: Mapping[Feature, str] = field(default_factory=dict)
     producer_settings: Mapping[str, str] = field(default_factory=dict)
+    returns: bool = False
 
     @property
     def name(self) -> str:
@@ -66,9 +68,10 @@ def _python(
     also: tuple[str, ...] = (),
     lacks: Mapping[Feature, str] | None = None,
     producer_settings: Mapping[str, str] | None = None,
+    returns: bool = False,
 ) -> Client:
     start = Environment(library, version, also).clients
-    return Client(library, version, start, uses, lacks or {}, producer_settings or {})
+    return Client(library, version, start, uses, lacks or {}, producer_settings or {}, returns)
 
 
 _JAVA_HINTS = Uses(produce=True, fetch="leader")
@@ -78,8 +81,8 @@ _ALL = (
     _java("3.6.2", Uses()),
     _java("3.7.2", _JAVA_HINTS),
     _java("3.9.1", _JAVA_HINTS),
-    _python(CONFLUENT, "2.3.0", Uses()),
-    _python(CONFLUENT, "2.5.0", _LIBRDKAFKA_HINTS),
+    _python(CONFLUENT, "2.3.0", Uses(), returns=True),
+    _python(CONFLUENT, "2.5.0", _LIBRDKAFKA_HINTS, returns=True),
     _python(CONFLUENT, "2.16.1", _LIBRDKAFKA_HINTS),
     _python(
         KAFKA_PYTHON,

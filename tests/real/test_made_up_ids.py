@@ -215,19 +215,27 @@ class Load:
         self.topics: list[str] = []
         self.producers: list[ProducerRun] = []
         self.consumers: list[ConsumerRun] = []
+        self._returning: list[ConsumerRun] = []
 
-    def start(self, name: str, process: ClientProcess) -> None:
+    def start(self, name: str, process: ClientProcess, *, returns: bool = False) -> None:
         """Let a library's clients work."""
         topic, bootstrap = f"{self._label}-{name}", self._admin.cluster.bootstrap
         self._admin.create_topic(topic, LAYOUT, {"min.insync.replicas": "2"})
         self.topics.append(topic)
         # Learns of changes soon, so that the test need not wait for its usual minutes.
         soon = {} if name == "franz-go" else {"metadata.max.age.ms": "2000"}
-        spec = ConsumerSpec(bootstrap, topic, PARTITIONS, settings=soon)
-        self.consumers.append(process.consume(spec))
+        self.consume(process, ConsumerSpec(bootstrap, topic, PARTITIONS, settings=soon), returns)
         self.producers.append(
             process.produce(ProducerSpec(bootstrap, topic, PARTITIONS, rate=50, idempotent=True))
         )
+
+    def consume(self, process: ClientProcess, spec: ConsumerSpec, returns: bool) -> ConsumerRun:
+        """Start a consumer alone; ``returns`` as in the roster of clients."""
+        consumer = process.consume(spec)
+        self.consumers.append(consumer)
+        if returns:
+            self._returning.append(consumer)
+        return consumer
 
     def flow(self, records: int = 20) -> None:
         """Wait until all of them have worked on."""
@@ -251,7 +259,7 @@ class Load:
         for producer in self.producers:
             check_produced(self._admin, producer.stop())
         for consumer in self.consumers:
-            check_consumed(self._admin, consumer)
+            check_consumed(self._admin, consumer, returns=consumer in self._returning)
             consumer.stop()
         self._admin.cluster.check()
 
@@ -292,7 +300,8 @@ def test_half_the_brokers_are_proxied(
     *routes, (shown, broker) = routes_of(cluster)
     proxied = (HOST, free_ports(1)[0])
     arguments = settings(tmp_path, "synthesize")
-    old = CLIENTS["confluent-kafka-2.5.0"].start(tmp_path)
+    client = CLIENTS["confluent-kafka-2.5.0"]
+    old = client.start(tmp_path)
     with contextlib.ExitStack() as stack:
         stack.enter_context(old)
         third = ProxyProcess([(proxied, broker)], tmp_path / "third.log", arguments=arguments)
@@ -309,7 +318,7 @@ def test_half_the_brokers_are_proxied(
         load = Load(admin, "half")
         load.start("java", clients(JAVA))
         load.start("confluent", clients(CONFLUENT))
-        load.start("confluent-2.5.0", old)
+        load.start("confluent-2.5.0", old, returns=client.returns)
         load.start("franz-go", go)
         load.flow()
         load.move()
@@ -323,7 +332,7 @@ def test_half_the_brokers_are_proxied(
         fleet.wait_ids_offered()
         load.start("java-later", clients(JAVA))
         load.start("confluent-later", clients(CONFLUENT))
-        load.start("confluent-2.5.0-later", old)
+        load.start("confluent-2.5.0-later", old, returns=client.returns)
         load.flow()
         assert asked_by_id(fleet.processes)
 
@@ -336,9 +345,9 @@ def test_half_the_brokers_are_proxied(
         def lacking() -> bool:
             topic = f"half-lacking-{next(numbers)}"
             admin.create_topic(topic, LAYOUT)
-            consumer = old.consume(ConsumerSpec(":".join(map(str, shown)), topic, PARTITIONS))
+            wanted = ConsumerSpec(":".join(map(str, shown)), topic, PARTITIONS)
+            consumer = load.consume(old, wanted, client.returns)
             spec = ProducerSpec(cluster.direct_bootstrap, topic, PARTITIONS, idempotent=True)
-            load.consumers.append(consumer)
             load.topics.append(topic)
             load.producers.append(clients(CONFLUENT).produce(spec))
             consumer.wait_count(60)
