@@ -54,10 +54,10 @@ from proxy.net.tls_socket import Transport
 BUFFER_BYTES = 262_144
 #: Seconds that sockets are served before other tasks get their turn. To be woken by Trio costs more
 #: than to relay a small message, so a turn is long where nobody waits for his.
-_TURN = 0.02
+_TURN = 0.015
 #: The same where somebody does: while a response is held, since its hint comes through Trio, and
 #: while a client's connection is being made.
-_SHORT_TURN = 0.002
+_SHORT_TURN = 0.0005
 #: Seconds that the next bytes are waited for within a long turn.
 _MOMENT = 0.01
 #: Pieces given to the system at once; IOV_MAX is 1024.
@@ -325,16 +325,24 @@ class Pump:
         begun = monotonic()
         wait = 0.0
         self._called = False
-        while self.step(wait, begun + _TURN) and not self._called:
-            short = self._urgent or self._keeper.waiting.is_set()
-            if monotonic() - begun >= (_SHORT_TURN if short else _TURN):
+        while self.step(wait, begun) and not self._called:
+            if self._is_over(begun):
                 return
-            wait = 0.0 if short else _MOMENT
+            wait = 0.0 if self._awaited else _MOMENT
 
-    def step(self, wait: float = 0.0, until: float = math.inf) -> int:
+    @property
+    def _awaited(self) -> bool:
+        """Whether another task has something to do that must not wait."""
+        return self._urgent > 0 or self._keeper.waiting.is_set()
+
+    def _is_over(self, begun: float) -> bool:
+        """Whether a turn that has begun then has taken long enough."""
+        return monotonic() - begun >= (_SHORT_TURN if self._awaited else _TURN)
+
+    def step(self, wait: float = 0.0, begun: float = math.inf) -> int:
         """Serve every socket that is ready within ``wait`` seconds; return how many there were.
 
-        ``until``: when others have their turn. Those that are not served by then come first in the
+        ``begun``: when the turn began. Those that are not served when it is over come first in the
         next step, or whoever sends the most would keep them from being served at all.
         """
         ready = self._take_left() or self._poller.poll(wait)
@@ -353,7 +361,7 @@ class Pump:
             except Exception as error:
                 # A defect of ours must end one link and not all of them.
                 self._failed(side.joint, error)
-            if monotonic() >= until:
+            if self._is_over(begun):
                 self._left = [(d, told, self._sides.get(d)) for d, told in rest]
         return len(ready)
 

@@ -10,6 +10,7 @@ import select
 import socket
 import stat
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -271,8 +272,26 @@ async def test_who_was_ready_when_a_turn_was_over_is_served_first_in_the_next() 
         for client, broker in ends:
             if select.select([broker], [], [], 0)[0]:
                 client.send(b"x")
-        rig.pump.step(until=0.0)
+        rig.pump.step(begun=-math.inf)
     assert served() == 5
+
+
+async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thousands may come at once, and their hints come through other tasks."""
+    monkeypatch.setattr(pump, "_TURN", math.inf)
+    monkeypatch.setattr(pump, "_SHORT_TURN", 0.0)
+    rig = Rig()
+    ends = [socket_pair() for _ in range(3)]
+    for number, (client, near) in enumerate(ends):
+        far, broker = socket_pair()
+        rig.pump.adopt(opaque_route(), near, far, f"client {number}")
+        client.send(b"x")
+        ends[number] = (client, broker)
+    rig.keeper.waiting.set()
+    rig.pump.step(begun=time.monotonic())
+    assert sum(bool(select.select([broker], [], [], 0)[0]) for _, broker in ends) == 1
 
 
 async def test_what_was_left_is_not_told_to_whoever_has_the_descriptor_now() -> None:
@@ -283,7 +302,7 @@ async def test_what_was_left_is_not_told_to_whoever_has_the_descriptor_now() -> 
     rig.pump.adopt(opaque_route(), also, beyond, "the second")
     first.close()
     second.close()
-    rig.pump.step(until=0.0)
+    rig.pump.step(begun=-math.inf)
     rig.pump.step()
     rig.pump.step()
     assert [broker.recv(1), other.recv(1)] == [b"", b""]
