@@ -11,7 +11,6 @@ From librdkafka 2.8 on only one such question is under way at a time.
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -32,7 +31,7 @@ _OFTEN = {"metadata.max.age.ms": "2000"}
 
 def main() -> None:
     """Move leaders under one client's consumers and count how often they go back."""
-    parser = argparse.ArgumentParser(description=sys.modules[__name__].__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("client", choices=CLIENTS)
     parser.add_argument("--broker", default="2.4.1", help="a version that runs with ZooKeeper")
     parser.add_argument("--seconds", type=float, default=240)
