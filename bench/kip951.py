@@ -42,7 +42,8 @@ REPLICATION = {"replica.fetch.wait.max.ms": "10", "replica.fetch.backoff.ms": "5
 #: Seconds of work before the first move. What is sent in them does not count: it tells how a Java
 #: client starts, for which ProducerPerformance itself has --warmup-records since (KIP-1052).
 _WARM = 8.0
-#: Seconds of work, moves among it, that each cluster has before any run counts.
+#: Seconds of work, moves among it, that each cluster has with each acks before any run counts: with
+#: less the first runs tell of brokers whose Java still compiles, at two thirds of the machine.
 _WARM_UP = 90.0
 #: A record is inside a move if it was sent to the partition from the move's beginning until so many
 #: seconds after its end.
@@ -143,7 +144,8 @@ def measure(runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
             return run
 
         for arm in {arm.version: arm for arm in ARMS}.values():
-            one("warm-up", arm, "all", "stale", _WARM_UP)
+            for acks in get_args(Acks):
+                one("warm-up", arm, acks, "stale", _WARM_UP)
         for number, (acks, late) in enumerate(rounds, 1):
             for arm in random.sample(ARMS, len(ARMS)):
                 run = one(f"round-{number}", arm, acks, late, seconds)
