@@ -1,6 +1,6 @@
 """All tables, from events."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
@@ -10,19 +10,24 @@ from pipeline.events import ENCOUNTER, LATENCY, MOVE, OVER, REST
 from pipeline.hints import clients_without_hints, hint_effectiveness, hint_misses
 from pipeline.hours import broker_hours
 from pipeline.incidents import incidents, named
-from pipeline.latencies import SAMPLE, latencies
+from pipeline.latencies import latencies
 from pipeline.moves import apart_corrected_ms, leader_moves
 from pipeline.recoveries import recoveries
-from pipeline.runs import journal_runs, once, repeated, words
+from pipeline.runs import journal_runs, repeated, words
 from pipeline.skew import clock_skew, corrections
 from pipeline.tables import TABLES
 
+#: Makes tables from the table of recoveries.
+Derive = Callable[[DataFrame], dict[str, DataFrame]]
+
 
 @contextmanager
-def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
+def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], Derive]]:
     """Give the tables by name, from events with ``part`` and ``day``.
 
-    What several tables are made of is kept on the way, and let go at the end.
+    Those that are made of the table of recoveries are given by a function of it: it is large, so it
+    is read again where it was written, and not kept besides. What else several tables are made of
+    is kept on the way, and let go at the end.
     """
     kept: list[DataFrame] = []
 
@@ -33,7 +38,6 @@ def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
     try:
         # What is over was told before, when it was open.
         words_ = keep(words(events.where(F.col("part") != OVER)))
-        twice = repeated(words_)
         seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
         skew = keep(clock_skew(seen))
         right = corrections(skew)
@@ -45,30 +49,38 @@ def answers(events: DataFrame) -> Iterator[dict[str, DataFrame]]:
                 .drop("sights", "skews", "bounds")
             )
         )
-        met = keep(recoveries(events.where(F.col("part").isin(ENCOUNTER, OVER)), right))
+        encounters = events.where(F.col("part").isin(ENCOUNTER, OVER))
         samples = events.where(F.col("part") == LATENCY)
-        if not twice.isEmpty():
-            samples = once(samples.select("run", "seq", *SAMPLE), twice)
         tables = {
+            "recoveries": recoveries(encounters, right),
             "leader_moves": moves,
-            "recoveries": met,
-            "incidents": incidents(moves, met),
-            "hint_effectiveness": hint_effectiveness(met),
-            "hint_misses": hint_misses(met),
-            "latencies": latencies(samples),
-            "clients_without_hints": clients_without_hints(met),
+            "latencies": latencies(samples, repeated(words_)),
             "clock_skew": skew,
-            "broker_hours": broker_hours(moves, met),
             "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
         }
-        yield {name: _typed(name, table) for name, table in tables.items()}
+
+        def derived(met: DataFrame) -> dict[str, DataFrame]:
+            return _typed(
+                {
+                    "incidents": incidents(moves, met),
+                    "hint_effectiveness": hint_effectiveness(met),
+                    "hint_misses": hint_misses(met),
+                    "clients_without_hints": clients_without_hints(met),
+                    "broker_hours": broker_hours(moves, met),
+                }
+            )
+
+        yield _typed(tables), derived
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _typed(name: str, table: DataFrame) -> DataFrame:
-    """The table with the columns and types that are promised."""
-    return table.select(
-        *(F.col(field.name).cast(field.dataType) for field in TABLES[name].schema.fields)
-    )
+def _typed(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    """The tables with the columns and types that are promised."""
+    return {
+        name: table.select(
+            *(F.col(field.name).cast(field.dataType) for field in TABLES[name].schema.fields)
+        )
+        for name, table in tables.items()
+    }

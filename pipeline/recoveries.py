@@ -24,6 +24,14 @@ from pipeline.tables import RECOVERIES, UNKNOWN_CLUSTER
 PATIENCE_S: Final = 30
 KEY: Final = ("cluster", "client_id", "api", "topic", "partition")
 _MICROS: Final = 1_000_000
+#: The client and partition of a row.
+_PLACE: Final = ("place", "place_too")
+_ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
+#: What a row says besides its key.
+_SAID: Final = (
+    *("sidecar", "node", "hinted", "observed", "reason", "hold_ms", "leader", "epoch"),
+    *("epoch_before", "software", "software_version"),
+)
 
 
 def arrived_at(event: Column, time: Column, hold_ms: Column) -> Column:
@@ -38,7 +46,7 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     ``corrections``: of :func:`pipeline.skew.corrections`. Events that came twice count once.
     """
     rows = _met(events, corrections)
-    in_order = Window.partitionBy("place", *KEY).orderBy("at", "success", "run", "seq")
+    in_order = Window.partitionBy(*_PLACE).orderBy("at", "success", "run", "seq")
     same = (F.lag("run").over(in_order) == F.col("run")) & (
         F.lag("seq").over(in_order) == F.col("seq")
     )
@@ -60,100 +68,81 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     # An error behind an error goes on with it, unless there was a pause.
     gives_up = ~success & (F.col("success_next").isNull() | F.col("paused_next"))
     counted = (~success & ~F.col("twin")).cast("int")
-    hint = counted * (F.col("hinted") & ~F.col("observed")).cast("int")
     before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    rows = rows.withColumns(
-        {
-            "begins": begins,
-            "ends": ends_well | gives_up,
-            "errors": F.sum(counted).over(before),
-            "hints": F.sum(hint).over(before),
-        }
+    rows = rows.select(
+        *_ORDER,
+        "said",
+        begins.alias("begins"),
+        (ends_well | gives_up).alias("ends"),
+        F.sum(counted).over(before).alias("errors"),
+        F.sum(counted * F.col("hint").cast("int")).over(before).alias("hints"),
     )
     # Each beginning has one end, and stands right before it once all between are left out.
     bounds = rows.where(F.col("begins") | F.col("ends"))
-    first = F.struct(
-        "at", "time_at", "errors", "hints", "hinted", "observed", "reason", "hold_ms", "leader",
-        "node", "sidecar", "run", "bound_ms", "epoch_before", "software", "software_version",
-    )  # fmt: skip
+    first = F.struct("at", "run", "errors", "hints", "said")
     bounds = bounds.withColumn("before", F.lag(first).over(in_order))
     bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
     return _told(bounds.where("ends"))
 
 
 def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
-    """Errors and successes with corrected times."""
+    """Errors and successes: what they are put in order by, and ``said``, what they say, which is
+    one column, since rows are copied column by column from each window to the next.
+
+    Clients and partitions are told apart by 128 bits of hash in place of their words, runs by 64.
+    """
     event = F.col("event")
-    raw = events.where(event.isin("error", "recovery")).select(
-        F.coalesce("cluster", F.lit(UNKNOWN_CLUSTER)).alias("cluster"),
-        *KEY[1:],
-        "day",
-        (event == "recovery").alias("success"),
-        arrived_at(event, F.col("time"), F.col("hold_ms")).alias("time_at"),
-        "sidecar",
-        "run",
-        "seq",
-        "node",
-        "hinted",
-        "observed",
-        "reason",
-        "hold_ms",
-        "leader",
-        "epoch",
-        "epoch_before",
-        "software",
-        "software_version",
+    raw = events.where(event.isin("error", "recovery")).withColumn(
+        "cluster", F.coalesce("cluster", F.lit(UNKNOWN_CLUSTER))
     )
     known = raw.join(F.broadcast(corrections), ["day", "cluster"], "left")
     skew = F.coalesce(F.try_element_at("skews", F.col("sidecar")), F.lit(0))
-    return known.withColumns(
-        {
-            # Rows are sorted by a number and not by their words, all but the few that share it.
-            "place": F.xxhash64(*KEY),
-            "at": F.col("time_at") - skew,
-            "bound_ms": F.try_element_at("bounds", F.col("sidecar")),
-        }
-    ).drop("day", "skews", "bounds")
+    bound = F.try_element_at("bounds", F.col("sidecar"))
+    return known.select(
+        *(F.xxhash64(F.lit(number), *KEY).alias(name) for number, name in enumerate(_PLACE)),
+        (arrived_at(event, F.col("time"), F.col("hold_ms")) - skew).alias("at"),
+        (event == "recovery").alias("success"),
+        F.xxhash64("run").alias("run"),
+        "seq",
+        (F.col("hinted") & ~F.col("observed")).alias("hint"),
+        F.struct(*KEY, *_SAID, bound.alias("bound_ms")).alias("said"),
+    )
 
 
 def _told(ends: DataFrame) -> DataFrame:
     """Rows of the table, from the rows at which episodes end."""
-    first = F.col("first")
-    success = F.col("success")
+    first, success = F.col("first"), F.col("success")
+    began, ended = first["said"], F.col("said")
     errors = F.col("errors") - first["errors"] + 1
     one_clock = F.col("run") == first["run"]
-    hinted = first["hinted"] & ~first["observed"]
+    hinted = began["hinted"] & ~began["observed"]
     hints = F.col("hints") - first["hints"] + hinted.cast("int")
     columns = {
-        "software": first["software"],
-        "software_version": first["software_version"],
+        **{name: ended[name] for name in KEY},
+        "software": began["software"],
+        "software_version": began["software_version"],
         "first_error": F.timestamp_micros(first["at"]),
         "recovered": F.when(success, F.timestamp_micros(F.col("at"))),
         "recovery_ms": F.when(success, (F.col("at") - first["at"]) / 1000),
         "uncertain_ms": F.when(
             success,
-            F.when(one_clock, F.lit(0.0)).otherwise(F.col("bound_ms") + first["bound_ms"]),
+            F.when(one_clock, F.lit(0.0)).otherwise(ended["bound_ms"] + began["bound_ms"]),
         ),
         "errors": errors.cast("int"),
         "hints": hints.cast("int"),
         "hinted": hinted,
-        "would_hint": first["hinted"] & first["observed"],
+        "would_hint": began["hinted"] & began["observed"],
         "used": F.coalesce(
-            hinted & success & (errors == 1) & (F.col("node") == first["leader"]), F.lit(False)
+            hinted & success & (errors == 1) & (ended["node"] == began["leader"]), F.lit(False)
         ),
-        "reason": first["reason"],
-        "hold_ms": first["hold_ms"],
-        "node_from": first["node"],
-        "node_to": F.when(success, F.col("node")),
-        "sidecar_from": first["sidecar"],
-        "sidecar_to": F.when(success, F.col("sidecar")),
-        "epoch_before": first["epoch_before"],
-        "epoch": F.when(success, F.col("epoch")),
+        "reason": began["reason"],
+        "hold_ms": began["hold_ms"],
+        "node_from": began["node"],
+        "node_to": F.when(success, ended["node"]),
+        "sidecar_from": began["sidecar"],
+        "sidecar_to": F.when(success, ended["sidecar"]),
+        "epoch_before": began["epoch_before"],
+        "epoch": F.when(success, ended["epoch"]),
         "day": day_of(F.timestamp_micros(first["at"])),
     }
-    return ends.select(
-        *(
-            columns[column.name].alias(column.name) if column.name in columns else column.name
-            for column in RECOVERIES.all_columns
-        )
-    )
+    return ends.select(*(columns[name].alias(name) for name in RECOVERIES.schema.fieldNames()))

@@ -63,17 +63,3 @@ def journal_runs(words_: DataFrame, events: DataFrame) -> DataFrame:
         F.coalesce(F.max("cluster"), F.lit(UNKNOWN_CLUSTER)).alias("cluster"),
     )
     return counted.join(told, [*run], "left").withColumn("told", F.coalesce("told", F.lit(0)))
-
-
-def once(events: DataFrame, repeated_: DataFrame) -> DataFrame:
-    """Events without those that came before; only words in :func:`repeated` are looked at.
-
-    The same event has the same columns each time it comes. Leave only those that are needed: all of
-    them are compared, in a hash table, where the first of each number would be found by sorting.
-    """
-    word = word_of(F.col("seq"))
-    marked = events.withColumn("word", word)
-    few = F.broadcast(repeated_)
-    clean = marked.join(few, ["run", "word"], "left_anti")
-    doubled = marked.join(few, ["run", "word"], "left_semi").distinct()
-    return clean.unionByName(doubled).drop("word")

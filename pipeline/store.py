@@ -14,7 +14,7 @@ them and a day after, since what begins on a day may end on the next.
 
 import json
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Final
@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pipeline.answers import answers
+from pipeline.answers import Derive, answers
 from pipeline.events import BAD_PART, STORED, quarantined
 from pipeline.files import Files
-from pipeline.tables import TABLES
+from pipeline.tables import RECOVERIES, TABLES
 
 #: Tables that are written at the same time: what one has for a single core to do, or for the
 #: driver, leaves room for others.
@@ -147,11 +147,8 @@ class Store:
         days = sorted(_around(touched) & there)
         if days:
             self._told("duplicates")
-            with answers(self.events(_around(days))) as tables:
-                with ThreadPoolExecutor(_AT_ONCE) as pool:
-                    made = [pool.submit(self._replace, *one, days) for one in tables.items()]
-                for one in made:
-                    one.result()
+            with answers(self.events(_around(days))) as (tables, derived):
+                self._replace_all(tables, days, derived)
         self._files.write(
             f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
         )
@@ -167,6 +164,19 @@ class Store:
             return []
         done: list[str] = json.loads(self._files.read(path))
         return done
+
+    def _replace_all(self, tables: dict[str, DataFrame], days: list[date], derived: Derive) -> None:
+        """Write tables, and those that are made of recoveries as soon as these are written."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+
+            def begin(some: dict[str, DataFrame]) -> dict[str, Future[None]]:
+                return {name: pool.submit(self._replace, name, some[name], days) for name in some}
+
+            made = begin(tables)
+            made[RECOVERIES.name].result()
+            met = self.table(RECOVERIES.name).where(F.col("day").isin(*_around(days)))
+            for one in [*made.values(), *begin(derived(met)).values()]:
+                one.result()
 
     def _replace(self, name: str, table: DataFrame, days: list[date]) -> None:
         """Write a table's rows of ``days`` in place of those that are there."""

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from pipeline.runs import journal_runs, once, repeated, words
+from pipeline.runs import journal_runs, words
 from tests.pipeline.lines import event, frame, latency
 
 _NUMBERS = st.lists(st.integers(0, 200), min_size=1, max_size=40)
@@ -29,8 +29,6 @@ def test_numbers_are_counted_exactly(spark: SparkSession, runs: list[list[int]])
         assert row["duplicates"] == len(seqs) - len(different)
         assert (row["first_seq"], row["last_seq"]) == (min(seqs), max(seqs))
         assert row["missing"] == len(set(range(min(seqs), max(seqs) + 1)) - different)
-    left = [(row["run"], row["seq"]) for row in once(stored, repeated(counted)).collect()]
-    assert sorted(left) == sorted({(one["run"], one["seq"]) for one in events})
 
 
 def test_gaps_are_told_once_and_ends_are_seen(spark: SparkSession) -> None:
