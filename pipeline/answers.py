@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -17,17 +18,17 @@ from pipeline.runs import journal_runs, repeated, words
 from pipeline.skew import clock_skew, corrections
 from pipeline.tables import TABLES
 
-#: Makes tables from the table of recoveries.
-Derive = Callable[[DataFrame], dict[str, DataFrame]]
+#: Makes a table from the table of recoveries.
+Derive = Callable[[DataFrame], DataFrame]
 
 
 @contextmanager
-def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], Derive]]:
+def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
     """Give the tables by name, from events with ``part`` and ``day``.
 
-    Those that are made of the table of recoveries are given by a function of it: it is large, so it
+    Those that are made of the table of recoveries are given as functions of it: it is large, so it
     is read again where it was written, and not kept besides. What else several tables are made of
-    is kept on the way, and let go at the end.
+    is kept on the way, and let go at the end. :func:`typed` makes them what is promised.
     """
     kept: list[DataFrame] = []
 
@@ -59,28 +60,21 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], Derive]]:
             "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
         }
 
-        def derived(met: DataFrame) -> dict[str, DataFrame]:
-            return _typed(
-                {
-                    "incidents": incidents(moves, met),
-                    "hint_effectiveness": hint_effectiveness(met),
-                    "hint_misses": hint_misses(met),
-                    "clients_without_hints": clients_without_hints(met),
-                    "broker_hours": broker_hours(moves, met),
-                }
-            )
-
-        yield _typed(tables), derived
+        derived: dict[str, Derive] = {
+            "incidents": partial(incidents, moves),
+            "hint_effectiveness": hint_effectiveness,
+            "hint_misses": hint_misses,
+            "clients_without_hints": clients_without_hints,
+            "broker_hours": partial(broker_hours, moves),
+        }
+        yield tables, derived
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _typed(tables: dict[str, DataFrame]) -> dict[str, DataFrame]:
-    """The tables with the columns and types that are promised."""
-    return {
-        name: table.select(
-            *(F.col(field.name).cast(field.dataType) for field in TABLES[name].schema.fields)
-        )
-        for name, table in tables.items()
-    }
+def typed(name: str, table: DataFrame) -> DataFrame:
+    """The table with the columns and types that are promised."""
+    return table.select(
+        *(F.col(field.name).cast(field.dataType) for field in TABLES[name].schema.fields)
+    )

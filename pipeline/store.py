@@ -14,7 +14,7 @@ them and a day after, since what begins on a day may end on the next.
 
 import json
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, Final
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from pipeline.answers import Derive, answers
+from pipeline.answers import Derive, answers, typed
 from pipeline.events import BAD_PART, STORED, quarantined
 from pipeline.files import Files
 from pipeline.tables import RECOVERIES, TABLES
@@ -148,7 +148,7 @@ class Store:
         if days:
             self._told("duplicates")
             with answers(self.events(_around(days))) as (tables, derived):
-                self._replace_all(tables, days, derived)
+                self._replace_all(tables, derived, days)
         self._files.write(
             f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
         )
@@ -165,17 +165,24 @@ class Store:
         done: list[str] = json.loads(self._files.read(path))
         return done
 
-    def _replace_all(self, tables: dict[str, DataFrame], days: list[date], derived: Derive) -> None:
+    def _replace_all(
+        self, tables: dict[str, DataFrame], derived: dict[str, Derive], days: list[date]
+    ) -> None:
         """Write tables, and those that are made of recoveries as soon as these are written."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-
-            def begin(some: dict[str, DataFrame]) -> dict[str, Future[None]]:
-                return {name: pool.submit(self._replace, name, some[name], days) for name in some}
-
-            made = begin(tables)
+            made = {
+                name: pool.submit(self._replace, name, table, days)
+                for name, table in tables.items()
+            }
             made[RECOVERIES.name].result()
             met = self.table(RECOVERIES.name).where(F.col("day").isin(*_around(days)))
-            for one in [*made.values(), *begin(derived(met)).values()]:
+
+            def derive(name: str) -> None:
+                # Here, since a plan takes a while to be put together.
+                self._replace(name, derived[name](met), days)
+
+            made |= {name: pool.submit(derive, name) for name in derived}
+            for one in made.values():
                 one.result()
 
     def _replace(self, name: str, table: DataFrame, days: list[date]) -> None:
@@ -184,7 +191,8 @@ class Store:
         for day in days:
             self._files.remove(f"{self._out}/tables/{name}/day={day}")
         (
-            table.where(F.col("day").isin(days))
+            typed(name, table)
+            .where(F.col("day").isin(days))
             .hint("rebalance", "day", "cluster")
             .write.mode("append")
             .partitionBy("day", "cluster")
