@@ -222,7 +222,7 @@ LATENCIES: Final = Table(
         Column("max_ms", "double", "Longest, milliseconds."),
         *(
             Column(f"{name}_{how}", "double", f"{percent} percentile, {words}, milliseconds.")
-            for how, words in (("ms", "exact"), ("approx_ms", "approximate"))
+            for how, words in (("ms", "exact"), ("approx_ms", "within 0.5 % of the exact one"))
             for name, percent in (
                 ("p50", "50th"),
                 ("p95", "95th"),

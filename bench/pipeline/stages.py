@@ -37,7 +37,8 @@ def stages(log: Iterable[str]) -> list[Stage]:
         event = json.loads(line)
         if event["Event"] == "SparkListenerJobStart":
             name = (event.get("Properties") or {}).get("spark.job.description", "")
-            names |= dict.fromkeys(event["Stage IDs"], name)
+            # Spark's own words end with paths.
+            names |= dict.fromkeys(event["Stage IDs"], name.partition(":")[0])
         elif event["Event"] == "SparkListenerTaskEnd":
             info = event["Task Info"]
             span = (info["Launch Time"], info["Finish Time"])

@@ -19,7 +19,7 @@ def test_a_stage_knows_its_longest_and_its_median_task() -> None:
     log = [
         '{"Event":"SparkListenerLogStart"}',
         '{"Event":"SparkListenerJobStart","Stage IDs":[1,2],'
-        '"Properties":{"spark.job.description":"events"}}',
+        '"Properties":{"spark.job.description":"Listing 2:<br/>file:/a/folder, ..."}}',
         _task(1, 0, 2000),
         _task(2, 0, 500),
         _task(1, 0, 1000),
@@ -28,7 +28,7 @@ def test_a_stage_knows_its_longest_and_its_median_task() -> None:
         _done(3, 0, 1),
     ]
     (stage,) = stages(log)
-    assert stage == Stage("events", seconds=7.0, work=9.0, longest=6.0, median=2.0, tasks=3)
+    assert stage == Stage("Listing 2", seconds=7.0, work=9.0, longest=6.0, median=2.0, tasks=3)
     assert stage.skew == 3
 
 
