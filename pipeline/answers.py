@@ -59,7 +59,6 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
             "clock_skew": skew,
             "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
         }
-
         derived: dict[str, Derive] = {
             "incidents": partial(incidents, moves),
             "hint_effectiveness": hint_effectiveness,

@@ -8,6 +8,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 _ROOT = Path(__file__).parents[1]
+_INSTALLED = sorted(distributions(), key=lambda one: one.name)
 
 
 def _oldest_python() -> str:
@@ -15,7 +16,7 @@ def _oldest_python() -> str:
     return f"{project['requires-python'].removeprefix('>=')}.0"
 
 
-@pytest.mark.parametrize("installed", [*distributions()], ids=lambda one: one.name)
+@pytest.mark.parametrize("installed", _INSTALLED, ids=lambda one: one.name)
 def test_what_is_installed_takes_the_oldest_python(installed: Distribution) -> None:
     """Debian 12 has 3.11.2, and a pinned tool of the documentation wanted 3.11.5."""
     needs = installed.metadata["Requires-Python"] or ""
