@@ -279,6 +279,15 @@ class RealCluster:
         self.brokers[node_id].start()
         self.wait_until_ready()
 
+    @contextlib.contextmanager
+    def without(self, node_id: int) -> Iterator[None]:
+        """Have a broker stopped meanwhile; it comes back whatever happens: others use the cluster."""
+        self.brokers[node_id].stop()
+        try:
+            yield
+        finally:
+            self.restart(node_id)
+
     def upgrade(
         self, node_id: int, version: str, overrides: Mapping[str, str] | None = None
     ) -> None:
