@@ -281,7 +281,7 @@ class RealCluster:
 
     @contextlib.contextmanager
     def without(self, node_id: int) -> Iterator[None]:
-        """Have a broker stopped meanwhile; it comes back whatever happens: others use the cluster."""
+        """Have a broker stopped meanwhile; it comes back whatever happens, for others."""
         self.brokers[node_id].stop()
         try:
             yield
