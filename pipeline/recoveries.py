@@ -75,7 +75,7 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
         begins.alias("begins"),
         (ends_well | gives_up).alias("ends"),
         F.sum(counted).over(before).alias("errors"),
-        F.sum(counted * F.col("hint").cast("int")).over(before).alias("hints"),
+        F.sum(counted * _hinted(F.col("said")).cast("int")).over(before).alias("hints"),
     )
     # Each beginning has one end, and stands right before it once all between are left out.
     bounds = rows.where(F.col("begins") | F.col("ends"))
@@ -104,9 +104,13 @@ def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
         (event == "recovery").alias("success"),
         F.xxhash64("run").alias("run"),
         "seq",
-        (F.col("hinted") & ~F.col("observed")).alias("hint"),
         F.struct(*KEY, *_SAID, bound.alias("bound_ms")).alias("said"),
     )
+
+
+def _hinted(said: Column) -> Column:
+    """Whether an error was answered with a hint, and not only counted."""
+    return said["hinted"] & ~said["observed"]
 
 
 def _told(ends: DataFrame) -> DataFrame:
@@ -115,7 +119,7 @@ def _told(ends: DataFrame) -> DataFrame:
     began, ended = first["said"], F.col("said")
     errors = F.col("errors") - first["errors"] + 1
     one_clock = F.col("run") == first["run"]
-    hinted = began["hinted"] & ~began["observed"]
+    hinted = _hinted(began)
     hints = F.col("hints") - first["hints"] + hinted.cast("int")
     columns = {
         **{name: ended[name] for name in KEY},

@@ -146,7 +146,6 @@ class Store:
         touched = {day for batch in batches if batch.id not in done for day in batch.days}
         days = sorted(_around(touched) & there)
         if days:
-            self._told("duplicates")
             with answers(self.events(_around(days))) as (tables, derived):
                 self._replace_all(tables, derived, days)
         self._files.write(
