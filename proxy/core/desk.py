@@ -288,21 +288,25 @@ class Desk:
         self._waiting.append(waiting)
         return [None] * len(wanted) if waiting.detached else None
 
-    def review(self, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
-        """Return the responses whose hints are good, or whose time is over."""
+    def review(self, now: float, ahead: float = 0.0) -> list[tuple[Held, list[LeaderHint | None]]]:
+        """Return the responses whose hints are good, or whose time is over.
+
+        ``ahead``: seconds until it can be called again; what is over then is over now.
+        """
         done = []
+        over = now + ahead
         bases: _Bases = {}
         left = _JUDGED_AT_ONCE
         self.unfinished = False
         waiting, self._waiting = self._waiting, []
         for item in waiting:
-            due = self._due(item, now, bases)
+            due = over >= item.deadline or self._due(item, now, bases)
             if not due or left <= 0:
                 self.unfinished |= due
                 self._waiting.append(item)
                 continue
             left -= len(item.lacking)
-            if self._ready(item, now, bases) or now >= item.deadline:
+            if self._ready(item, now, bases) or over >= item.deadline:
                 hints = self._finish(item, now, Reason.HOLD_EXPIRED)
                 if not item.detached:
                     done.append((item.held, hints))
@@ -383,10 +387,10 @@ class Desk:
         """How many responses wait now, those whose hints are only counted among them."""
         return len(self._waiting)
 
-    def next_deadline(self) -> float | None:
+    def next_deadline(self, ahead: float = 0.0) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt."""
         times = [self._sought[0].deadline] if self._sought else []
-        times += [min(item.deadline, item.confirm_at) for item in self._waiting]
+        times += [min(item.deadline - ahead, item.confirm_at) for item in self._waiting]
         return min(times, default=None)
 
     def waiting_for(self) -> list[Wants]:

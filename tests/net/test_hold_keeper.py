@@ -211,3 +211,35 @@ async def test_a_hint_that_is_overtaken_while_it_waits_makes_nobody_busy(
             await trio.sleep(1)
             assert desk.settled == [(0.1, 1, [None])]
     assert not scope.cancelled_caught
+
+
+async def test_no_hold_is_longer_than_promised_where_the_keeper_comes_late(
+    autojump_clock: MockClock,
+) -> None:
+    """Other tasks take 15 ms for each of their steps, and each brings news."""
+    async with _at_work() as desk:
+        desk.submit(1)
+        while not desk.settled:
+            autojump_clock.jump(0.015)
+            desk.keeper.news()
+            await trio.lowlevel.checkpoint()
+        # The last turn before the deadline, and not the first behind it.
+        assert desk.settled[0][0] == 0.09
+
+
+async def test_who_came_late_is_in_time_a_second_later(autojump_clock: MockClock) -> None:
+    async with _at_work() as desk:
+        desk.submit(1)
+        await trio.testing.wait_all_tasks_blocked()
+        autojump_clock.jump(10)
+        await trio.sleep(0.5)
+        assert desk.settled[0][0] == 10
+        desk.submit(2, partition=1)
+        await trio.sleep(2)
+        # Late by seconds, but no hold is cut short by more than a quarter of the deadline.
+        assert desk.settled[1][0] == 10.575
+        desk.learn(leader=1, epoch=4, source=1)
+        begin = desk.now
+        desk.submit(3)
+        await trio.sleep(1)
+        assert desk.settled[2][0] == round(begin + 0.1, 6)
