@@ -24,6 +24,7 @@ from bench.stepped import HOLD
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import Led, TopicMetadata
 from proxy.core.view import LeaderView
+from proxy.net.peer import FULL_POLL_EVERY
 from tests.apis.messages import element, plain, read_response_frame, request_type, response_type
 from tests.core import samples
 from tests.harness import processes
@@ -42,9 +43,9 @@ _POLL_MS = 4000
 #: Clients of the storm, each with as many partitions of one topic.
 CLIENTS = 200
 _EACH_CLIENT = _OWN_TOPICS * _EACH_TOPIC // CLIENTS
-#: Seconds within which the new leaders hear of the moves, and within which all brokers do.
-_LEADERS_HEAR = 0.02
-_ALL_HEAR = 0.04
+#: Seconds within which the one half of the brokers hears of the moves, and the other.
+_ODD_HEAR = 0.02
+_EVEN_HEAR = 0.04
 #: Seconds after which a client asks again that got no hint, and for which it tries.
 _BACK_OFF = 0.1
 _PATIENCE = 5.0
@@ -238,8 +239,8 @@ async def measure_polls(partitions: int, brokers: int, polls: int) -> Polls:
                 result.process = _peak(proxy.pid)
                 nursery.cancel_scope.cancel()
     took = [after - before for before, after in pairwise(marks)]
-    result.whole = took[::10]
-    result.sliced = [seconds for number, seconds in enumerate(took) if number % 10]
+    result.whole = took[::FULL_POLL_EVERY]
+    result.sliced = [seconds for number, seconds in enumerate(took) if number % FULL_POLL_EVERY]
     result.largest = cluster.largest_of_many
     return result
 
@@ -299,8 +300,7 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
 
 
 async def _hear(cluster: FakeCluster, node: int, after: Layout) -> None:
-    # All of them lead some of what has moved; a leader hears before the rest does.
-    await trio.sleep(random.uniform(0, _LEADERS_HEAR if node % 2 else _ALL_HEAR))
+    await trio.sleep(random.uniform(0, _ODD_HEAR if node % 2 else _EVEN_HEAR))
     cluster.layouts[node] = after
 
 

@@ -311,7 +311,8 @@ TABLES: Final[dict[str, Table]] = {
     )
 }
 
-#: Lines that were not understood, under ``quarantine/``: neither their day nor cluster is known.
+#: Lines that were not understood; events are stored with them, see :mod:`pipeline.store`. Neither
+#: their day nor cluster is known.
 QUARANTINE: Final = StructType(
     [
         StructField("source", StringType()),

@@ -13,7 +13,8 @@ Nouns:
   give it.
 - FetchSessions: the leader epochs that the partitions of a fetch session were last asked with.
 - LeaderView: who leads which partition of a cluster since which epoch.
-- Held: an error response that is kept back; Desk: decides when it goes on and with which hints.
+- Held: an error response that is kept back; Desk: decides when it goes on and with which hints;
+  Lateness: how late it is asked to.
 - Candidates: which brokers are worth asking whether they lead a partition.
 - RefreshRate: how often brokers are asked on demand; RefreshShare: for how much at once.
 - Reason: why an error got no hint.

@@ -58,6 +58,8 @@ _FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
 _JUDGED_AT_ONCE = 200
 #: Failed partitions for which is looked at once what would help them.
 _WANTED_AT_ONCE = 10_000
+#: The largest share of a hold, or of the grace, that is cut off where reviews come late.
+_MOST_CUT = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +237,15 @@ class _Waiting:
     def route(self) -> Route:
         return self.held.link.route
 
+    def over_at(self, ahead: float) -> float:
+        """Return when it goes on, where the next look at it may be ``ahead`` seconds late.
+
+        A hint that comes in the time that is cut off is lost, so most of a hold is left, and of the
+        grace.
+        """
+        begin = self.since if self.first_hint is None else self.first_hint
+        return self.deadline - min(ahead, _MOST_CUT * (self.deadline - begin))
+
 
 class Desk:
     """Holds error responses of all links of a process until their hints are good.
@@ -291,22 +302,22 @@ class Desk:
     def review(self, now: float, ahead: float = 0.0) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Return the responses whose hints are good, or whose time is over.
 
-        ``ahead``: seconds until it can be called again; what is over then is over now.
+        ``ahead``: how many seconds late the next call may come. What would be held for too long
+        then goes on now.
         """
         done = []
-        over = now + ahead
         bases: _Bases = {}
         left = _JUDGED_AT_ONCE
         self.unfinished = False
         waiting, self._waiting = self._waiting, []
         for item in waiting:
-            due = over >= item.deadline or self._due(item, now, bases)
+            due = now >= item.over_at(ahead) or self._due(item, now, bases)
             if not due or left <= 0:
                 self.unfinished |= due
                 self._waiting.append(item)
                 continue
             left -= len(item.lacking)
-            if self._ready(item, now, bases) or over >= item.deadline:
+            if self._ready(item, now, bases) or now >= item.over_at(ahead):
                 hints = self._finish(item, now, Reason.HOLD_EXPIRED)
                 if not item.detached:
                     done.append((item.held, hints))
@@ -388,9 +399,12 @@ class Desk:
         return len(self._waiting)
 
     def next_deadline(self, ahead: float = 0.0) -> float | None:
-        """Return when :meth:`review` has something to do even if nothing is learnt."""
+        """Return when :meth:`review` has something to do even if nothing is learnt.
+
+        ``ahead``: as there.
+        """
         times = [self._sought[0].deadline] if self._sought else []
-        times += [min(item.deadline - ahead, item.confirm_at) for item in self._waiting]
+        times += [min(item.over_at(ahead), item.confirm_at) for item in self._waiting]
         return min(times, default=None)
 
     def waiting_for(self) -> list[Wants]:

@@ -283,7 +283,7 @@ TABLE: dict[str, Entry] = {
         _ADVICE,
         "node {node} advertises {address}; whether that leads to this route cannot be told",
         "A proxy with hints observe or off cannot be told from its broker, and the address is not "
-        "plainly that of {listen}.",
+        "plainly the one on which it listens.",
         "Set hints to on, or see in the proxy's metrics that counts of Produce and Fetch rise.",
     ),
     "advertised_unresolved": Entry(

@@ -9,13 +9,9 @@ from proxy.apis.leader_hint import LeaderHint
 from proxy.core.desk import Desk
 from proxy.core.events import Event
 from proxy.core.held import Held
+from proxy.core.lateness import Lateness
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-
-#: The largest share of the deadline that a hold is cut short by, however late the keeper came, and
-#: for how many seconds it is remembered that it did.
-_MOST_AHEAD = 0.25
-_REMEMBERED = 1.0
 
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
 
@@ -27,7 +23,8 @@ class HoldKeeper:
     that the subscription can wait for it.
 
     Where other tasks have much to do it gets its turn late, and no response may be held for longer
-    than was promised. So it lets go as much earlier as it came late in the last second.
+    than was promised. So it lets go as much earlier as it came late in the last second, as far as
+    :meth:`proxy.core.desk.Desk.review` goes along.
     """
 
     def __init__(self, desk: Desk, emit: Callable[[Event], None]) -> None:
@@ -37,10 +34,9 @@ class HoldKeeper:
         self._emit = emit
         self._changed = trio.Event()
         self._news = False
-        #: When there was news first that is not reviewed yet.
-        self._news_at = math.inf
-        self._ahead = 0.0
-        self._ahead_until = -math.inf
+        #: Since when :meth:`run` is to have its next turn.
+        self._called_at = math.inf
+        self._late = Lateness()
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """See :meth:`proxy.core.desk.Desk.submit`."""
@@ -56,14 +52,13 @@ class HoldKeeper:
         Answers of many brokers come at once, and one review does for all of them.
         """
         self._news = True
-        self._news_at = min(self._news_at, trio.current_time())
-        self._changed.set()
+        self._call()
 
     def review(self) -> None:
         """Let go what the view's news, or the time, allow."""
-        decided = self.desk.review(trio.current_time(), self._ahead)
+        now = trio.current_time()
+        decided = self.desk.review(now, self._late.most(now))
         self._news = self.desk.unfinished
-        self._news_at = trio.current_time() if self._news else math.inf
         self._tell()
         self._rest()
         if decided:
@@ -85,26 +80,23 @@ class HoldKeeper:
     async def run(self) -> None:
         """Review at each deadline, and when there is news, until cancelled."""
         while True:
-            self._changed = trio.Event()
+            self._changed, self._called_at = trio.Event(), math.inf
             if self._news:
                 # So much is due that others get their turn before the rest.
-                self._changed.set()
-            if trio.current_time() >= self._ahead_until:
-                self._ahead = 0.0
-            deadline = self.desk.next_deadline(self._ahead)
+                self._call()
+            deadline = self.desk.next_deadline(self._late.most(trio.current_time()))
             due = math.inf if deadline is None else deadline
-            with trio.move_on_at(due) as scope:
+            with trio.move_on_at(due):
                 await self._changed.wait()
-            if scope.cancelled_caught or self._news:
-                self._came(min(due, self._news_at))
+            now = trio.current_time()
+            self._late.came(min(due, self._called_at), now)
+            if self._news or now >= due:
                 self.review()
 
-    def _came(self, due: float) -> None:
-        """Note how late the turn comes that was due then."""
-        now = trio.current_time()
-        if now - due > self._ahead:
-            self._ahead = min(now - due, _MOST_AHEAD * self.desk.rules.deadline)
-            self._ahead_until = now + _REMEMBERED
+    def _call(self) -> None:
+        """Have :meth:`run` take its turn."""
+        self._called_at = min(self._called_at, trio.current_time())
+        self._changed.set()
 
     def _rest(self) -> None:
         """Have nobody wait on, where nothing is held any more."""
@@ -113,7 +105,7 @@ class HoldKeeper:
             self.waiting = trio.Event()
 
     def _tell(self) -> None:
-        self._changed.set()
+        self._call()
         events, self.desk.events = self.desk.events, []
         for event in events:
             self._emit(event)

@@ -79,9 +79,9 @@ class Counter:
         held = failed(link, epochs, ApiKey.FETCH, topic, carries, error)
         return self.desk.submit(held, now)
 
-    def review(self, now: float) -> list[list[LeaderHint | None]]:
+    def review(self, now: float, ahead: float = 0.0) -> list[list[LeaderHint | None]]:
         """Return the hints of the responses that go on now."""
-        return [hints for _, hints in self.desk.review(now)]
+        return [hints for _, hints in self.desk.review(now, ahead)]
 
     def take_events(self) -> list[Event]:
         """Return what was given and missed since the last call."""

@@ -449,6 +449,32 @@ def test_what_others_wait_for_is_held_more_briefly() -> None:
     assert counter.review(T + 0.0201) == [[None]]
 
 
+# Reviews that come late.
+
+
+@pytest.mark.parametrize(
+    ("carries", "ahead", "over"),
+    [(False, 0.01, 0.09), (False, 0.5, 0.075), (True, 0.001, 0.019), (True, 0.01, 0.015)],
+)
+def test_a_hold_is_cut_by_what_reviews_are_late_and_by_a_quarter_at_most(
+    carries: bool, ahead: float, over: float
+) -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, carries=carries) is None
+    assert counter.desk.next_deadline(ahead) == pytest.approx(T + over)
+    assert counter.review(T + over - 0.0001, ahead) == []
+    assert counter.review(T + over + 0.0001, ahead) == [[None]]
+
+
+def test_so_is_the_grace() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, 1) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.03, 0.1) == []
+    assert counter.desk.next_deadline(0.1) == pytest.approx(T + 0.045)
+    assert counter.review(T + 0.0451, 0.1) == [[hint(2, 6), None]]
+
+
 # Rule 6: a short grace after the first hint.
 
 

@@ -29,6 +29,23 @@ The leader moves of one second that got no line of their own, as `log.moves_per_
 
 Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and to which node ids.
 
+## more_of_the_same
+
+*`warning`, subsystem `routes`*
+
+Lines of one kind that were left out in a minute, since clients, brokers or the system can cause
+them without end.
+
+Fields: `of`, `route`, `limit`, `left_out`: the lines' name, what they are counted by, and how many.
+
+## loop_stuck
+
+*`error`, subsystem `routes`*
+
+The event loop has stood still since longer than `stuck_ms`; a thread of its own writes this.
+
+Fields: `seconds`, `stack`: where it stands, without values.
+
 ## summary
 
 *`info`, subsystem `summary`*
