@@ -96,10 +96,15 @@ def run(settings: Settings, local: Found | None = None) -> int:
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
     """
+    refused: ListenError | None = None
     try:
         trio.run(partial(serve, settings, local), strict_exception_groups=True)
     except* ListenError as group:
-        raise _first(group) from None
+        refused = _first(group)
+    # Not in there: Python before 3.11.4 wraps what is raised there in a group of its own
+    # (gh-103590).
+    if refused is not None:
+        raise refused
     return 0
 
 
