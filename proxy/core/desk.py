@@ -6,7 +6,8 @@ The rules, in order; "now" means that the response goes on at once:
 2. The client cannot use one, it is a replica, or the error is another: never comes here.
 3. A fresh answer says that nobody leads, or nobody can be asked: now, without a hint.
 4. A deadline runs from the first error of (partition, broker, epoch). After it, such errors
-   are not held for about a second: hints must not make a long outage longer.
+   are not held for about a second: hints must not make a long outage longer. It comes a little
+   earlier where reviews come late, and so do those of 5 and 6.
 5. A link is held for a bounded part of each second, since a held response blocks all behind
    it; more briefly where other partitions in the response brought something.
 6. After the first hint the others of the response have a short grace.
