@@ -312,7 +312,7 @@ class Desk:
         self.unfinished = False
         waiting, self._waiting = self._waiting, []
         for item in waiting:
-            due = now >= item.over_at(ahead) or self._due(item, now, bases)
+            due = self._due(item, now, ahead, bases)
             if not due or left <= 0:
                 self.unfinished |= due
                 self._waiting.append(item)
@@ -326,7 +326,7 @@ class Desk:
                 self._waiting.append(item)
         sought, self._sought = self._sought, []
         for item in sought:
-            due = self._due(item, now, bases)
+            due = self._due(item, now, 0.0, bases)
             if not due or left <= 0:
                 self.unfinished |= due
                 self._sought.append(item)
@@ -483,11 +483,11 @@ class Desk:
                 return leader.epoch
         return UNKNOWN_EPOCH
 
-    def _due(self, waiting: _Waiting, now: float, bases: "_Bases") -> bool:
+    def _due(self, waiting: _Waiting, now: float, ahead: float, bases: "_Bases") -> bool:
         """Whether there is news of it, or its time has come."""
         return (
             waiting.news
-            or now >= waiting.deadline
+            or now >= waiting.over_at(ahead)
             or now >= waiting.confirm_at
             or waiting.basis != _basis(waiting, bases)
         )
