@@ -74,6 +74,4 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
 
 def typed(name: str, table: DataFrame) -> DataFrame:
     """The table with the columns and types that are promised."""
-    return table.select(
-        *(F.col(field.name).cast(field.dataType) for field in TABLES[name].schema.fields)
-    )
+    return table.to(TABLES[name].schema)

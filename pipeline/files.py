@@ -20,7 +20,9 @@ class Files:
     """Looks at, reads, writes and removes files by the session's file systems."""
 
     def __init__(self, session: SparkSession) -> None:
-        self._jvm: Any = session._jvm
+        jvm: Any = session._jvm
+        # Looked up once: Java looks into all jars for each part of the name.
+        self._path: Any = jvm.org.apache.hadoop.fs.Path
         self._conf: Any = session._jsc.hadoopConfiguration()
 
     def exists(self, path: str) -> bool:
@@ -94,7 +96,7 @@ class Files:
         system.delete(at, True)
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        at = self._jvm.org.apache.hadoop.fs.Path(path)
+        at = self._path(path)
         try:
             return at, at.getFileSystem(self._conf)
         except Py4JJavaError as error:

@@ -45,6 +45,8 @@ _LOCAL_DEFAULTS: Final = {
     "spark.driver.memory": "4g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
+#: Java's classes that plans are built with, by the names that PySpark asks for them.
+_BUILD_PLANS: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 #: local, local[N] or local[N,FAILURES]
 _LOCAL_CORES: Final = re.compile(r"local(?:\[(\d+|\*).*\])?")
 #: Parts of a shuffle for each core. Spark's 200 are for clusters: each task costs some 20 ms.
@@ -116,7 +118,28 @@ def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> 
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    _remember_classes(session)
     return session
+
+
+class _Remembered:
+    """A class of Java's whose members are looked up once each."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self._of, name)
+        setattr(self, name, member)
+        return member
+
+
+def _remember_classes(session: "SparkSession") -> None:
+    """Have Java asked once where what builds plans is: PySpark asks for the class, by looking into
+    all jars, and for its function again each time that a column is made."""
+    jvm: Any = session._jvm
+    for name in _BUILD_PLANS:
+        setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
 def settings_of(

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.sessions import begin
+from tests.pipeline.commands_apart import SMALL
 from tests.pipeline.fleets import Made, make
 
 #: Machines are shared, and a timeout in the middle of a call breaks the session for all others.
@@ -23,7 +24,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session, made for small data: nothing is compiled, and little is split."""
+    """A local session, made for small data, that splits it all the same."""
     if shutil.which("java") is None:
         if environ.get("CI"):
             pytest.fail("Java 17 is needed for the tests of the pipeline")
@@ -31,13 +32,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = begin(
         "local[2]",
         {
+            **SMALL,
             "spark.sql.session.timeZone": ZONE,
             "spark.sql.shuffle.partitions": "2",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.driver.memory": "1g",
-            # Short jobs gain nothing from the optimizing compiler.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
     )

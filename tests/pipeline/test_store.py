@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from pipeline.batch import run
 from pipeline.errors import PipelineError
 from pipeline.store import Store
-from pipeline.tables import TABLES
 from tests.pipeline.conftest import ZONE
 from tests.pipeline.lines import Event, as_text, error, latency, move, success
+from tests.pipeline.written import rows_of
 
 #: Two days: an error before midnight, its success behind it.
 _MIDNIGHT = datetime(2026, 1, 3, tzinfo=UTC)
@@ -28,14 +28,6 @@ _SECOND: list[Event] = [
     success(_SECONDS + 0.03, 1, sidecar="b"),
     latency(_SECONDS - 0.005, 2, 3.5),  # Delivered once more.
 ]
-
-
-def rows_of(store: Store) -> dict[str, list[str]]:
-    """All tables, in an order of their own."""
-    return {
-        name: sorted(str(row) for row in store.table(name).collect())
-        for name, table in TABLES.items()
-    }
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +61,7 @@ def test_new_files_add_what_they_have_to_the_days_they_touch(
     (moved,) = store.table("leader_moves").collect()
     assert (moved["day"].day, moved["sidecars"], moved["apart_ms"]) == (2, 2, 30.0)
     assert [row["samples"] for row in store.table("latencies").collect()] == [1]
-    assert rows_of(store) == rows_of(Store(spark, str(whole / "out")))
+    assert rows_of(out) == rows_of(whole / "out")
 
 
 def test_a_killed_run_is_made_good_by_the_next(
@@ -79,14 +71,14 @@ def test_a_killed_run_is_made_good_by_the_next(
     out = tmp_path / "out"
     shutil.copytree(whole / "out", out)
     store = Store(spark, str(out))
-    expected = rows_of(store)
+    expected = rows_of(out)
     (batch,) = store.batches
     (out / "batches" / f"{batch.id}.json").unlink()
     shutil.rmtree(out / "events" / f"batch={batch.id}" / "part=latency")
     (out / "tables.json").unlink()
     shutil.rmtree(out / "tables" / "latencies")
     run(spark, str(whole / "journal"), str(out))
-    assert rows_of(store) == expected
+    assert rows_of(out) == expected
 
 
 def test_no_answer_hangs_on_the_time_zone_of_the_session(
@@ -99,7 +91,7 @@ def test_no_answer_hangs_on_the_time_zone_of_the_session(
         run(spark, str(whole / "journal"), str(out))
     finally:
         spark.conf.set("spark.sql.session.timeZone", ZONE)
-    assert rows_of(Store(spark, str(out))) == rows_of(Store(spark, str(whole / "out")))
+    assert rows_of(out) == rows_of(whole / "out")
     for made in (out, whole / "out"):
         days = {path.name for path in made.glob("tables/latencies/day=*")}
         assert days == {"day=2026-01-02"}
@@ -108,7 +100,7 @@ def test_no_answer_hangs_on_the_time_zone_of_the_session(
 def test_an_empty_journal_gives_tables_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("\n")
     run(spark, str(tmp_path), str(tmp_path / "out"))
-    assert all(rows == [] for rows in rows_of(Store(spark, str(tmp_path / "out"))).values())
+    assert all(rows == [] for rows in rows_of(tmp_path / "out").values())
 
 
 @pytest.mark.parametrize("journal", ["absent", "kafka://", "kafka://host:1", "kafka://host:1/a/b"])

@@ -23,7 +23,7 @@ from pipeline.store import Batch, Store
 from pipeline.streaming import begin, keep_fresh
 from tests.pipeline.commands_apart import report_killed
 from tests.pipeline.lines import BEGIN, Event, as_text, error, frame, latency, move, success
-from tests.pipeline.test_store import rows_of
+from tests.pipeline.written import rows_of
 
 _LATE_S = 300.0
 #: Moves the watermark on behind all others.
@@ -168,7 +168,7 @@ def expected(
     folder = tmp_path_factory.mktemp("batch")
     _write(folder / "journal", 0, [*events, _END])
     run(spark, str(folder / "journal"), str(folder / "out"))
-    rows = rows_of(Store(spark, str(folder / "out")))
+    rows = rows_of(folder / "out")
     assert len(rows["recoveries"]) == 30
     return rows
 
@@ -195,7 +195,7 @@ def test_a_stream_that_fails_around_each_storing_gives_what_a_batch_gives(
             pytest.fail("the stream did not end by itself")
     assert deaths >= 2
     assert fates == []
-    assert rows_of(Store(spark, out)) == expected
+    assert rows_of(out) == expected
 
 
 def test_a_process_that_is_killed_at_any_point_loses_and_doubles_nothing(
@@ -211,7 +211,7 @@ def test_a_process_that_is_killed_at_any_point_loses_and_doubles_nothing(
     store = Store(spark, str(out))
     queries = begin(store, stream(spark, str(journal), {}), _LATE_S, None)
     keep_fresh(store, queries, float("inf"))
-    assert rows_of(store) == expected
+    assert rows_of(out) == expected
 
 
 def test_what_is_not_over_is_not_told_and_what_is_late_is_counted(

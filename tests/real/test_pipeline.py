@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-import duckdb
 import pytest
 from confluent_kafka import Producer
 
-from pipeline.tables import TABLES
 from tests.harness.cluster import RealCluster
 from tests.pipeline.commands_apart import ReportProcess, report_killed
 from tests.pipeline.lines import Event, as_text, error, latency, move, success
+from tests.pipeline.written import rows_of
 from tests.real.names import ZK_36
 
 _AT_FIRST: Final = [move(0, 0, 1, 2, 5), error(0.01, 1, reason="hold_expired"), latency(0.02, 2, 3)]
@@ -39,19 +38,6 @@ def _lines(events: Sequence[Event]) -> list[str]:
     return as_text(events).splitlines()
 
 
-def _tables(out: Path) -> dict[str, list[str]]:
-    """The rows of all tables, in an order of their own."""
-    database = duckdb.connect()
-    told = {}
-    for name in TABLES:
-        files = [str(file) for file in sorted((out / "tables" / name).rglob("*.parquet"))]
-        # As text: DuckDB gives instants to Python only with one more package.
-        read = "SELECT COLUMNS(*)::VARCHAR FROM read_parquet(?, hive_partitioning = true)"
-        rows = database.execute(read, [files]).fetchall() if files else []
-        told[name] = sorted(map(str, rows))
-    return told
-
-
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("cluster", [ZK_36], indirect=True)
 def test_a_topic_gives_what_files_give_and_each_record_counts_once(
@@ -66,18 +52,18 @@ def test_a_topic_gives_what_files_give_and_each_record_counts_once(
     with ReportProcess(tmp_path / "report.log") as reports:
         _produce(cluster, topic, first)
         assert reports.run("batch", batch, journal).startswith("new batches: 1; events: 3;")
-        before = _tables(batch)
+        before = rows_of(batch)
         assert reports.run("batch", batch, journal).startswith("new batches: 0; events: 0;")
-        assert _tables(batch) == before
+        assert rows_of(batch) == before
 
         _produce(cluster, topic, later)
         told = reports.run("batch", batch, journal)
         assert told.startswith("new batches: 1; events: 4; quarantined lines: 1;")
         reports.run("batch", files, f"--journal={file}")
-        expected = _tables(files)
+        expected = rows_of(files)
         assert len(expected["recoveries"]) == 1
-        assert _tables(batch) == expected
+        assert rows_of(batch) == expected
 
         report_killed("stream", stream, _FILES_AT_DEATH, journal, "--once")
         reports.run("stream", stream, journal, "--once")
-        assert _tables(stream) == expected
+        assert rows_of(stream) == expected
