@@ -34,7 +34,7 @@ def test_packages_are_fetched_unless_the_user_names_jars() -> None:
 def test_java_is_asked_once_where_a_function_is(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PySpark asks at each call, and Java looks into all jars: a fourth of a small run's time."""
+    """PySpark asks at each call, and Java looks into all jars."""
     asked: list[str] = []
     send = ClientServerConnection.send_command
 
