@@ -118,7 +118,7 @@ def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> 
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    _remember_classes(session)
+    remember_classes(session)
     return session
 
 
@@ -134,12 +134,14 @@ class _Remembered:
         return member
 
 
-def _remember_classes(session: "SparkSession") -> None:
+def remember_classes(session: "SparkSession") -> None:
     """Have Java asked once where what builds plans is: PySpark asks for the class, by looking into
-    all jars, and for its function again each time that a column is made."""
+    all jars, and for its function again each time that a column is made. Sessions of one process
+    share Java, so a later one finds it done."""
     jvm: Any = session._jvm
     for name in _BUILD_PLANS:
-        setattr(jvm, name, _Remembered(getattr(jvm, name)))
+        if name not in vars(jvm):
+            setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
 def settings_of(

@@ -5,7 +5,7 @@ from py4j.clientserver import ClientServerConnection
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from pipeline.sessions import settings_of
+from pipeline.sessions import remember_classes, settings_of
 
 _PARTS = "spark.sql.shuffle.partitions"
 
@@ -51,3 +51,10 @@ def test_java_is_asked_once_where_a_function_is(
     # A column, a literal, a list and its items, and the call.
     assert not [command for command in asked if command.startswith("r\n")]
     assert any("coalesce" in command for command in asked)
+
+
+def test_a_later_session_of_the_process_finds_classes_remembered(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    functions = jvm.functions
+    remember_classes(spark)
+    assert jvm.functions is functions
