@@ -17,8 +17,10 @@ The rules, in order; "now" means that the response goes on at once:
 A hint is good when leader and epoch come from one answer and its epoch is above the one that
 the client used (an epoch also rises while the leader stays: a rule that waits for another
 leader waits in vain). A Produce request says no epoch. There the leader must be another broker
-than the one that answered, which must be known to have led before or to have been asked after
-the error; or the epoch must be above the last one under which that broker was known to lead.
+than the one that answered, which must be known to have led until a moment ago or to have been
+asked after the error; or the epoch must be above the last one under which that broker was known
+to lead. A moment ago, since later it may have come back and gone again with nobody to tell it
+here; a client that knows of that takes no older epoch.
 
 A hint that arrives before the leader knows of its office costs the client an attempt and a
 longer back-off. So a hint waits for the leader's own word: a little where the leader says
@@ -71,7 +73,8 @@ class HoldRules:
     still looked for. ``link_second``:
     most hold of a link in each second, ``shared``: most hold where other partitions brought
     something (rule 5). ``grace``: rule 6. ``confirm``: how long a hint waits for a leader that
-    says nothing. ``most``: responses held at once (rule 8).
+    says nothing. ``most``: responses held at once (rule 8). ``recent``: how long after a leader
+    went an error of its broker is taken for one of that move, and not of a later one.
     """
 
     deadline: float = 0.1
@@ -81,16 +84,17 @@ class HoldRules:
     grace: float = 0.02
     confirm: float = 0.025
     most: int = 10_000
+    recent: float = 1.0
 
 
 class _Wanted:
     """One failed partition that waits for its hint.
 
-    ``led``: the epoch under which the answering broker was known to lead at the time of the
-    error, -1 where it was not. ``asked``: the answering broker was asked after the error.
-    ``serves``: whether it has said since that it leads. ``known``: who leads as the view has it.
-    ``found``: a good hint, first seen at ``found_at``, that is given at ``good_at`` although its
-    leader has said nothing. ``hint``: the one that is given.
+    ``since``: when the error came. ``led``: the epoch under which the answering broker was known
+    to lead at that time, -1 where it was not. ``asked``: the answering broker was asked after the
+    error. ``serves``: whether it has said since that it leads. ``known``: who leads as the view
+    has it. ``found``: a good hint, first seen at ``found_at``, that is given at ``good_at``
+    although its leader has said nothing. ``hint``: the one that is given.
     """
 
     __slots__ = (
@@ -105,11 +109,13 @@ class _Wanted:
         "led",
         "reason",
         "serves",
+        "since",
     )
 
-    def __init__(self, failure: Failure, client_epoch: int, led: int) -> None:
+    def __init__(self, failure: Failure, client_epoch: int, since: float, led: int) -> None:
         self.failure = failure
         self.client_epoch = client_epoch
+        self.since = since
         self.led = led
         self.asked = False
         self.serves: bool | None = None
@@ -283,7 +289,7 @@ class Desk:
         """
         route = held.link.route
         wanted = [
-            _Wanted(failure, epoch, self._led(route, failure))
+            _Wanted(failure, epoch, now, self._led(route, failure))
             for failure, epoch in zip(held.scanned.failures, held.epochs, strict=True)
         ]
         waiting = _Waiting(held, wanted, now, detached=route.mode is Mode.OBSERVE)
@@ -572,11 +578,17 @@ class Desk:
                 # A KRaft broker may learn only up to 500 ms later that it leads.
                 return wanted.asked
             return True
-        if leader.node < 0:
-            return leader.epoch > wanted.led and wanted.asked
-        if route.is_self(leader.node) is False:
-            return leader.epoch > wanted.led and (wanted.led >= 0 or wanted.asked)
-        return route.is_self(leader.node) is True and leader.epoch > wanted.led and wanted.asked
+        itself = route.is_self(leader.node) if leader.node >= 0 else False
+        if leader.epoch <= wanted.led or itself is None:
+            return False
+        went = leader.node >= 0 and not itself and wanted.led >= 0
+        return wanted.asked or (went and self._has_just_gone(route, wanted))
+
+    def _has_just_gone(self, route: Route, wanted: _Wanted) -> bool:
+        """Whether the error can be one of the last move that the view knows."""
+        topic, partition = wanted.failure[:2]
+        moved_at = route.view.moved_at(topic, partition) if route.view else None
+        return moved_at is not None and moved_at > wanted.since - self.rules.recent
 
     # What came of it.
 

@@ -11,7 +11,7 @@ that is reported with one is reported without an id.
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -49,13 +49,21 @@ class Leader(NamedTuple):
 
 
 class _Move:
-    """Who led before, and what the new leader itself has said of its office (see ``in_office``)."""
+    """Who led before, when that was over for the view, and the new leader's own word.
 
-    __slots__ = ("before", "word")
+    ``word``: see :meth:`LeaderView.in_office`.
+    """
 
-    def __init__(self, before: Leader, word: bool | None) -> None:
+    __slots__ = ("at", "before", "word")
+
+    def __init__(self, before: Leader, at: float, word: bool | None) -> None:
         self.before = before
+        self.at = at
         self.word = word
+
+
+def _stopped() -> float:
+    return 0.0
 
 
 class _Topic:
@@ -99,12 +107,14 @@ class _Topic:
 class LeaderView:
     """What is known of one cluster.
 
-    ``forgotten``: how many topics were forgotten so far; while it stays, no id or name that was
-    known has come to mean another topic, or none.
+    ``clock``: seconds that never go back, by which moves are noted. ``forgotten``: how many topics
+    were forgotten so far; while it stays, no id or name that was known has come to mean another
+    topic, or none.
     """
 
-    def __init__(self, cluster_id: str) -> None:
+    def __init__(self, cluster_id: str, clock: Callable[[], float] = _stopped) -> None:
         self.cluster_id = cluster_id
+        self._clock = clock
         self.forgotten = 0
         self._with_ids = 0
         self._partitions = 0
@@ -195,6 +205,11 @@ class LeaderView:
         """Return who led before the present leader, where that move was seen lately."""
         move = self._moves.get((self.key(topic), partition))
         return move.before if move else None
+
+    def moved_at(self, topic: Topic, partition: int) -> float | None:
+        """Return when the view learnt of the present leader, where that was lately."""
+        move = self._moves.get((self.key(topic), partition))
+        return move.at if move else None
 
     def in_office(self, topic: Topic, partition: int) -> bool | None:
         """Whether the present leader itself says that it leads; ``None``: it has said nothing.
@@ -365,7 +380,7 @@ class LeaderView:
         if before.epoch == UNKNOWN:
             return []
         key = (topic.key, led.partition)
-        self._moves[key] = _Move(before, True if led.leader == source else None)
+        self._moves[key] = _Move(before, self._clock(), True if led.leader == source else None)
         self._moves.move_to_end(key)
         if len(self._moves) > RECENT_MOVES:
             self._moves.popitem(last=False)

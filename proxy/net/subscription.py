@@ -417,7 +417,7 @@ class Subscription:
         return self._views.get(self._clusters.get(peer, ""))
 
     def _view(self, cluster_id: str) -> LeaderView:
-        return self._views.setdefault(cluster_id, LeaderView(cluster_id))
+        return self._views.setdefault(cluster_id, LeaderView(cluster_id, trio.current_time))
 
     def _tell(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:

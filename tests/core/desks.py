@@ -1,6 +1,6 @@
 """Sets a desk before a route of a cluster whose leaders a test moves, with a clock that it sets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from proxy.apis.fetch import Topic
 from proxy.apis.keys import ApiKey
@@ -17,16 +17,24 @@ from proxy.core.view import LeaderView
 from tests.core.samples import BROKER_3_6, FENCED, NOT_LEADER
 from tests.core.samples import Led as LeaderAndEpoch
 
+#: When the views here learn what they learn.
+BEGIN = 10.0
 NODES = {node: Endpoint(f"{node}.example", 9090 + node, None) for node in (1, 2, 3)}
 
 
-def route(mode: Mode = Mode.ON, *, node: int | None = 1, name: str = "route") -> Route:
+def route(
+    mode: Mode = Mode.ON,
+    *,
+    node: int | None = 1,
+    name: str = "route",
+    clock: Callable[[], float] = lambda: BEGIN,
+) -> Route:
     """Return a route before node 1 whose cluster is known, and can be asked."""
     return Route(
         name,
         mode,
         plan=plan_for(BROKER_3_6),
-        view=LeaderView("cluster"),
+        view=LeaderView("cluster", clock),
         endpoints=NODES,
         node=node,
         reachable=True,

@@ -9,15 +9,16 @@ from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import ZERO_ID, TopicMetadata
 from proxy.core import desk
+from proxy.core.desk import HoldRules
 from proxy.core.events import HintGiven, HintMissed
 from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.view import Leader, LeaderView
-from tests.core.desks import NODES, Counter, failed, hint, learn, route
+from tests.core.desks import BEGIN, NODES, Counter, failed, hint, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 
-T = 10.0
+T = BEGIN
 
 
 def _link(mode: Mode = Mode.ON, *, node: int | None = 1, number: int = 1) -> LinkState:
@@ -138,6 +139,31 @@ def test_a_produce_whose_broker_never_led_by_the_view_waits_for_its_word() -> No
     assert counter.produce(link, T) is None
     counter.desk.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(3, 7)]]
+
+
+@pytest.mark.parametrize(("since", "held"), [(0.999, False), (1.001, True), (11.0, True)])
+def test_a_produce_long_after_its_leader_went_waits_for_its_brokers_word(
+    since: float, held: bool
+) -> None:
+    # Leaders 1, 2, 1, 2 at epochs 5 to 8: nobody told this proxy of the two moves in the middle,
+    # and the producer, which knows epoch 7, takes no hint of epoch 6.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T + since) == (None if held else [hint(2, 6)])
+    if held:
+        counter.desk.asked(link.route, {"t"}, T + since)
+        learn(link.route, {0: (2, 8)}, source=2)
+        assert counter.review(T + since + 0.002) == [[hint(2, 8)]]
+
+
+def test_a_hint_that_was_found_in_time_stays_good_while_it_is_held() -> None:
+    link, counter = _link(), Counter(HoldRules(deadline=5, link_second=5, confirm=4))
+    learn(link.route, {0: (2, 6)})
+    assert counter.produce(link, T + 0.9) is None
+    learn(link.route, {1: (2, 6)})
+    assert counter.review(T + 2) == []
+    assert _view(link).elected("t", 0, Leader(2, 6)) == []
+    assert counter.review(T + 2.1) == [[hint(2, 6)]]
 
 
 def test_a_produce_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word() -> None:

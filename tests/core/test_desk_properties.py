@@ -45,7 +45,7 @@ class Holds(RuleBasedStateMachine):
         self.mode = mode
         self.bounds = HoldRules()
         self.desk = Desk(self.bounds)
-        shared_view = route(mode).view
+        shared_view = route(mode, clock=lambda: self.now).view
         self.routes: list[Route] = []
         for number, node in enumerate(known):
             self.routes.append(route(mode, node=node, name=f"route-{number}"))

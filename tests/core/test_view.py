@@ -69,6 +69,19 @@ def test_partitions_are_counted_by_topic() -> None:
 # Moves.
 
 
+def test_when_a_move_was_learnt_is_remembered() -> None:
+    now = 3.0
+    view = LeaderView("cluster", lambda: now)
+    view.learn(_said({0: (1, 5), 1: (1, 5)}), None)
+    assert view.moved_at("t", 0) is None
+    view.learn(_said({0: (2, 6)}), None)
+    now = 4.0
+    view.learn(_said({0: (2, 6)}), 2)
+    assert (view.moved_at("t", 0), view.moved_at("t", 1)) == (3.0, None)
+    view.elected("t", 0, Leader(3, 7))
+    assert view.moved_at("t", 0) == 4.0
+
+
 def test_only_so_many_moves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.core.view.RECENT_MOVES", 2)
     view = _view(dict.fromkeys(range(3), (1, 5)))

@@ -2,7 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import time
+from typing import NamedTuple
 
 from tests.harness.admin import TopicPartition
 from tests.harness.cluster import RealCluster
@@ -10,10 +12,22 @@ from tests.harness.cluster import RealCluster
 # Written by Partition.makeLeader in ZooKeeper and KRaft mode alike, by the leader itself: up to
 # 2.6 in the partition's own log, from then on in that of state changes, without topic ids at first.
 _LED = re.compile(
-    r"\[(?:Broker id=|Partition \S+ broker=)(?P<leader>\d+)\] (?:Leader )?"
+    r"^(?P<time>[\d:.]+) .*?\[(?:Broker id=|Partition \S+ broker=)(?P<leader>\d+)\] (?:Leader )?"
     r"(?P<topic>\S+)-(?P<partition>\d+) (?:with topic id .*? )?"
-    r"starts at leader epoch (?P<epoch>\d+) "
+    r"starts at leader epoch (?P<epoch>\d+) ",
+    re.MULTILINE,
 )
+
+
+class Term(NamedTuple):
+    """Who led under one epoch, and the time of day in which that began here."""
+
+    leader: int
+    began: time
+
+
+#: Terms by epoch, for each topic and partition.
+Terms = dict[tuple[str, int], dict[int, Term]]
 
 
 class LeaderHistory:
@@ -26,18 +40,23 @@ class LeaderHistory:
     def __init__(self, cluster: RealCluster) -> None:
         self._cluster = cluster
 
-    def terms(self) -> dict[tuple[str, int], dict[int, int]]:
+    @property
+    def nodes(self) -> Collection[int]:
+        """The cluster's brokers, in the order in which proxies are put before them."""
+        return self._cluster.brokers.keys()
+
+    def terms(self) -> Terms:
         """For each topic and partition the leaders by epoch, up to now."""
         brokers = self._cluster.brokers.values()
         return terms_in(broker.log.read_text(errors="replace") for broker in brokers)
 
 
-def terms_in(logs: Iterable[str]) -> dict[tuple[str, int], dict[int, int]]:
+def terms_in(logs: Iterable[str]) -> Terms:
     """For each topic and partition the leaders by epoch, as brokers' logs say."""
-    terms: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
-    for term in (term for log in logs for term in _LED.finditer(log)):
-        where = TopicPartition(term["topic"], int(term["partition"]))
-        leader, epoch = int(term["leader"]), int(term["epoch"])
-        before = terms[where].setdefault(epoch, leader)
-        assert before == leader, f"{where}: {before} and {leader} both led {epoch}"
+    terms: defaultdict[tuple[str, int], dict[int, Term]] = defaultdict(dict)
+    for found in (found for log in logs for found in _LED.finditer(log)):
+        where = TopicPartition(found["topic"], int(found["partition"]))
+        term, epoch = Term(int(found["leader"]), time.fromisoformat(found["time"])), found["epoch"]
+        before = terms[where].setdefault(int(epoch), term)
+        assert before.leader == term.leader, f"{where}: {before} and {term} both led {epoch}"
     return dict(terms)

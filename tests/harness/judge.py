@@ -1,10 +1,11 @@
 """Hints held against what the cluster really had."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, time, timedelta
 
-from tests.harness.history import LeaderHistory
+from tests.harness.history import LeaderHistory, Term
 from tests.harness.proxyproc import LogLine, ProxyFleet
 
 REASONS = frozenset(
@@ -23,6 +24,11 @@ REASONS = frozenset(
         "hints_off",
     }
 )
+
+#: A move that a proxy learnt so lately is taken for the one that the error is of; what it learns
+#: may be a second or two old when brokers lag.
+_RECENT_S = 3.0
+_HALF_DAY_S = 12 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,43 @@ class Judgement:
 def judge(fleet: ProxyFleet, history: LeaderHistory) -> Judgement:
     """Judge every hint that the proxies gave or missed, from their log lines."""
     terms = history.terms()
+    routes = [address for process in fleet.processes for address, _ in process.routes]
+    nodes = {
+        f"{host}:{port}": node for (host, port), node in zip(routes, history.nodes, strict=True)
+    }
     given = fleet.events("hint_given")
     missed = fleet.events("hint_missed")
     wrong = [
         line
         for line in given
-        if terms.get((line["topic"], line["partition"]), {}).get(line["epoch"]) != line["leader"]
+        if is_wrong(line, nodes[line["route"]], terms.get((line["topic"], line["partition"]), {}))
     ]
     holds = [float(line["hold_ms"]) for line in (*given, *missed)]
     return Judgement(
         len(given), wrong, Counter(line["reason"] for line in missed), max(holds, default=0.0)
     )
+
+
+def is_wrong(line: LogLine, node: int, terms: Mapping[int, Term]) -> bool:
+    """Whether a hint names who never led under its epoch, or is older than its error.
+
+    ``node``: the broker that answered. ``terms``: those of the partition, by epoch. Where a client
+    says no epoch, a broker that led later than the hint says must have been asked before.
+    """
+    epoch = line["epoch"]
+    if epoch not in terms or terms[epoch].leader != line["leader"]:
+        return True
+    if line["client_epoch"] >= 0:
+        return False
+    answered = datetime.fromisoformat(line["timestamp"]).astimezone()
+    failed = answered - timedelta(milliseconds=line["hold_ms"])
+    return any(
+        later > epoch and term.leader == node and _seconds(term.began, failed) > _RECENT_S
+        for later, term in terms.items()
+    )
+
+
+def _seconds(since: time, until: datetime) -> float:
+    """How long it is since a time of day, which was less than half a day ago or ahead."""
+    passed = until - datetime.combine(until.date(), since, until.tzinfo)
+    return (passed.total_seconds() + _HALF_DAY_S) % (2 * _HALF_DAY_S) - _HALF_DAY_S

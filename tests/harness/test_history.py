@@ -1,8 +1,10 @@
 """The history is read from the logs of brokers of any age."""
 
+from datetime import time
+
 import pytest
 
-from tests.harness.history import terms_in
+from tests.harness.history import Term, terms_in
 
 OLD = (
     "17:32:24.612 [handler-1] INFO Partition - [Partition some-topic-1 broker=2] some-topic-1 "
@@ -20,7 +22,9 @@ WITH_IDS = (
 
 @pytest.mark.parametrize("line", [OLD, WITHOUT_IDS, WITH_IDS])
 def test_a_term_is_read(line: str) -> None:
-    assert terms_in([line]) == {("some-topic", 1): {3: 2}}
+    began = time.fromisoformat(line.split()[0])
+    other = "17:00:00.000 [main] INFO - of something else [Broker id=2]\n"
+    assert terms_in([other + line + other]) == {("some-topic", 1): {3: Term(2, began)}}
 
 
 def test_two_leaders_of_one_epoch_are_found() -> None:

@@ -31,7 +31,7 @@ class _Desk:
 
     def __init__(self) -> None:
         self.route = hinting_route()
-        self.route.view = LeaderView("k")
+        self.route.view = LeaderView("k", trio.current_time)
         self.route.endpoints = {2: _HINT.endpoint}
         self.events: list[Event] = []
         self.keeper = HoldKeeper(Desk(_RULES), self.events.append)

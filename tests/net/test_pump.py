@@ -658,7 +658,9 @@ def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, c
 def _before_2_8() -> Route:
     """A route before a broker whose Fetch goes by names; no topic is known."""
     plan = plan_for({**LEGACY, messages.FETCH: 12})
-    return Route("r", Mode.ON, plan=plan, view=LeaderView("k"), node=1, reachable=True)
+    return Route(
+        "r", Mode.ON, plan=plan, view=LeaderView("k", trio.current_time), node=1, reachable=True
+    )
 
 
 def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed() -> None:
@@ -721,7 +723,7 @@ def test_good_requests_before_bad_bytes_pass() -> None:
 def _moving_route() -> Route:
     """A route before node 1, which led partition 0 of t at epoch 3 as far as is known."""
     route = hinting_route()
-    route.view = LeaderView("k")
+    route.view = LeaderView("k", trio.current_time)
     route.endpoints = {1: Endpoint("one", 9091, None), 2: Endpoint("two", 9092, "rack")}
     _learn(route, leader=1, epoch=3)
     return route

@@ -1,6 +1,7 @@
 """A client learns nothing that its own principal could not: hints answer errors that prove it."""
 
 import pytest
+import trio
 from kio.schema.errors import ErrorCode
 from kio.schema.produce.v10.response import ProduceResponse
 from kio.serial import entity_reader
@@ -21,7 +22,7 @@ _NO_PROOF = sorted({int(code) for code in ErrorCode} - {NOT_LEADER, FENCED, -1})
 def _knowing_route() -> Route:
     """A route that knows where all leaders have gone."""
     route = hinting_route()
-    route.view = LeaderView("k")
+    route.view = LeaderView("k", trio.current_time)
     for epoch, leader in ((4, 1), (5, 2)):
         led = tuple(Led(number, leader, epoch) for number in range(3))
         route.view.learn(TopicMetadata(0, "t", TOPIC_ID, led), leader)

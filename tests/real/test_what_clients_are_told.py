@@ -131,7 +131,7 @@ def test_hints_name_true_leaders_at_the_clients_addresses(
             assert {leader for leader, _ in hint.leaders} == set(nodes)
             assert set(hint.endpoints) <= known
             for leader, epoch in hint.leaders:
-                assert terms.get(epoch) == leader
+                assert terms[epoch].leader == leader
         assert no_internal_address_in(cluster, sandwich)
 
 
