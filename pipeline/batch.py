@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import SparkSession
 
 from pipeline import sources
+from pipeline.events import read
 from pipeline.store import Store
 from pipeline.streaming import take_stream
 
@@ -46,7 +47,7 @@ def run(
             store.take(sources.files_batch(files), sources.read_files(session, files))
     else:
         records = sources.stream(session, journal, kafka or {}, at_once=_RECORDS_AT_ONCE)
-        take_stream(store, records, sources.checkpoint_of(topic))
+        take_stream(store, read(records), sources.checkpoint_of(topic))
     new = [batch.id for batch in store.batches if batch.id not in before]
     events, bad = store.counted(new)
     return Taken(len(new), events, bad, store.refresh(anew=anew))

@@ -42,6 +42,11 @@ _PART_OF: Final = {
 }
 #: A quarantined line is kept up to so many characters.
 _LONGEST_LINE: Final = 10_000
+#: The kinds of events in the part of that name.
+ENCOUNTERS: Final = tuple(kind for kind, part in _PART_OF.items() if part == ENCOUNTER)
+_MODE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+#: Of a line that is no event they may be there all the same.
+_GLANCE: Final = StructType([LINE_SCHEMA["event"], LINE_SCHEMA["time"]])
 #: 2026-01-02T03:04:05.000006Z
 _TIME_LENGTH: Final = 27
 _MICROS_A_DAY: Final = 86_400_000_000
@@ -49,7 +54,7 @@ _MICROS_A_DAY: Final = 86_400_000_000
 
 def parsed(line: Column) -> Column:
     """A struct of all columns, from a line of JSON."""
-    return F.from_json(line, LINE_SCHEMA, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD})
+    return F.from_json(line, LINE_SCHEMA, _MODE)
 
 
 def instant(time: Column) -> Column:
@@ -91,8 +96,24 @@ def part_of(event: Column) -> Column:
     return part
 
 
-def read(lines: DataFrame) -> DataFrame:
+def glanced(lines: DataFrame) -> DataFrame:
+    """What ``lines`` say of their kind and instant, ``kind`` and ``at``, besides their columns.
+
+    Much less work than :func:`read`, which tells whether a line is an event at all.
+    """
+    glance = F.from_json("line", _GLANCE, _MODE)
+    kept = lines.columns
+    return lines.withColumn("glance", glance).select(
+        *kept,
+        F.col("glance")["event"].alias("kind"),
+        instant(F.col("glance")["time"]).alias("at"),
+    )
+
+
+def read(lines: DataFrame, *kept: str) -> DataFrame:
     """Judge ``lines``, columns ``source`` and ``line``; give rows as they are stored.
+
+    ``kept``: further columns, which are kept as they are.
 
     A good line becomes an event in its part and day; a bad one goes to the part ``bad`` with its
     ``fault``, ``source`` and text. Empty lines are left out. Nothing is filtered by the judgement,
@@ -109,16 +130,18 @@ def read(lines: DataFrame) -> DataFrame:
         "source",
         "line",
         fault(event).alias("fault"),
+        *kept,
     )
     is_bad = F.col("fault").isNotNull()
     # Its characters are counted where it is cut, so only what is kept is cut.
-    kept = {"source": F.col("source"), "line": F.substring("line", 1, _LONGEST_LINE)}
+    shown = {"source": F.col("source"), "line": F.substring("line", 1, _LONGEST_LINE)}
     return judged.select(
         *COLUMNS,
-        *(F.when(is_bad, text).alias(name) for name, text in kept.items()),
+        *(F.when(is_bad, text).alias(name) for name, text in shown.items()),
         "fault",
         F.when(is_bad, BAD_PART).otherwise(part_of(F.col("event"))).alias("part"),
         F.when(~is_bad, day_of(F.col("time"))).alias("day"),
+        *kept,
     )
 
 

@@ -84,7 +84,7 @@ def read_files(session: SparkSession, files: list[File]) -> DataFrame:
 def stream(
     session: SparkSession, journal: str, kafka: Mapping[str, str], at_once: int | None = None
 ) -> DataFrame:
-    """Judge the lines of a journal as they come; what is there already comes first.
+    """The lines of a journal as they come, ``source`` and ``line``; what is there comes first.
 
     ``kafka``: further properties of the client, by their Kafka names. ``at_once``: how many files
     or records a micro-batch has at most. Where a watermark is set, a backlog must be taken at once:
@@ -98,13 +98,12 @@ def stream(
         of_files = session.readStream.option("pathGlobFilter", _JSON_PATTERN)
         if at_once is not None:
             of_files = of_files.option("maxFilesPerTrigger", at_once)
-        lines = (
+        return (
             of_files.option("recursiveFileLookup", True)
             .option("maxFileAge", _OLDEST_FILE)
             .text(journal)
             .select(F.col("_metadata.file_path").alias("source"), F.col("value").alias("line"))
         )
-        return events.read(lines)
     reader = session.readStream.format("kafka")
     for name, value in kafka.items():
         reader = reader.option(f"kafka.{name}", value)
@@ -117,9 +116,7 @@ def stream(
         .load()
     )
     source = F.concat_ws("/", F.lit(journal), F.col("partition"), F.col("offset"))
-    return events.read(
-        records.select(source.alias("source"), F.col("value").cast("string").alias("line"))
-    )
+    return records.select(source.alias("source"), F.col("value").cast("string").alias("line"))
 
 
 def checkpoint_of(topic: Topic) -> str:

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from pipeline.errors import PipelineError
-from pipeline.events import ENCOUNTER, OPEN_PART, OVER, STORED
+from pipeline.events import ENCOUNTER, ENCOUNTERS, OPEN_PART, OVER, STORED, glanced, read
 from pipeline.recoveries import KEY, PATIENCE_S
 from pipeline.store import Batch, Store
 
@@ -42,9 +42,9 @@ def take_stream(store: Store, rows: DataFrame, name: str) -> None:
 
 
 def begin(
-    store: Store, rows: DataFrame, late_s: float, every_s: float | None
+    store: Store, lines: DataFrame, late_s: float, every_s: float | None
 ) -> list[StreamingQuery]:
-    """Begin both queries on ``rows`` of :func:`pipeline.sources.stream`.
+    """Begin both queries on ``lines`` of :func:`pipeline.sources.stream`.
 
     ``late_s``: how many seconds behind the newest event an error or success may come and still be
     in tables of recoveries. ``every_s``: seconds from one micro-batch to the next; ``None``: end
@@ -52,10 +52,12 @@ def begin(
     """
     is_encounter = F.col("part") == ENCOUNTER
     # Not filtered: a filter would have each line parsed twice.
-    others = rows.withColumn("part", F.when(is_encounter, OPEN_PART).otherwise(F.col("part")))
-    context = rows.sparkSession.sparkContext
+    others = read(lines).withColumn(
+        "part", F.when(is_encounter, OPEN_PART).otherwise(F.col("part"))
+    )
+    context = lines.sparkSession.sparkContext
     begun = []
-    for name, frame in ((_EVENTS, others), (_ENCOUNTERS, encounters(rows, late_s))):
+    for name, frame in ((_EVENTS, others), (_ENCOUNTERS, encounters(lines, late_s))):
         writer = _stored(store, name, frame)
         if every_s is None:
             writer = writer.trigger(availableNow=True)
@@ -68,21 +70,29 @@ def begin(
     return begun
 
 
-def encounters(rows: DataFrame, late_s: float) -> DataFrame:
+def encounters(lines: DataFrame, late_s: float) -> DataFrame:
     """Errors and successes, once what the client met there is over."""
     # No event is later than now: one clock that is far ahead would move the watermark past all
     # that the others still have to tell.
-    known = rows.withColumn(
-        "known", F.when(F.col("time").isNotNull(), F.least("time", F.current_timestamp()))
+    known = glanced(lines).select(
+        "source",
+        "line",
+        "kind",
+        F.when(F.col("at").isNotNull(), F.least("at", F.current_timestamp())).alias("known"),
     )
     # The condition names the time, so that it is not moved before the watermark: events of all
-    # kinds move that on.
+    # kinds move that on. Only what is met here is read as a whole.
     met = known.withWatermark("known", f"{late_s} seconds").where(
-        F.when(F.col("part") == ENCOUNTER, F.col("known")).isNotNull()
+        F.when(F.col("kind").isin(*ENCOUNTERS), F.col("known")).isNotNull()
     )
     names = [name for name in STORED.fieldNames() if name not in KEY]
-    over = met.groupBy(*KEY, F.session_window("known", f"{PATIENCE_S} seconds")).agg(
-        F.collect_list(F.struct(*(F.col(name).alias(f"its_{name}") for name in names))).alias("met")
+    row = F.struct(*(F.col(name).alias(f"its_{name}") for name in names))
+    # Not filtered: a filter would have each line parsed once more.
+    its = F.when(F.col("part") == ENCOUNTER, row)
+    over = (
+        read(met, "known")
+        .groupBy(*KEY, F.session_window("known", f"{PATIENCE_S} seconds"))
+        .agg(F.collect_list(its).alias("met"))
     )
     one = over.select(*KEY, F.explode("met").alias("one"))
     told = one.select(

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from statistics import median
 
 import click
 
@@ -19,12 +20,13 @@ from bench.pipeline.sizing import sizing
 from bench.pipeline.stages import LONG_S, Stage, work_by_name
 from bench.pipeline.trials import (
     AGAIN,
+    COUNTED,
     FOLDER,
     WARM_UP,
     Trial,
     against_duckdb,
     journal_of,
-    micro_batch,
+    micro_batches,
     whole,
 )
 from bench.report import table, write_section
@@ -58,13 +60,14 @@ def main(events: int, large: int, micro: int, sidecars: int, cores: int, *, writ
 
     plain = whole(journal_of(fleet(1, events), "plain", master), "plain", master)
     add(_of_trial(plain))
-    in_batches = journal_of(fleet(3, (WARM_UP + 1) * micro), "micro", master)
+    in_batches = journal_of(fleet(3, (WARM_UP + COUNTED) * micro), "micro", master)
     hot_journal = journal_of(fleet(2, events, 0.5), "hot", master)
     # Else the first task of each core has all that Java compiles, and looks skewed.
     hot = whole(hot_journal, "hot", master, warm_up=in_batches)
     add(_of_hot(hot))
-    taken = micro_batch(in_batches, micro, master)
-    add([Figure(f"micro-batch of {micro:,} events, s", taken, MICRO_BATCH_S)])
+    batches = micro_batches(in_batches, micro, master)
+    what = f"micro-batch of {micro:,} events, s (median; {min(batches):.2f} to {max(batches):.2f})"
+    add([Figure(what, median(batches), MICRO_BATCH_S)])
     asked = against_duckdb("plain", master, cores)
     add(
         Figure(f"{name}: times DuckDB's time", by_spark / by_duckdb, TIMES_DUCKDB)

@@ -29,8 +29,9 @@ FOLDER: Final = BUILD / "bench" / "pipeline"
 AGAIN: Final = " again"
 _WARMING: Final = " warming up"
 _LATE_S: Final = 600.0
-#: Micro-batches before the one that counts: Java compiles what it meets often.
+#: Micro-batches before those that count, and how many do: Java compiles what it meets often.
 WARM_UP: Final = 3
+COUNTED: Final = 7
 #: How often each question is put: Java compiles what it meets often.
 _ASKED: Final = 10
 _DIGITS: Final = 3
@@ -186,8 +187,9 @@ def _plain(rows: list[Any]) -> list[str]:
     )
 
 
-def micro_batch(journal: Path, events: int, master: str) -> float:
-    """Seconds that the longer of both queries took for a micro-batch of so many events."""
+def micro_batches(journal: Path, events: int, master: str) -> list[float]:
+    """Seconds that the longer of both queries took for each micro-batch of so many events, behind
+    the first ones."""
     lines = sorted(
         (line for file in sorted(journal.glob("sidecar=*/*.jsonl")) for line in _lines(file)),
         key=lambda line: json.loads(line)["time"],
@@ -197,17 +199,18 @@ def micro_batch(journal: Path, events: int, master: str) -> float:
     folder.mkdir(parents=True)
     store = Store(session, str(_fresh("micro-out")))
     queries = begin_stream(store, stream(session, str(folder), {}), _LATE_S, 0.1)
-    for number in range(WARM_UP + 1):
+    longest = []
+    for number in range(WARM_UP + COUNTED):
         new = folder / f"{number}.new"
         new.write_bytes(b"\n".join(lines[number * events : (number + 1) * events]))
         new.rename(new.with_suffix(".jsonl"))
         for query in queries:
             query.processAllAvailable()
-    longest = max(_last(query.recentProgress) for query in queries)
+        longest.append(max(_last(query.recentProgress) for query in queries))
     for query in queries:
         query.stop()
     session.stop()
-    return longest
+    return longest[WARM_UP:]
 
 
 def _lines(file: Path) -> list[bytes]:

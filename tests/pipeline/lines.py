@@ -102,12 +102,16 @@ def as_text(events: Iterable[Event]) -> str:
     return "".join(json.dumps(one) + "\n" for one in events)
 
 
-def frame(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
-    """Rows as they are stored, from events or raw lines."""
+def raw(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
+    """Lines as sources give them, from events or raw lines."""
     lines = [one if isinstance(one, str) else json.dumps(one) for one in events]
     # One literal, taken apart by Spark: createDataFrame would start Python workers.
-    rows = spark.sql(
+    return spark.sql(
         "SELECT 'file' AS source, explode(split(:text, '\\n')) AS line",
         args={"text": "\n".join(lines)},
     )
-    return read(rows)
+
+
+def frame(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
+    """Rows as they are stored, from events or raw lines."""
+    return read(raw(spark, events))

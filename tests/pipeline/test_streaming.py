@@ -223,7 +223,9 @@ def test_what_is_not_over_is_not_told_and_what_is_late_is_counted(
         rows = store.events().where(f"part = '{OVER}'").collect()
         return {(row["event"], row["seq"]) for row in rows}
 
-    _write(journal, 0, [error(0, 1), latency(200, 2, 1.0)])
+    # It says that it is an error, and lacks what each event has.
+    none = {name: value for name, value in error(0, 9).items() if name != "run"}
+    _write(journal, 0, [error(0, 1), none, latency(200, 2, 1.0)])
     _stream(spark, store, journal)
     assert over() == set()
     _write(journal, 1, [success(20, 3), latency(400, 4, 1.0)])
