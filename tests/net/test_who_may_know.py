@@ -31,7 +31,7 @@ def _knowing_route() -> Route:
 
 
 @pytest.mark.parametrize("error", _NO_PROOF)
-def test_no_other_error_gets_a_hint(error: int) -> None:
+async def test_no_other_error_gets_a_hint(error: int) -> None:
     with opened(Rig()) as rig:
         ends = rig.link(_knowing_route())
         rig.send(ends.client, messages.produce_request(10, 1))
