@@ -29,6 +29,7 @@ Nouns:
 - Seen: a message that was seen; Trait: one thing that a client does with hints.
 - Tally: counts of what passed; Event: something worth a line in a log.
 
-Nothing here reads a clock: the time is an argument, in seconds of a clock that never goes back.
-The LatencySampler is given the clock itself, to ask it for the sampled exchanges alone.
+Nothing here reads a clock of the machine: the time is an argument, in seconds of a Clock that never
+goes back. LatencySampler, Recovery and LeaderView are given that Clock itself, to ask it only where
+something is sampled, awaited or has moved.
 """

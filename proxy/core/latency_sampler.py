@@ -1,9 +1,9 @@
 """Takes the time of every so-many-th exchange of Produce and Fetch."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy.apis.keys import ApiKey, api_name
+from proxy.core.clock import Clock
 from proxy.core.events import LatencySampled
 from proxy.core.exchange import Exchange
 
@@ -22,7 +22,7 @@ class LatencySampler:
 
     __slots__ = ("_clock", "_every", "_left")
 
-    def __init__(self, every: int, clock: Callable[[], float]) -> None:
+    def __init__(self, every: int, clock: Clock) -> None:
         self._every = every
         self._left = every
         self._clock = clock

@@ -7,9 +7,10 @@ first success of each client there.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from proxy.core.clock import Clock, stopped
 from proxy.core.events import ErrorAnswered, Event, HintGiven, HintMissed, LeaderMoved, Recovered
 from proxy.core.route import Route
 
@@ -75,10 +76,6 @@ class _Move:
         self.came: set[tuple[str, str]] = set()
 
 
-def _stopped() -> float:
-    return 0.0
-
-
 class Recovery:
     """What all links of a process await.
 
@@ -87,7 +84,7 @@ class Recovery:
     go back; without one nothing expires.
     """
 
-    def __init__(self, routes: Sequence[Route], clock: Callable[[], float] = _stopped) -> None:
+    def __init__(self, routes: Sequence[Route], clock: Clock = stopped) -> None:
         self._routes = {route.name: route for route in routes}
         self._clock = clock
         self._errors: OrderedDict[_Key, _Error] = OrderedDict()

@@ -11,13 +11,14 @@ that is reported with one is reported without an id.
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.core.clock import Clock, stopped
 from proxy.core.events import LeaderMoved
 from proxy.core.made_up_ids import made_up_id
 
@@ -60,10 +61,6 @@ class _Move:
         self.before = before
         self.at = at
         self.word = word
-
-
-def _stopped() -> float:
-    return 0.0
 
 
 class _Topic:
@@ -112,7 +109,7 @@ class LeaderView:
     topic, or none.
     """
 
-    def __init__(self, cluster_id: str, clock: Callable[[], float] = _stopped) -> None:
+    def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
         self.cluster_id = cluster_id
         self._clock = clock
         self.forgotten = 0
