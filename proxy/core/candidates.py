@@ -5,7 +5,8 @@ from typing import TypeVar
 
 from proxy.apis.fetch import Topic
 from proxy.apis.list_offsets import Partition
-from proxy.core.view import RECENT_MOVES, Leader, LeaderView
+from proxy.core.leader import Leader
+from proxy.core.view import RECENT_MOVES, LeaderView
 
 _Place = TypeVar("_Place")
 _Word = TypeVar("_Word")
@@ -26,8 +27,9 @@ class Candidates:
     def __init__(self, view: LeaderView, capacity: int = RECENT_MOVES) -> None:
         self._view = view
         self._capacity = capacity
-        #: Epochs by node, topic and partition. A topic that is made anew has others.
-        self._declined: OrderedDict[tuple[int, Topic, int], int] = OrderedDict()
+        #: By node, topic and partition: the epoch, and how many topics had been forgotten by then.
+        #: A recreated topic begins with epoch 0, without an id under the same key.
+        self._declined: OrderedDict[tuple[int, Topic, int], tuple[int, int]] = OrderedDict()
         #: By topic and partition: the epoch that is over, and what the view had when it was said.
         self._over: OrderedDict[tuple[Topic, int], tuple[int, Leader | None]] = OrderedDict()
 
@@ -36,7 +38,7 @@ class Candidates:
 
     def declined(self, node: int, partition: Partition, epoch: int) -> None:
         """Note that ``node`` does not lead ``partition`` at ``epoch``."""
-        self._remember(self._declined, (node, *self._place(partition)), epoch)
+        self._remember(self._declined, (node, *self._place(partition)), self._term(epoch))
 
     def fenced(self, partition: Partition, epoch: int) -> bool:
         """Note that ``epoch`` is over; return whether that is news."""
@@ -49,8 +51,7 @@ class Candidates:
     def epoch(self, partition: Partition, epoch: int) -> int:
         """Return at which epoch to ask: ``epoch``, or the next that may not be over."""
         over, known = self._over.get(self._place(partition), (epoch - 1, None))
-        # Once the view has moved it tells which epoch is next; a topic that was made anew has
-        # begun with 0 again.
+        # Once the view has moved it tells which epoch is next; a recreated topic has begun with 0.
         if known != self._view.leader(*partition):
             return epoch
         return max(epoch, over + 1)
@@ -62,7 +63,10 @@ class Candidates:
         known = self._view.leader(*partition)
         if known is not None and known.epoch == epoch and known.node >= 0:
             return node == known.node
-        return self._declined.get((node, *self._place(partition))) != epoch
+        return self._declined.get((node, *self._place(partition))) != self._term(epoch)
+
+    def _term(self, epoch: int) -> tuple[int, int]:
+        return epoch, self._view.forgotten
 
     def _remember(self, known: OrderedDict[_Place, _Word], place: _Place, word: _Word) -> None:
         known[place] = word

@@ -22,6 +22,11 @@ asked after the error; or the epoch must be above the last one under which that 
 to lead. A moment ago, since later it may have come back and gone again with nobody to tell it
 here; a client that knows of that takes no older epoch.
 
+A topic without an id may have been deleted and created again with nobody to tell it here, and then
+its epochs begin with 0: an epoch above the client's may be of the former topic. So a Fetch, too,
+needs a move of a moment ago, or the answering broker's Metadata after the error. What brokers
+contradict (:mod:`proxy.core.doubts`) is no hint until that is settled.
+
 A hint that arrives before the leader knows of its office costs the client an attempt and a
 longer back-off. So a hint waits for the leader's own word: a little where the leader says
 nothing, and as long as the response may be held where it says that it does not lead yet.
@@ -39,11 +44,12 @@ from proxy.apis.leader_hint import Failure, LeaderHint
 from proxy.apis.list_offsets import Partition
 from proxy.core.events import Event, HintGiven, HintMissed
 from proxy.core.held import Held
+from proxy.core.leader import Leader
 from proxy.core.mode import Mode
 from proxy.core.reason import Reason
 from proxy.core.route import Route
 from proxy.core.sessions import UNKNOWN_EPOCH
-from proxy.core.view import RECENT_MOVES, Leader
+from proxy.core.view import RECENT_MOVES
 
 #: ListOffsets errors of a broker that has seen no newer epoch than the one asked for.
 _AT_MOST_AT_EPOCH = frozenset(
@@ -92,9 +98,10 @@ class _Wanted:
 
     ``since``: when the error came. ``led``: the epoch under which the answering broker was known
     to lead at that time, -1 where it was not. ``asked``: the answering broker was asked after the
-    error. ``serves``: whether it has said since that it leads. ``known``: who leads as the view
-    has it. ``found``: a good hint, first seen at ``found_at``, that is given at ``good_at``
-    although its leader has said nothing. ``hint``: the one that is given.
+    error, and what it answered cannot be of another topic of the name. ``serves``: whether it has
+    said since that it leads. ``known``: who leads as the view has it. ``found``: a good hint, first
+    seen at ``found_at``, that is given at ``good_at`` although its leader has said nothing.
+    ``hint``: the one that is given.
     """
 
     __slots__ = (
@@ -185,11 +192,26 @@ class Wants:
             for begin in range(0, len(of), most)
         ]
 
+    @property
+    def claims(self) -> dict[Partition, Leader]:
+        """Who is to be asked whether it leads, besides, where the view's leader is in doubt."""
+        view = self.route.view
+        claims: dict[Partition, Leader] = {}
+        if view is None:
+            return claims
+        for wanted in self._wanted:
+            topic, partition = wanted.failure[:2]
+            name, claim = view.name(topic), view.claim(topic, partition)
+            if name is not None and claim is not None:
+                claims[name, partition] = claim
+        return claims
+
     def epochs_of(self, some: Iterable[_Wanted]) -> dict[Partition, int]:
         """As ``epochs``: the view's epoch, or if that is no news the next.
 
         Each move raises the epoch by one, so who leads at the next one is told by the leader
-        itself as soon as it serves, where Metadata lags.
+        itself as soon as it serves, where Metadata lags. In doubt the view's leader is asked
+        whether it leads at all.
         """
         view = self.route.view
         epochs: dict[Partition, int] = {}
@@ -199,7 +221,9 @@ class Wants:
             topic, partition = wanted.failure[:2]
             name, known = view.name(topic), view.leader(topic, partition)
             if name is not None and known is not None:
-                epochs[name, partition] = max(known.epoch, wanted.newest + 1)
+                doubtful = view.in_doubt(topic, partition)
+                next_one = known.epoch if doubtful else wanted.newest + 1
+                epochs[name, partition] = max(known.epoch, next_one)
         return epochs
 
 
@@ -373,8 +397,10 @@ class Desk:
                 error = errors.get((name, wanted.failure.partition)) if name else None
                 if error in _AT_MOST_AT_EPOCH:
                     serves = error == ErrorCode.NONE
-                    item.news |= not wanted.asked or wanted.serves is not serves
-                    wanted.asked, wanted.serves = True, serves
+                    # Of a recreated topic a broker has not heard of the former one's epoch either.
+                    asked = serves or not (view and view.may_be_former(wanted.failure.topic))
+                    item.news |= asked > wanted.asked or wanted.serves is not serves
+                    wanted.asked, wanted.serves = asked or wanted.asked, serves
 
     def _concerned(self, route: Route, since: float) -> Iterator[_Waiting]:
         """Iterate over what a word of the broker behind ``route`` may be about."""
@@ -480,7 +506,7 @@ class Desk:
 
     def _led(self, route: Route, failure: Failure) -> int:
         """Return the epoch under which the answering broker is known to have led last."""
-        if route.view is None:
+        if route.view is None or route.view.in_doubt(failure.topic, failure.partition):
             return UNKNOWN_EPOCH
         known = route.view.leader(failure.topic, failure.partition)
         before = route.view.before(failure.topic, failure.partition)
@@ -562,8 +588,13 @@ class Desk:
         return LeaderHint(leader.node, leader.epoch, endpoint)
 
     def _word(self, route: Route, wanted: _Wanted, found: LeaderHint) -> bool | None:
-        """Whether the leader itself says that it leads; ``None``: it has said nothing."""
+        """Whether the leader itself says that it leads; ``None``: it has said nothing.
+
+        False where brokers contradict it, and that is not settled.
+        """
         topic, partition, error, _, _ = wanted.failure
+        if route.view is not None and route.view.in_doubt(topic, partition):
+            return False
         if route.is_self(found.leader):
             # FENCED_LEADER_EPOCH is the word of a leader, NOT_LEADER_OR_FOLLOWER of none.
             return True if error == ErrorCode.FENCED_LEADER_EPOCH else wanted.serves
@@ -577,7 +608,8 @@ class Desk:
             if route.is_self(leader.node) and wanted.failure.error != ErrorCode.FENCED_LEADER_EPOCH:
                 # A KRaft broker may learn only up to 500 ms later that it leads.
                 return wanted.asked
-            return True
+            former = route.view is not None and route.view.may_be_former(wanted.failure.topic)
+            return not former or wanted.asked or self._has_just_gone(route, wanted)
         itself = route.is_self(leader.node) if leader.node >= 0 else False
         if leader.epoch <= wanted.led or itself is None:
             return False

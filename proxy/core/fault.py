@@ -14,8 +14,8 @@ from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.keys import NAMES
 from proxy.apis.leader_hint import Endpoint, LeaderHint
+from proxy.core.leader import Leader
 from proxy.core.route import Route
-from proxy.core.view import Leader
 
 #: A port that nobody listens on.
 _DEAD_PORT = 1

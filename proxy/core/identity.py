@@ -8,8 +8,9 @@ and one that answers NOT_LEADER_OR_FOLLOWER is another.
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.list_offsets import Partition
+from proxy.core.leader import Leader
 from proxy.core.route import Route
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 
 Probe = dict[Partition, Leader]
 

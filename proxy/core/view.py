@@ -1,9 +1,11 @@
 """Who leads which partition of a cluster, since which epoch.
 
 The view only moves to a higher epoch. It is keyed by topic id where there is one, since a topic
-that is made anew starts at epoch 0 again; a former id comes back only if two polls in a row
-report it. Without ids (clusters before 2.8), an entry falls when the topic is reported absent,
-or when a lower epoch is reported in two polls.
+that is recreated starts at epoch 0 again; a former id comes back only if two polls in a row
+report it. Without ids (clusters before 2.8), an entry falls when the topic is reported absent.
+Where a broker reports a lower epoch, or another leader at the same epoch, the partition is in doubt
+(:mod:`proxy.core.doubts`), and no hint is given of it. Such a report takes the entry's place once
+the leaders themselves say so, or two polls of one broker.
 
 Ids that proxies make up tell no topic from another of its name: they lead to the name, and a topic
 that is reported with one is reported without an id.
@@ -12,14 +14,16 @@ that is reported with one is reported without an id.
 from array import array
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
-from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
 from proxy.core.clock import Clock, stopped
+from proxy.core.doubts import Doubts
 from proxy.core.events import LeaderMoved
+from proxy.core.leader import Leader
 from proxy.core.made_up_ids import made_up_id
 
 #: No epoch is known; no leader is known, or there is none.
@@ -40,13 +44,6 @@ _MOST_HIDDEN = 10_000
 _ABSENT_POLLS = 2
 #: Partitions that are learnt in one go: each may have moved, which is told to all takers of events.
 _LEARNT_AT_ONCE = 100
-
-
-class Leader(NamedTuple):
-    """Node and epoch, both from one and the same answer. Node -1: nobody leads."""
-
-    node: int
-    epoch: int
 
 
 class _Move:
@@ -70,10 +67,10 @@ class _Topic:
         "absent",
         "changed",
         "claimant",
+        "contradicted",
         "epochs",
         "id",
         "leaders",
-        "lower",
         "name",
         "retired",
     )
@@ -85,7 +82,7 @@ class _Topic:
         self.claimant = b""
         self.leaders = array("i")
         self.epochs = array("i")
-        self.lower: frozenset[int] = frozenset()
+        self.contradicted: frozenset[tuple[int | None, int]] = frozenset()
         self.absent = 0
         self.changed = 0
 
@@ -105,8 +102,8 @@ class LeaderView:
     """What is known of one cluster.
 
     ``clock``: seconds that never go back, by which moves are noted. ``forgotten``: how many topics
-    were forgotten so far; while it stays, no id or name that was known has come to mean another
-    topic, or none.
+    were forgotten, or found to be recreated, so far; while it stays, no id or name that was known
+    has come to mean another topic, or none.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -122,6 +119,7 @@ class LeaderView:
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
         self._aliases: OrderedDict[bytes, str] = OrderedDict()
         self._hidden: set[str] = set()
+        self._doubts = Doubts(clock, RECENT_MOVES)
 
     def __len__(self) -> int:
         """Partitions known."""
@@ -216,20 +214,45 @@ class LeaderView:
         move = self._moves.get((self.key(topic), partition))
         return True if move is None else move.word
 
+    def in_doubt(self, topic: Topic, partition: int) -> bool:
+        """Whether brokers contradict what the view has, and nobody knows yet who is right."""
+        return bool(self._doubts) and (self.key(topic), partition) in self._doubts
+
+    def claim(self, topic: Topic, partition: int) -> Leader | None:
+        """Return who was named last in place of the leader, where that is in doubt."""
+        return self._doubts.claim((self.key(topic), partition))
+
+    def may_be_former(self, topic: Topic) -> bool:
+        """Whether what is known of a topic may be of a former one of its name: it has no id."""
+        return isinstance(self.key(topic), str)
+
     def changed(self, topics: Iterable[Topic]) -> int:
         """Return a number that is another one as soon as something is news of one of ``topics``."""
         known = (self._topics.get(self.key(topic)) for topic in topics)
         return max((t.changed if t else self._unknown_changed for t in known), default=0)
 
     def one_led_by_each(self) -> Iterator[tuple[str, int, Leader]]:
-        """Iterate over name, partition and leader of one partition for each node that leads any."""
+        """Iterate over name, partition and leader of one partition for each node that leads any.
+
+        Partitions in doubt are left out: whoever leads one may be another node than the view has.
+        """
         seen = {UNKNOWN}
         for topic in self._topics.values():
             # Partitions are not looked at one by one: there may be 100,000.
             for node in set(topic.leaders) - seen:
-                seen.add(node)
-                partition = topic.leaders.index(node)
-                yield topic.name, partition, Leader(node, topic.epochs[partition])
+                partition = self._one_led_by(topic, node)
+                if partition is not None:
+                    seen.add(node)
+                    yield topic.name, partition, Leader(node, topic.epochs[partition])
+
+    def _one_led_by(self, topic: _Topic, node: int) -> int | None:
+        partition = -1
+        with suppress(ValueError):
+            while True:
+                partition = topic.leaders.index(node, partition + 1)
+                if (topic.key, partition) not in self._doubts:
+                    return partition
+        return None
 
     def leaders(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of all partitions that anything is known of."""
@@ -265,7 +288,7 @@ class LeaderView:
         numbers = (led.partition for led in answer.partitions if led.partition < most)
         self._partitions += topic.grow(1 + max(numbers, default=-1))
         moves: list[LeaderMoved] = []
-        lower = set()
+        contradicted = set()
         for number, led in enumerate(answer.partitions, 1):
             if number % _LEARNT_AT_ONCE == 0:
                 yield moves
@@ -281,40 +304,50 @@ class LeaderView:
                 continue
             if led.epoch > known:
                 moves += self._move(topic, led, source)
-            elif led.epoch == known:
-                self._agree(topic, led, source)
-            elif not topic.id and poll:
-                lower.add(led.partition)
-                if led.partition in topic.lower:
-                    moves += self._move(topic, led, source)
+            elif not self._agree(topic, led, source) and not topic.id:
+                contradicted.add((source, led.partition))
+                if poll and (source, led.partition) in topic.contradicted:
+                    moves += self._adopt(topic, led)
         if poll:
-            topic.lower = frozenset(lower)
+            others = {pair for pair in topic.contradicted if pair[0] != source}
+            topic.contradicted = frozenset(others | contradicted)
         yield moves
 
     def elected(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
-        """Take the word of a node that it leads at an epoch; return the move, if it is new."""
+        """Take it from a node that it leads at an epoch; return the move, if it is new."""
         topic = self._topics.get(self.key(name))
         if topic is None or not 0 <= partition < len(topic.epochs):
             return []
         led = Led(partition, leader.node, leader.epoch)
         if leader.epoch > topic.epochs[partition]:
             return self._move(topic, led, leader.node)
-        if leader.epoch == topic.epochs[partition]:
-            self._agree(topic, led, leader.node)
-        return []
+        if self._agree(topic, led, leader.node):
+            return []
+        place = topic.key, partition
+        if leader.node == topic.leaders[partition]:
+            # It leads at the lower epoch, so not at the other.
+            self._doubts.denied(place)
+        return self._settle(topic, partition, self._doubts.served(place, leader))
 
-    def declined(self, name: str, partition: int, leader: Leader) -> None:
-        """Take the word of a node that it does not lead a partition at an epoch, or not yet."""
-        move = self._moves.get((self.key(name), partition))
-        if move is not None and move.word is None and self.leader(name, partition) == leader:
+    def declined(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
+        """Take it from a node that it does not lead a partition at an epoch, or not yet.
+
+        Return the move where that settles who leads instead.
+        """
+        if self.leader(name, partition) != leader:
+            return []
+        topic = self._topics[self.key(name)]
+        move = self._moves.get((topic.key, partition))
+        if move is not None and move.word is None:
             move.word = False
-            self._change(self._topics[self.key(name)])
+            self._change(topic)
+        return self._settle(topic, partition, self._doubts.denied((topic.key, partition)))
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
         topic_id = b"" if self._is_none(answer) else answer.id
         known = self._topics.get(self._names.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            # With ids a lagging broker costs nothing: a topic made anew has another id.
+            # With ids a lagging broker costs nothing: a recreated topic has another id.
             if known is not None and not known.id:
                 self._forget(known)
             return None
@@ -360,6 +393,7 @@ class LeaderView:
         self._names.pop(topic.name, None)
         for partition in range(len(topic.leaders)):
             self._moves.pop((topic.key, partition), None)
+            self._doubts.dropped((topic.key, partition))
 
     def forget_absent(self, present: Collection[str]) -> None:
         """Forget the topics that a second poll of everything lacked; ``present`` are its names."""
@@ -370,38 +404,79 @@ class LeaderView:
                 self._forget(topic)
 
     def _move(self, topic: _Topic, led: Led, source: int | None) -> list[LeaderMoved]:
-        self._change(topic)
-        before = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
-        topic.leaders[led.partition] = led.leader
-        topic.epochs[led.partition] = led.epoch
+        """Take what is newer than what the view has."""
+        before = self._replace(topic, led)
         if before.epoch == UNKNOWN:
             return []
         key = (topic.key, led.partition)
-        self._moves[key] = _Move(before, self._clock(), True if led.leader == source else None)
+        itself = led.leader == source
+        if itself:
+            self._doubts.confirmed(key)
+        self._moves[key] = _Move(before, self._clock(), True if itself else None)
         self._moves.move_to_end(key)
         if len(self._moves) > RECENT_MOVES:
             self._moves.popitem(last=False)
-        return [
-            LeaderMoved(
-                cluster=self.cluster_id,
-                topic=topic.name,
-                partition=led.partition,
-                leader_before=before.node,
-                epoch_before=before.epoch,
-                leader=led.leader,
-                epoch=led.epoch,
-            )
-        ]
+        return [self._moved(topic, before, led)]
 
-    def _agree(self, topic: _Topic, led: Led, source: int | None) -> None:
-        if topic.leaders[led.partition] == UNKNOWN:
+    def _adopt(self, topic: _Topic, led: Led) -> list[LeaderMoved]:
+        """Take what is true of the recreated topic in place of what was of the former one."""
+        self.forgotten += 1
+        before = self._replace(topic, led)
+        # Whoever led the former topic never led this one.
+        self._moves.pop((topic.key, led.partition), None)
+        return [self._moved(topic, before, led)]
+
+    def _settle(self, topic: _Topic, partition: int, leader: Leader | None) -> list[LeaderMoved]:
+        if leader is None:
+            return []
+        return self._adopt(topic, Led(partition, leader.node, leader.epoch))
+
+    def _replace(self, topic: _Topic, led: Led) -> Leader:
+        """Note who leads now; return who did before."""
+        self._change(topic)
+        self._doubts.dropped((topic.key, led.partition))
+        before = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
+        topic.leaders[led.partition] = led.leader
+        topic.epochs[led.partition] = led.epoch
+        return before
+
+    def _moved(self, topic: _Topic, before: Leader, led: Led) -> LeaderMoved:
+        return LeaderMoved(
+            cluster=self.cluster_id,
+            topic=topic.name,
+            partition=led.partition,
+            leader_before=before.node,
+            epoch_before=before.epoch,
+            leader=led.leader,
+            epoch=led.epoch,
+        )
+
+    def _agree(self, topic: _Topic, led: Led, source: int | None) -> bool:
+        """Take what is no newer than what the view has; return whether it does not contradict."""
+        leader, key = topic.leaders[led.partition], (topic.key, led.partition)
+        if led.epoch < topic.epochs[led.partition] or UNKNOWN != led.leader != leader != UNKNOWN:
+            claim = Leader(led.leader, led.epoch)
+            if not topic.id and self._doubts.contradicted(key, claim, source):
+                self._change(topic)
+            return False
+        if leader == UNKNOWN != led.leader:
             # A ZooKeeper broker says -1 at the same epoch while it does not see the leader's
             # endpoint alive; who names the leader knows more.
             topic.leaders[led.partition] = led.leader
             self._change(topic)
-        move = self._moves.get((topic.key, led.partition))
-        if move is not None and led.leader == source == topic.leaders[led.partition]:
+        move = self._moves.get(key)
+        if led.leader == source and (move is not None or self._doubts):
+            self._confirm(topic, key, move)
+        elif self._doubts and led.leader == leader and self._doubts.agreed(key, source):
+            self._change(topic)
+        return True
+
+    def _confirm(self, topic: _Topic, key: tuple[Topic, int], move: _Move | None) -> None:
+        """Take it from the leader itself that it leads."""
+        ended = self._doubts.confirmed(key)
+        if move is not None:
             move.word = True
+        if ended or move is not None:
             self._change(topic)
 
 

@@ -28,12 +28,13 @@ from proxy.core.events import (
     SubscriptionReady,
     TopicsHidden,
 )
+from proxy.core.leader import Leader
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.plan import plan_for
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.refresh_share import RefreshShare
 from proxy.core.route import Route
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
@@ -193,6 +194,7 @@ class Subscription:
                 partition: candidates.epoch(partition, epoch)
                 for partition, epoch in ({} if many else wants.epochs).items()
             }
+            claims = {} if many else wants.claims
             named = self._named(wants) if many else {}
             for peer in peers:
                 if many:
@@ -203,6 +205,9 @@ class Subscription:
                         for partition, epoch in epochs.items()
                         if candidates.may_lead(peer.node, partition, epoch)
                     }
+                    for partition, claim in claims.items():
+                        if claim.node == peer.node:
+                            asked[partition] = claim.epoch
                 asked_for = topics.get(peer, ())
                 if asked or asked_for or None in names:
                     peer.refresh(asked_for, asked, everything=None in names)
@@ -372,7 +377,7 @@ class Subscription:
                 if error == ErrorCode.NONE:
                     self._tell(view.elected(name, partition, leader))
                 elif error in _DECLINED:
-                    view.declined(name, partition, leader)
+                    self._tell(view.declined(name, partition, leader))
                 if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     candidates.declined(peer.node, (name, partition), epoch)
                 fenced = error == ErrorCode.FENCED_LEADER_EPOCH

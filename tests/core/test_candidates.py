@@ -38,6 +38,16 @@ def test_a_topic_that_is_made_anew_has_other_epochs() -> None:
     assert candidates.may_lead(2, _T0, 6)
 
 
+def test_a_recreated_topic_without_an_id_is_asked_about_at_its_own_epochs() -> None:
+    view = LeaderView("k")
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5),)), 1)
+    candidates = Candidates(view)
+    candidates.declined(2, _T0, 6)
+    view.learn(TopicMetadata(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t", ZERO_ID, ()), 1)
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5),)), 1)
+    assert candidates.may_lead(2, _T0, 6)
+
+
 def test_of_an_epoch_whose_leader_is_named_only_that_one_is_asked() -> None:
     candidates = Candidates(_view(2, 6))
     candidates.declined(2, _T0, 6)

@@ -11,10 +11,11 @@ from proxy.apis.metadata import ZERO_ID, TopicMetadata
 from proxy.core import desk
 from proxy.core.desk import HoldRules
 from proxy.core.events import HintGiven, HintMissed
+from proxy.core.leader import Leader
 from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 from tests.core.desks import BEGIN, NODES, Counter, failed, hint, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 
@@ -605,12 +606,15 @@ def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
         for _ in range(times):
             epoch = next(epochs)
             now = T + epoch
-            learn(link.route, {0: (2 + epoch % 2, epoch)}, source=1)
-            assert counter.fetch(link, now, {0: epoch - 1}) is None
+            learn(
+                link.route, {0: (2 + epoch % 2, epoch)}, source=1, topic="u", topic_id=topic_id(1)
+            )
+            assert counter.fetch(link, now, {0: epoch - 1}, topic=topic_id(1)) is None
             assert len(counter.review(now + 0.0251)) == 1
             counter.take_events()
 
     epochs = itertools.count(6)
+    learn(link.route, {0: (1, 5)}, topic="u", topic_id=topic_id(1))
     tracemalloc.start()
     try:
         # Python keeps some thousand freed objects of each kind for later.
@@ -685,12 +689,100 @@ def test_nothing_is_looked_for_where_nothing_is_known() -> None:
 )
 def test_a_broker_at_an_older_epoch_or_none_has_spoken(error: int, enough: bool) -> None:
     # FENCED_LEADER_EPOCH: it knows a newer epoch, of which it may be the leader.
-    link, counter = _link(node=None), Counter()
-    link.route.node = 3
+    link, counter = _link(node=3), Counter()
+    learn(link.route, {0: (2, 6)}, source=2, topic="u", topic_id=topic_id(1))
+    assert counter.produce(link, T, topic="u") is None
+    counter.desk.probed(link.route, {("u", 0): error}, T + 0.001)
+    assert counter.review(T + 0.002) == ([[hint(2, 6)]] if enough else [])
+
+
+@pytest.mark.parametrize("error", [NOT_LEADER, UNKNOWN_EPOCH])
+def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(error: int) -> None:
+    # A broker of a recreated topic has not heard of the former one's epochs either.
+    link, counter = _link(node=3), Counter()
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T) is None
     counter.desk.probed(link.route, {("t", 0): error}, T + 0.001)
-    assert counter.review(T + 0.002) == ([[hint(2, 6)]] if enough else [])
+    assert counter.review(T + 0.002) == []
+    learn(link.route, {0: (2, 6)}, source=3)
+    counter.desk.asked(link.route, {"t"}, T + 0.003)
+    assert counter.review(T + 0.004) == [[hint(2, 6)]]
+
+
+# Topics without ids that may be recreated.
+
+
+class _Time:
+    now = BEGIN
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _stale() -> tuple[LinkState, _Time]:
+    """Return a link to node 1 whose view has leader 3 at epoch 8, of long ago."""
+    time = _Time()
+    link = LinkState(route(clock=time), 1)
+    learn(link.route, {0: (3, 8)})
+    time.now += 100
+    return link, time
+
+
+def test_without_an_id_a_fetch_asks_its_broker_whether_the_topic_is_the_same() -> None:
+    link, time = _stale()
+    counter = Counter()
+    assert counter.fetch(link, time.now, {0: 7}) is None
+    learn(link.route, {0: (3, 8)}, source=1)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    assert counter.review(time.now + 0.002) == [[hint(3, 8)]]
+
+
+@pytest.mark.parametrize("heard", [(1, 0), (2, 2), (2, 8)])
+@pytest.mark.parametrize("client", [-1, 0])
+@pytest.mark.parametrize("first", [False, True])
+def test_what_the_broker_contradicts_is_no_hint(
+    heard: tuple[int, int], client: int, first: bool
+) -> None:
+    link, time = _stale()
+    counter = Counter()
+    if first:
+        learn(link.route, {0: heard}, source=1)
+    assert counter.fetch(link, time.now, {0: client}) is None
+    learn(link.route, {0: heard}, source=1)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    assert counter.review(time.now + 0.05) == []
+    assert counter.review(time.now + 0.1) == [[None]]
+
+
+def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_said_so() -> None:
+    link, time = _stale()
+    counter = Counter()
+    learn(link.route, {0: (1, 0)}, source=1)
+    assert counter.produce(link, time.now) is None
+    learn(link.route, {0: (2, 2)}, source=1)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    (wants,) = counter.desk.waiting_for()
+    assert wants.epochs == {("t", 0): 8}
+    assert wants.claims == {("t", 0): Leader(2, 2)}
+    _view(link).declined("t", 0, Leader(3, 8))
+    assert counter.review(time.now + 0.002) == []
+    _view(link).elected("t", 0, Leader(2, 2))
+    assert counter.review(time.now + 0.003) == [[hint(2, 2)]]
+
+
+def test_a_lagging_broker_delays_a_hint_until_the_leader_itself_confirms_it() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    learn(link.route, {0: (1, 5)}, source=1)
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    assert counter.review(T + 0.05) == []
+    _view(link).elected("t", 0, Leader(2, 6))
+    assert counter.review(T + 0.051) == [[hint(2, 6)]]
+    learn(link.route, {0: (1, 5)}, source=1)
+    assert counter.fetch(link, T + 0.06, {0: 5}, error=NOT_LEADER) == [hint(2, 6)]
+
+
+# What was asked, and what is looked for.
 
 
 def test_a_leader_that_did_not_come_in_time_is_still_looked_for() -> None:

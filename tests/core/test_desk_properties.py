@@ -16,10 +16,10 @@ from proxy.apis.leader_hint import Endpoint, LeaderHint
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import ErrorAnswered, HintGiven, HintMissed
 from proxy.core.held import Held
+from proxy.core.leader import Leader
 from proxy.core.link_state import LinkState
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.core.view import Leader
 from tests.core.desks import NODES, failed, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH
 

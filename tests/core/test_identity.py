@@ -3,9 +3,10 @@ import pytest
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
 from proxy.core.identity import conclude, probe
+from proxy.core.leader import Leader
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 
 NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 75
 _ASKED = {("t", p): Leader(node, 5) for p, node in enumerate((1, 2, 3))}

@@ -8,8 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from proxy.apis.fetch import Topic
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
 from proxy.core.events import LeaderMoved
+from proxy.core.leader import Leader
 from proxy.core.made_up_ids import made_up_id
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 from tests.core.samples import topic_id
 
 _Partitions = Mapping[int, tuple[int, int]]
@@ -269,11 +270,170 @@ def test_without_ids_a_lower_epoch_counts_from_the_second_poll_on() -> None:
     assert view.leader("t", 1) == Leader(1, 50)
 
 
+def test_without_ids_another_leader_at_the_same_epoch_counts_from_the_second_poll_on() -> None:
+    view = _view({0: (1, 0)})
+    view.learn(_said({0: (2, 0)}), 3, poll=True)
+    assert view.leader("t", 0) == Leader(1, 0)
+    view.learn(_said({0: (2, 0)}), 3, poll=True)
+    assert view.leader("t", 0) == Leader(2, 0)
+    assert view.before("t", 0) is None
+
+
+def test_two_brokers_that_lag_at_the_same_time_do_not_bring_a_former_leader_back() -> None:
+    view = _view({0: (1, 5)}, {0: (2, 6)})
+    for source in (1, 3):
+        view.learn(_said({0: (1, 5)}), source, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
 def test_without_ids_polls_must_agree_one_after_the_other() -> None:
     view = _view({0: (1, 50)})
     for epoch in (0, 50, 0, 51, 1):
         view.learn(_said({0: (1, epoch)}), None, poll=True)
     assert view.leader("t", 0) == Leader(1, 51)
+
+
+# Doubts.
+
+
+class _Time:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _doubtful(*, claim: tuple[int, int] = (2, 2), by: int | None = 1) -> tuple[LeaderView, _Time]:
+    """Return a view that has leader 3 at epoch 8, which a broker contradicts."""
+    time = _Time()
+    view = LeaderView("cluster", time)
+    view.learn(_said({0: (3, 8)}), None)
+    view.learn(_said({0: claim}), by)
+    return view, time
+
+
+@pytest.mark.parametrize("claim", [(1, 0), (2, 7), (3, 7), (2, 8), (-1, 7)])
+def test_a_lower_epoch_or_another_leader_at_the_same_puts_a_partition_in_doubt(
+    claim: tuple[int, int],
+) -> None:
+    view, _ = _doubtful(claim=claim)
+    assert view.leader("t", 0) == Leader(3, 8)
+    assert view.in_doubt("t", 0)
+    assert view.claim("t", 0) == Leader(*claim)
+    assert not view.in_doubt("t", 1)
+
+
+@pytest.mark.parametrize("claim", [(3, 8), (-1, 8), (3, 9), (2, 9)])
+def test_what_agrees_or_is_newer_puts_nothing_in_doubt(claim: tuple[int, int]) -> None:
+    view, _ = _doubtful(claim=claim)
+    assert not view.in_doubt("t", 0)
+    assert view.claim("t", 0) is None
+
+
+def test_a_topic_with_an_id_is_never_in_doubt() -> None:
+    view = _view({0: (3, 8)}, {0: (1, 0)}, {0: (1, 8)}, topic=topic_id(1))
+    assert not view.in_doubt("t", 0)
+
+
+def test_the_leaders_own_confirmation_ends_a_doubt_and_outweighs_who_lags() -> None:
+    view, time = _doubtful()
+    news = view.changed(["t"])
+    assert view.elected("t", 0, Leader(3, 8)) == []
+    assert not view.in_doubt("t", 0)
+    assert view.changed(["t"]) != news
+    view.learn(_said({0: (1, 7)}), 1)
+    assert not view.in_doubt("t", 0)
+    time.now += 1
+    view.learn(_said({0: (1, 7)}), 1)
+    assert view.in_doubt("t", 0)
+
+
+def test_a_doubt_ends_when_all_who_contradicted_have_caught_up() -> None:
+    view, _ = _doubtful()
+    view.learn(_said({0: (1, 7)}), 2)
+    view.learn(_said({0: (3, 8)}), 1)
+    assert view.in_doubt("t", 0)
+    view.learn(_said({0: (3, 8)}), 2)
+    assert not view.in_doubt("t", 0)
+
+
+def test_a_newer_leader_ends_a_doubt() -> None:
+    view, _ = _doubtful()
+    view.learn(_said({0: (1, 9)}), 2)
+    assert not view.in_doubt("t", 0)
+
+
+def test_a_doubt_that_nobody_renews_is_over() -> None:
+    view, time = _doubtful()
+    time.now += 29
+    assert view.in_doubt("t", 0)
+    time.now += 2
+    assert not view.in_doubt("t", 0)
+    assert view.leader("t", 0) == Leader(3, 8)
+
+
+@pytest.mark.parametrize("denied_first", [True, False])
+@pytest.mark.parametrize("claim", [(2, 2), (2, 8)])
+def test_who_leads_instead_is_taken_over_when_both_leaders_say_so(
+    denied_first: bool, claim: tuple[int, int]
+) -> None:
+    view, _ = _doubtful(claim=claim)
+    forgotten = view.forgotten
+
+    def deny() -> list[LeaderMoved]:
+        return view.declined("t", 0, Leader(3, 8))
+
+    def confirm() -> list[LeaderMoved]:
+        return view.elected("t", 0, Leader(*claim))
+
+    first, second = (deny, confirm) if denied_first else (confirm, deny)
+    assert first() == []
+    assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), True)
+    (moved,) = second()
+    assert (moved.leader, moved.epoch, moved.epoch_before) == (*claim, 8)
+    assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(*claim), False)
+    # The former topic's leader never led this one.
+    assert (view.before("t", 0), view.in_office("t", 0)) == (None, True)
+    assert view.forgotten > forgotten
+
+
+def test_a_leader_that_says_that_it_leads_at_a_lower_epoch_denies_the_other() -> None:
+    view, _ = _doubtful(claim=(3, 2))
+    view.elected("t", 0, Leader(3, 2))
+    assert view.leader("t", 0) == Leader(3, 2)
+
+
+def test_of_two_that_both_lead_the_higher_epoch_counts() -> None:
+    view, _ = _doubtful()
+    view.elected("t", 0, Leader(2, 2))
+    view.elected("t", 0, Leader(3, 8))
+    assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), False)
+
+
+def test_what_was_denied_long_ago_settles_nothing() -> None:
+    view, time = _doubtful()
+    view.declined("t", 0, Leader(3, 8))
+    time.now += 2
+    view.elected("t", 0, Leader(2, 2))
+    assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), True)
+
+
+def test_a_forgotten_topic_is_in_no_doubt() -> None:
+    view, _ = _doubtful()
+    view.learn(_said({}, error=3), None)
+    view.learn(_said({0: (1, 0)}), 1)
+    assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(1, 0), False)
+
+
+def test_only_so_many_doubts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.core.view.RECENT_MOVES", 2)
+    view = _view(dict.fromkeys(range(3), (1, 5)), dict.fromkeys(range(3), (2, 4)))
+    assert [view.in_doubt("t", p) for p in range(3)] == [False, True, True]
+
+
+def test_nobody_is_known_by_a_partition_that_is_in_doubt() -> None:
+    view = _view({0: (1, 5), 1: (1, 5), 2: (2, 5)}, {0: (3, 4), 2: (3, 4)})
+    assert [*view.one_led_by_each()] == [("t", 1, Leader(1, 5))]
 
 
 def test_with_ids_a_lower_epoch_never_counts() -> None:
@@ -356,7 +516,7 @@ class View(RuleBasedStateMachine):
         self.current: dict[str, bytes | str] = {}
         self.retired: dict[str, list[bytes | str]] = {}
         self.claims: dict[str, bytes | str] = {}
-        self.lower: dict[str, set[int]] = {}
+        self.contradicted: dict[str, set[tuple[int | None, int]]] = {}
         self.absent: dict[str, int] = {}
 
     def _id(self, name: str, number: int) -> bytes:
@@ -386,7 +546,7 @@ class View(RuleBasedStateMachine):
             self.claims.pop(name, None)
         self.current[name] = topic
         self.absent[name] = 0
-        lower = set()
+        contradicted = set()
         for partition, (node, epoch) in said.items():
             self.told.add((topic, partition, node, epoch))
             known = self.known.get((topic, partition))
@@ -394,12 +554,15 @@ class View(RuleBasedStateMachine):
                 continue
             if known is None or epoch > known.epoch or (epoch == known.epoch and known.node == -1):
                 self.known[topic, partition] = Leader(node, epoch)
-            elif epoch < known.epoch and not self.ids and poll:
-                lower.add(partition)
-                if partition in self.lower.get(name, set()):
+            elif epoch < known.epoch or node not in (-1, known.node):
+                contradicted.add((source, partition))
+                twice = (source, partition) in self.contradicted.get(name, set())
+                if twice and poll and not self.ids:
                     self.known[topic, partition] = Leader(node, epoch)
         if poll:
-            self.lower[name] = lower
+            of_all = self.contradicted.get(name, set())
+            others = {pair for pair in of_all if pair[0] != source}
+            self.contradicted[name] = others | contradicted
         for moved in moves:
             was = before[topic, moved.partition]
             assert was == Leader(moved.leader_before, moved.epoch_before)
@@ -423,7 +586,7 @@ class View(RuleBasedStateMachine):
 
     def _forget(self, name: str) -> None:
         topic = self.current.pop(name, None)
-        self.lower.pop(name, None)
+        self.contradicted.pop(name, None)
         self.claims.pop(name, None)
         self.known = {key: leader for key, leader in self.known.items() if key[0] != topic}
 
@@ -442,7 +605,11 @@ class View(RuleBasedStateMachine):
             assert self.view.key(name) == topic
         assert {*self.view.names} == {*self.current}
         led = [*self.view.one_led_by_each()]
-        leading = {leader.node for leader in self.known.values() if leader.node >= 0}
+        leading = {
+            leader.node
+            for place, leader in self.known.items()
+            if leader.node >= 0 and not self.view.in_doubt(*place)
+        }
         assert sorted(leader.node for _, _, leader in led) == sorted(leading)
         for name, partition, leader in led:
             assert self.known[self.current[name], partition] == leader

@@ -10,9 +10,10 @@ from trio.testing import MockClock
 from proxy.apis.api_versions import ClientSoftware
 from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ClusterMetadata
+from proxy.core.leader import Leader
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 from proxy.net.door import Door
 from proxy.net.peer import Cause, Peer, PeerSettings
 from proxy.settings import Address

@@ -25,13 +25,13 @@ from proxy.core.events import (
     TopicsHidden,
 )
 from proxy.core.held import Held
+from proxy.core.leader import Leader
 from proxy.core.link_state import LinkState
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.reason import Reason
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
-from proxy.core.view import Leader
 from proxy.net.door import Door, Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, PeerSettings

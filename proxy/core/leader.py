@@ -1,0 +1,10 @@
+"""Who leads a partition, since which epoch."""
+
+from typing import NamedTuple
+
+
+class Leader(NamedTuple):
+    """Node and epoch, both from one and the same answer. Node -1: no leader."""
+
+    node: int
+    epoch: int
