@@ -6,8 +6,9 @@ with 0. Nobody can tell them apart from one answer, so the partition is in doubt
 
 - the leader that the view names says itself that it leads at that epoch (ListOffsets compares the
   epoch, KIP-320), or every broker that said otherwise says the same by now: the view was right;
-- that leader says that it does not, and the one that was named instead says that it does: the view
-  was wrong, and takes over what is so.
+- that leader says that it does not, the one that was named instead says that it does, and nobody
+  else has agreed with the view for a while: the view was wrong, and takes over what is so. (At a
+  move the new leader may be the last to hear of it, and the former one serves until it does.)
 
 Of two that both say that they lead, the higher epoch counts: a former leader that is cut off from
 its controller goes on to serve.
@@ -26,6 +27,9 @@ _LASTS = 30.0
 #: Seconds for which the leader's own confirmation outweighs what others say: their Metadata lags.
 #: No topic is deleted, created and moved within that time.
 _CONFIRMED_FOR = 0.25
+#: Seconds for which nobody must have agreed with the view before it is found to be wrong. All
+#: brokers are asked more often than that while a response is held.
+_STANDS = 0.5
 #: Seconds within which one leader must deny and the other confirm, to be told from a move.
 _TOGETHER = 1.0
 
@@ -33,12 +37,15 @@ Place = tuple[Topic, int]
 
 
 class _Doubt:
-    """``claim``: what was said last instead of the view's leader, ``by``: which nodes say such."""
+    """``claim``: what was said last instead of the view's leader, ``by``: which nodes say such.
 
-    __slots__ = ("at", "by", "claim", "confirmed", "confirmed_at", "denied_at")
+    ``since``: nobody has agreed with the view from then on.
+    """
 
-    def __init__(self) -> None:
-        self.at = -math.inf
+    __slots__ = ("at", "by", "claim", "confirmed", "confirmed_at", "denied_at", "since")
+
+    def __init__(self, since: float) -> None:
+        self.since = self.at = since
         self.by: set[int | None] = set()
         self.claim: Leader | None = None
         self.confirmed: Leader | None = None
@@ -77,7 +84,7 @@ class Doubts:
         begins = place not in self
         if begins:
             self.dropped(place)
-        doubt = self._doubts.setdefault(place, _Doubt())
+        doubt = self._doubts.setdefault(place, _Doubt(now))
         self._doubts.move_to_end(place)
         doubt.at, doubt.claim = now, claim
         doubt.by.add(source)
@@ -90,6 +97,7 @@ class Doubts:
         doubt = self._doubts.get(place)
         if doubt is None:
             return False
+        doubt.since = self._clock()
         doubt.by.discard(source)
         return not doubt.by and self.dropped(place)
 
@@ -107,7 +115,7 @@ class Doubts:
         if doubt is None:
             return None
         doubt.denied_at = self._clock()
-        return _settled(doubt)
+        return self._settled(doubt)
 
     def served(self, place: Place, leader: Leader) -> Leader | None:
         """Take it from ``leader`` itself that it leads; return it if the view's does not."""
@@ -115,13 +123,12 @@ class Doubts:
         if doubt is None:
             return None
         doubt.confirmed, doubt.confirmed_at = leader, self._clock()
-        return _settled(doubt)
+        return self._settled(doubt)
 
     def dropped(self, place: Place) -> bool:
         """Forget a doubt; return whether there was one."""
         return self._doubts.pop(place, None) is not None
 
-
-def _settled(doubt: _Doubt) -> Leader | None:
-    together = abs(doubt.denied_at - doubt.confirmed_at) <= _TOGETHER
-    return doubt.confirmed if together else None
+    def _settled(self, doubt: _Doubt) -> Leader | None:
+        together = abs(doubt.denied_at - doubt.confirmed_at) <= _TOGETHER
+        return doubt.confirmed if together and self._clock() >= doubt.since + _STANDS else None

@@ -23,7 +23,9 @@ class Route:
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first.
     ``endpoints``: the cluster's brokers on the route's own listener, by node id; hints take
     addresses from here only, so that no other listener's leak. ``node``: the broker's node id,
-    ``others``: node ids proved to be other brokers'; see :mod:`proxy.core.identity`.
+    ``guessed``: it is the only one left, and not proved; ``others``: node ids proved to be other
+    brokers', ``refused``: since when it answers as none of these would; see
+    :mod:`proxy.core.identity`.
     ``reachable``: some broker of the cluster can be asked for a fresher view. ``awaited``: a
     success of some client would tell something; see :mod:`proxy.core.recovery`.
     ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
@@ -39,7 +41,9 @@ class Route:
     view: LeaderView | None = None
     endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
     node: int | None = None
+    guessed: bool = False
     others: frozenset[int] = frozenset()
+    refused: Mapping[int, float] = field(default_factory=dict)
     reachable: bool = False
     awaited: bool = False
     synthesize: bool = False
@@ -98,11 +102,16 @@ class Route:
         """The view; an empty one where nothing is known yet."""
         return self.view if self.view is not None else LeaderView("")
 
+    @property
+    def proved_node(self) -> int | None:
+        """The broker's node id, ``None`` where it is not proved."""
+        return None if self.guessed else self.node
+
     def is_self(self, node: int) -> bool | None:
         """Whether ``node`` is the broker behind this route, ``None`` where that is not known."""
-        if self.node is not None:
-            return node == self.node
-        return False if node in self.others else None
+        if node == self.node:
+            return True
+        return False if node in self.others or self.proved_node is not None else None
 
     def topic_name(self, topic: Topic) -> str:
         """Return the name of a topic given by name or id; of an unknown id its hex digits."""

@@ -28,6 +28,9 @@ from proxy.wire.errors import WireError
 _API_VERSIONS_TRIED = (3, 0)
 #: First pause until the broker's node id is looked for again; it doubles.
 _IDENTIFY_SECONDS = 0.25
+#: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
+#: and is listed: KRaft brokers answered up to 0.4 s before.
+_REFUSED_SECONDS = 1.0
 #: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
 #: ask for the known ones, in slices.
 FULL_POLL_EVERY = 5
@@ -63,7 +66,7 @@ class Listener(Protocol):
         """The broker answers, and takes these versions (maximum by API key)."""
 
     def identified(self, peer: "Peer") -> None:
-        """The node id of the broker behind the peer's route is known now, or is another."""
+        """It is better known now which node is behind the peer's route, or which are not."""
 
     def lost(self, peer: "Peer", reason: str) -> None:
         """The connection ended, or could not be made."""
@@ -129,8 +132,8 @@ class Peer:
 
     @property
     def node(self) -> int | None:
-        """The broker's node id, where it is known."""
-        return self.route.node if self.route is not None else self._node
+        """The broker's node id, where it is proved; of another of the cluster it was said."""
+        return self.route.proved_node if self.route is not None else self._node
 
     def refresh(
         self,
@@ -192,6 +195,8 @@ class Peer:
         self.connected = newest >= metadata.OLDEST
         self.leaving = False
         self._polls = 0
+        if self.route is not None:
+            identity.presume(self.route)
         self._listener.opened(self, maxima)
 
     async def _serve(self, connection: BrokerConnection) -> None:
@@ -288,18 +293,22 @@ class Peer:
         return list_offsets.read_errors(reader)
 
     async def _identify(self, connection: BrokerConnection) -> bool:
-        """Find out the node id of the route's broker; see :mod:`proxy.core.identity`."""
-        assert self.route is not None
+        """Find out the node id of the route's broker; see :mod:`proxy.core.identity`.
+
+        Return whether it is proved, and listed: what restarts may not have heard of itself.
+        """
+        route = self.route
+        assert route is not None
         view = self._listener.view(self)
         asked = identity.probe(view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
-            before = self.route.node
+            before = route.node, route.guessed, route.others
             errors = await self._ask_whether_it_leads(connection, epochs)
-            identity.conclude(self.route, asked, errors)
-            if self.route.node not in (None, before):
+            identity.conclude(route, asked, errors, trio.current_time(), _REFUSED_SECONDS)
+            if before != (route.node, route.guessed, route.others):
                 self._listener.identified(self)
-        return self.route.node is not None
+        return route.proved_node in route.endpoints
 
 
 def _slices(view: LeaderView, most: int) -> Iterable[list[str]]:

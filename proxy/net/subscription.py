@@ -17,6 +17,7 @@ from proxy.apis.fetch import Topic
 from proxy.apis.keys import api_name
 from proxy.apis.list_offsets import Partition
 from proxy.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
+from proxy.core import identity
 from proxy.core.agreement import Agreement
 from proxy.core.candidates import Candidates
 from proxy.core.desk import Wants
@@ -251,7 +252,7 @@ class Subscription:
             answer = metadata.read_response(reader, version)
             view = self._place(route, answer)
             for topic in answer.topics:
-                self._tell(view.learn(topic, route.node))
+                self._tell(view.learn(topic, route.proved_node))
         except WireError:
             route.tally.raw["not understood"] += 1
             return
@@ -430,15 +431,20 @@ class Subscription:
         if moves:
             for peer in self._own:
                 if peer.connected and peer.node is None:
+                    # It may lead something by now, and that alone is a proof.
                     peer.identify()
 
     def _place(self, route: Route, answer: ClusterMetadata) -> LeaderView:
         """Note where the brokers are on the route's listener, and of which cluster they are."""
         view = self._view(answer.cluster_id)
         if route.view is not view:
-            route.view, route.node, route.others = view, None, frozenset()
+            route.view = view
+            identity.forget(route)
         if route.endpoints != answer.endpoints:
             route.endpoints = answer.endpoints
+            if route.proved_node is None:
+                # More than one may be left now.
+                route.node, route.guessed = None, False
             self._placed()
         self._meet_others(answer.cluster_id)
         self._agree(answer.cluster_id)
@@ -457,14 +463,19 @@ class Subscription:
         if topic.id != made_up_id(cluster_id, topic.name):
             gives = "no topic ids" if topic.id == ZERO_ID else "topic ids of its own"
             fault = f"it gives {gives}; {_HAVE_IT_PROXIED}"
-        for event in self._agreement(cluster_id).judge(peer.node, _called(peer), fault):
+        for event in self._agreement(cluster_id).judge(
+            peer.node, f"{peer.node} at {peer.address}", fault
+        ):
             self._emit(event)
         self._agree(cluster_id)
         self._asked.add(peer)
         self._note_asked()
 
     def _note_asked(self) -> None:
-        known = (peer in self._asked or peer.node is not None for peer in self._own)
+        known = (
+            peer in self._asked or (peer.route is not None and peer.route.node is not None)
+            for peer in self._own
+        )
         if all(known) and all(peer in self._asked for peer, _ in self._others.values()):
             self.all_asked.set()
 
@@ -477,9 +488,11 @@ class Subscription:
         agreement = self._agreement(cluster_id)
         own = [p for p in self._own if self._clusters.get(p) == cluster_id]
         for peer in own:
-            if peer.node is not None and peer.route is not None and peer.route.plan is not None:
-                fault = None if peer.route.plan.reads else _NEEDS_NO_PROXY
-                for event in agreement.judge(peer.node, _called(peer), fault):
+            route = peer.route
+            if route is not None and route.node is not None and route.plan is not None:
+                fault = None if route.plan.reads else _NEEDS_NO_PROXY
+                broker = f"{route.node} at {peer.address}"
+                for event in agreement.judge(route.node, broker, fault):
                     self._emit(event)
         for event in agreement.review(nodes):
             self._emit(event)
@@ -534,7 +547,3 @@ class Subscription:
         self._clusters.pop(peer, None)
         self._lost.discard(peer)
         self._asked.discard(peer)
-
-
-def _called(peer: Peer) -> str:
-    return f"{peer.node} at {peer.address}"

@@ -758,6 +758,7 @@ def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_sai
     link, time = _stale()
     counter = Counter()
     learn(link.route, {0: (1, 0)}, source=1)
+    time.now += 1
     assert counter.produce(link, time.now) is None
     learn(link.route, {0: (2, 2)}, source=1)
     counter.desk.asked(link.route, {"t"}, time.now + 0.001)

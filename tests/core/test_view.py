@@ -377,7 +377,8 @@ def test_a_doubt_that_nobody_renews_is_over() -> None:
 def test_who_leads_instead_is_taken_over_when_both_leaders_say_so(
     denied_first: bool, claim: tuple[int, int]
 ) -> None:
-    view, _ = _doubtful(claim=claim)
+    view, time = _doubtful(claim=claim)
+    time.now += 1
     forgotten = view.forgotten
 
     def deny() -> list[LeaderMoved]:
@@ -398,20 +399,36 @@ def test_who_leads_instead_is_taken_over_when_both_leaders_say_so(
 
 
 def test_a_leader_that_says_that_it_leads_at_a_lower_epoch_denies_the_other() -> None:
-    view, _ = _doubtful(claim=(3, 2))
+    view, time = _doubtful(claim=(3, 2))
+    time.now += 1
     view.elected("t", 0, Leader(3, 2))
     assert view.leader("t", 0) == Leader(3, 2)
 
 
 def test_of_two_that_both_lead_the_higher_epoch_counts() -> None:
-    view, _ = _doubtful()
+    view, time = _doubtful()
+    time.now += 1
     view.elected("t", 0, Leader(2, 2))
     view.elected("t", 0, Leader(3, 8))
     assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), False)
 
 
+def test_while_some_broker_agrees_with_the_view_its_leader_may_be_the_last_to_hear_of_it() -> None:
+    view, time = _doubtful(claim=(1, 7))
+    for _ in range(10):
+        time.now += 0.4
+        view.learn(_said({0: (3, 8)}), 2)
+        view.declined("t", 0, Leader(3, 8))
+        view.elected("t", 0, Leader(1, 7))
+        assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), True)
+    time.now += 0.5
+    view.declined("t", 0, Leader(3, 8))
+    assert view.leader("t", 0) == Leader(1, 7)
+
+
 def test_what_was_denied_long_ago_settles_nothing() -> None:
     view, time = _doubtful()
+    time.now += 1
     view.declined("t", 0, Leader(3, 8))
     time.now += 2
     view.elected("t", 0, Leader(2, 2))

@@ -1,0 +1,76 @@
+"""A KRaft broker that restarts: it answers before any Metadata lists it.
+
+Until the controller unfences it, it is missing in its own Metadata too. Where the only other broker
+that could not be ruled out leads nothing, it must not be taken for that one.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
+from tests.harness.cluster import RealCluster
+from tests.harness.history import LeaderHistory
+from tests.harness.judge import judge
+from tests.harness.proxyproc import ProxyFleet
+from tests.harness.waiting import until
+from tests.real.names import JAVA
+
+RESTARTED = 1
+TOPIC = "restarted"
+RESTARTS = 3
+#: The time in which a broker answers and is not listed is short: it must not be missed.
+SOON = {
+    "LEADER_HINTS_SUBSCRIPTION__RECONNECT_MIN_MS": "10",
+    "LEADER_HINTS_SUBSCRIPTION__RECONNECT_MAX_MS": "10",
+}
+
+
+def test_it_is_not_taken_for_another_node(
+    clients: Callable[[str], ClientProcess], tmp_path: Path
+) -> None:
+    with RealCluster("3.6.2", "kraft", folder=tmp_path / "cluster") as cluster:
+        admin = ClusterAdmin(cluster)
+        # Node 3 leads nothing, and has no replica of either.
+        admin.create_topics({TOPIC: [[1, 2]], "led-by-another": [[2, 1]]})
+        routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+        fleet = ProxyFleet.before(routes, tmp_path, sidecars=True)
+        for process in fleet.processes:
+            process.environment |= SOON
+        proxy = fleet.processes[RESTARTED - 1]
+
+        def node() -> int | None:
+            found: int | None = proxy.status()["routes"][0].get("node")
+            return found
+
+        with fleet:
+            until(lambda: node() == RESTARTED, "the proxy knows its broker")
+            taken_for = set()
+            for _ in range(RESTARTS):
+                _restart(cluster)
+                until(lambda: node() == RESTARTED, "the proxy knows its broker again", 20.0)
+            client = clients(JAVA)
+            consumer = client.consume(ConsumerSpec(cluster.bootstrap, TOPIC))
+            producer = client.produce(ProducerSpec(cluster.bootstrap, TOPIC))
+            for leader in (1, 2, 1, 2):
+                admin.wait_in_sync(TOPIC)
+                admin.move_leader(TOPIC, to=leader)
+                consumer.wait_count(len(consumer.consumed) + 50)
+                taken_for.add(node())
+            producer.stop()
+            consumer.stop()
+            judgement = judge(fleet, LeaderHistory(cluster))
+            assert not judgement.wrong
+            assert judgement.given
+            assert taken_for == {RESTARTED}
+            # Whom a proxy takes for another broker it asks where that is advertised.
+            (host, port), _ = proxy.routes[0]
+            asked = {line["broker"] for line in proxy.events("subscription_ready")}
+            assert f"{host}:{port}" not in asked
+
+
+def _restart(cluster: RealCluster) -> None:
+    broker = cluster.brokers[RESTARTED]
+    broker.stop()
+    broker.start()
+    cluster.wait_until_ready()
