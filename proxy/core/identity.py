@@ -64,7 +64,9 @@ def conclude(
         if errors.get(place) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     }
     since = {node: route.refused.get(node, now) for node in refused}
-    route.refused = MappingProxyType({**route.refused, **since})
+    nodes = {leader.node for leader in asked.values()}
+    others = {node: at for node, at in route.refused.items() if node not in nodes}
+    route.refused = MappingProxyType(others | since)
     ruled_out = {node for node in refused if now >= since[node] + patience}
     if route.node in ruled_out:
         route.node, route.guessed, route.others = None, False, frozenset()

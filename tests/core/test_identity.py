@@ -2,7 +2,7 @@ import pytest
 
 from proxy.apis.leader_hint import Endpoint
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
-from proxy.core.identity import conclude, probe
+from proxy.core.identity import conclude, presume, probe
 from proxy.core.leader import Leader
 from proxy.core.mode import Mode
 from proxy.core.route import Route
@@ -77,3 +77,70 @@ def test_what_is_proved_outweighs_what_was_ruled_out_before() -> None:
     # It leads nothing for a while: that must not bring the broker before it back.
     conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
     assert route.node == 1
+
+
+# Guesses.
+
+_TWO_LEADS = {("t", 0): Leader(2, 5)}
+
+
+def test_a_guess_does_not_replace_a_proof() -> None:
+    # A KRaft broker that restarts answers before its own Metadata lists it; node 3 leads nothing.
+    route = _route()
+    conclude(route, {("t", 0): Leader(1, 4)}, _answer(0))
+    presume(route)
+    route.endpoints = {node: route.endpoints[node] for node in (2, 3)}
+    for _ in range(2):
+        conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+        assert (route.node, route.proved_node) == (1, 1)
+        assert [route.is_self(node) for node in (1, 2, 3)] == [True, False, False]
+
+
+def test_a_guess_is_made_again_at_each_look_and_says_nothing_of_nodes_not_listed() -> None:
+    route = _route((2, 3))
+    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+    assert [route.is_self(node) for node in (1, 2, 3)] == [None, False, True]
+    assert route.guessed
+    route.endpoints = _route().endpoints
+    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+    assert [route.is_self(node) for node in (1, 2, 3)] == [None, False, None]
+    conclude(route, {("t", 0): Leader(1, 6)}, _answer(0))
+    assert not route.guessed
+    assert [route.is_self(node) for node in (1, 2, 3)] == [True, False, False]
+
+
+def test_a_guess_does_not_outlive_its_connection() -> None:
+    route = _route((2, 3))
+    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+    presume(route)
+    assert (route.node, route.others) == (None, frozenset())
+
+
+def test_a_broker_must_refuse_for_some_time_where_that_is_asked() -> None:
+    route = _route()
+    refuses = _answer(NOT_LEADER, FENCED, FENCED)
+    conclude(route, _ASKED, refuses, 10.0, 1.0)
+    conclude(route, _ASKED, refuses, 10.9, 1.0)
+    assert route.is_self(1) is None
+    # It did not know yet what it leads.
+    conclude(route, _ASKED, _answer(UNKNOWN_EPOCH, FENCED, FENCED), 11.5, 1.0)
+    conclude(route, _ASKED, refuses, 12.0, 1.0)
+    assert route.is_self(1) is None
+    conclude(route, _ASKED, refuses, 13.0, 1.0)
+    assert route.is_self(1) is False
+
+
+def test_a_proof_is_not_undone_by_a_broker_that_does_not_know_yet_what_it_leads() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(0), 10.0, 1.0)
+    conclude(route, _ASKED, _answer(NOT_LEADER), 20.0, 1.0)
+    assert route.proved_node == 1
+    conclude(route, _ASKED, _answer(NOT_LEADER), 21.0, 1.0)
+    assert route.node is None
+
+
+def test_who_leads_for_two_nodes_is_neither() -> None:
+    # What is known of one of the partitions is of a former topic.
+    route = _route()
+    conclude(route, _ASKED, _answer(0, 0, FENCED))
+    assert route.node is None

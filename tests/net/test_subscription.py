@@ -200,6 +200,69 @@ async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
         assert scene.addresses() == [_upstream(1)]
 
 
+async def test_a_broker_that_does_not_list_itself_yet_is_taken_for_nobody_else(
+    autojump_clock: MockClock,
+) -> None:
+    """As a KRaft broker that restarts, while another one leads nothing."""
+
+    def restarted(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)]}
+            broker.brokers = _SHOWN[1:]
+
+    async with _scene(1, before=restarted) as scene:
+        for broker in scene.brokers.values():
+            broker.brokers = list(_SHOWN)
+        await trio.sleep(10)
+        assert scene.route.node is None
+        assert _shown(1) not in scene.addresses()
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(1, 7)]}
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(1, 7)
+        assert scene.route.proved_node == 1
+        assert _shown(1) not in scene.addresses()
+
+
+async def test_who_is_guessed_gives_no_word_of_that_node(autojump_clock: MockClock) -> None:
+    """It is listed late, and leads before it is."""
+
+    def never_listed(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)]}
+            broker.brokers = _SHOWN[1:]
+
+    async with _scene(1, before=never_listed) as scene:
+        await trio.sleep(5)
+        assert (scene.route.node, scene.route.proved_node) == (3, None)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(1, 7)]}
+            broker.answers[METADATA] = _lagging
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(2, 6)
+
+
+async def test_a_restarted_broker_is_the_one_that_it_was(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        assert scene.route.proved_node == 1
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)] * 3}
+            broker.brokers = _SHOWN[1:]
+        await scene.brokers[1].drop()
+        await trio.sleep(5)
+        assert scene.route.proved_node == 1
+        asked = len(scene.brokers[1].metadata())
+        for broker in scene.brokers.values():
+            broker.brokers = list(_SHOWN)
+        # It is asked soon again: until then nobody can be sent to it.
+        await trio.sleep(10)
+        assert len(scene.brokers[1].metadata()) > asked
+        assert 1 in scene.route.endpoints
+        assert _shown(1) not in scene.addresses()
+
+
 async def test_with_a_route_before_each_broker_only_those_are_asked(
     autojump_clock: MockClock,
 ) -> None:

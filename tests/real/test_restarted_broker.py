@@ -40,7 +40,7 @@ def test_it_is_not_taken_for_another_node(
         proxy = fleet.processes[RESTARTED - 1]
 
         def node() -> int | None:
-            found: int | None = proxy.status()["routes"][0].get("node")
+            found: int | None = proxy.status()["routes"][0]["upstream"]["node"]
             return found
 
         with fleet:
