@@ -465,6 +465,7 @@ class _App:
             self._tell_unreachable(route, upstream, str(error))
             return False
         self._unreachable.discard(route.name)
+        self._subscription.reached(route)
         if self._stage is not None and self._nursery is not None:
             try:
                 client = self._stage.interpose(self._nursery, route, client)

@@ -126,6 +126,7 @@ class Peer:
         self._everything = False
         self._unsure = False
         self._wake = trio.Event()
+        self._reached = trio.Event()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
         self._polls = 0
@@ -162,9 +163,14 @@ class Peer:
         self.leaving = self.connected
         self._wake.set()
 
+    def reached(self) -> None:
+        """Have it connected to soon, where that failed: somebody else has reached the broker."""
+        self._reached.set()
+
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
         while True:
+            connected = False
             try:
                 connection = await self._door.connect(
                     self.address,
@@ -172,14 +178,28 @@ class Peer:
                     self._settings.client.name,
                     self._settings.answer,
                 )
+                connected = True
                 async with contextlib.aclosing(connection):
                     await self._open(connection)
                     await self._serve(connection)
             except (BrokerError, WireError) as error:
                 self.connected = False
                 self._listener.lost(self, str(error))
-            await trio.sleep(self._pause)
-            self._pause = min(2 * self._pause, self._settings.reconnect_max)
+            await self._rest(connected=connected)
+
+    async def _rest(self, *, connected: bool) -> None:
+        """Pause until the next attempt.
+
+        That others reach the broker is news only where it could not be ``connected`` to: they may
+        do so for as long as it refuses the proxy's own credentials.
+        """
+        self._reached = trio.Event()
+        pause, self._pause = self._pause, min(2 * self._pause, self._settings.reconnect_max)
+        await trio.sleep(self._settings.reconnect_min)
+        with trio.move_on_after(pause - self._settings.reconnect_min):
+            if connected:
+                await trio.sleep_forever()
+            await self._reached.wait()
 
     async def _open(self, connection: BrokerConnection) -> None:
         maxima: dict[int, int] = {}

@@ -144,6 +144,13 @@ class Subscription:
                 peer.address = address
                 peer.reconnect()
 
+    def reached(self, route: Route) -> None:
+        """Have the broker of ``route`` asked soon, if it could not be: a client has reached it."""
+        if not route.reachable:
+            for peer in self._own:
+                if peer.route is route:
+                    peer.reached()
+
     def clusters(self) -> Iterator[KnownCluster]:
         """Iterate over the views of the clusters that some broker was last heard to be of."""
         now, present = trio.current_time(), set(self._clusters.values())
@@ -428,6 +435,10 @@ class Subscription:
     def _tell(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:
             self._emit(moved)
+            peer, _ = self._others.get((moved.cluster, moved.leader), (None, None))
+            if peer is not None:
+                # Whoever is named as leader is up again.
+                peer.reached()
         if moves:
             for peer in self._own:
                 if peer.connected and peer.node is None:

@@ -166,6 +166,38 @@ async def test_pauses_double_up_to_the_longest_while_a_broker_is_down(
         assert not scene.peer.connected
 
 
+async def test_a_broker_that_others_reach_is_tried_at_once_but_not_without_pause(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC, up=False) as scene:
+        await trio.sleep(7)
+        assert scene.attempts()[-2:] == [3.1, 6.3]
+        scene.net.brokers[_ADDRESS] = scene.broker
+        scene.peer.reached()
+        await trio.sleep(0.01)
+        assert scene.attempts()[-1] == 7
+        assert scene.peer.connected
+        del scene.net.brokers[_ADDRESS]
+        await scene.broker.drop()
+        for _ in range(100):
+            scene.peer.reached()
+            await trio.sleep(0.01)
+        assert len([at for at in scene.attempts() if at > 7]) <= 10
+
+
+async def test_a_broker_that_refuses_is_not_tried_sooner_because_others_reach_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.answers[METADATA] = lambda correlation, version: messages.response(
+            METADATA, version, correlation, b"too short"
+        )
+        for _ in range(20):
+            scene.peer.reached()
+            await trio.sleep(1)
+        assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
+
+
 async def test_pauses_begin_anew_after_a_poll_went_well(autojump_clock: MockClock) -> None:
     async with _scene(_ONE_TOPIC, up=False) as scene:
         await trio.sleep(2)

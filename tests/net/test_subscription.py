@@ -916,6 +916,40 @@ async def test_who_cannot_be_told_from_others_keeps_all_waiting(
         assert not scene.subscription.all_asked.is_set()
 
 
+# Brokers that are back.
+
+
+async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(12)
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        assert (scene.route.reachable, scene.route.plan) == (False, None)
+        scene.subscription.reached(scene.route)
+        await trio.sleep(0.01)
+        assert scene.route.reachable
+        assert scene.route.plan is not None
+
+
+async def test_a_broker_that_is_named_as_leader_is_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        del scene.net.brokers[_shown(2)]
+        await scene.brokers[2].drop()
+        await trio.sleep(12)
+        scene.net.brokers[_shown(2)] = scene.brokers[2]
+        for broker in scene.brokers.values():
+            broker.leaders = _AFTER
+        scene.hold()
+        await trio.sleep(0.03)
+        assert len(scene.brokers[2].streams) == 1
+        assert [hints for _, hints in scene.settled] == [
+            [LeaderHint(2, 6, Endpoint("two", 9092, None))]
+        ]
+
+
 # What is seen from outside.
 
 
