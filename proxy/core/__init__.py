@@ -12,7 +12,8 @@ Nouns:
 - made_up_id: a topic's id where brokers have none; Agreement: whether all brokers of a cluster
   give it.
 - FetchSessions: the leader epochs that the partitions of a fetch session were last asked with.
-- LeaderView: who leads which partition of a cluster since which epoch.
+- LeaderView: who leads which partition of a cluster since which epoch, a Leader; Doubts: of which
+  partitions brokers contradict that.
 - Held: an error response that is kept back; Desk: decides when it goes on and with which hints;
   Lateness: how late it is asked to.
 - Candidates: which brokers are worth asking whether they lead a partition.
@@ -30,6 +31,6 @@ Nouns:
 - Tally: counts of what passed; Event: something worth a line in a log.
 
 Nothing here reads a clock of the machine: the time is an argument, in seconds of a Clock that never
-goes back. LatencySampler, Recovery and LeaderView are given that Clock itself, to ask it only where
-something is sampled, awaited or has moved.
+goes back. LatencySampler, Recovery, LeaderView and Doubts are given that Clock itself, to ask it
+only where something is sampled, awaited, in doubt or has moved.
 """
