@@ -2,7 +2,8 @@
 
 Without topic ids (clusters before 2.8) a lower epoch, or another leader at the same epoch, has two
 possible causes: the broker lags, or the topic was deleted and created again, and its epochs begin
-with 0. Nobody can tell them apart from one answer, so the partition is in doubt until one of these:
+with 0. With ids another leader at the same epoch means that somebody was taken for another node.
+Nobody can tell who is right from one answer, so the partition is in doubt until one of these:
 
 - the leader that the view names says itself that it leads at that epoch (ListOffsets compares the
   epoch, KIP-320), or every broker that said otherwise says the same by now: the view was right;

@@ -3,9 +3,9 @@
 The view only moves to a higher epoch. It is keyed by topic id where there is one, since a topic
 that is recreated starts at epoch 0 again; a former id comes back only if two polls in a row
 report it. Without ids (clusters before 2.8), an entry falls when the topic is reported absent.
-Where a broker reports a lower epoch, or another leader at the same epoch, the partition is in doubt
-(:mod:`proxy.core.doubts`), and no hint is given of it. Such a report takes the entry's place once
-the leaders themselves say so, or two polls of one broker.
+Where a broker reports a lower epoch of such a topic, or another leader at the same epoch of any,
+the partition is in doubt (:mod:`proxy.core.doubts`), and no hint is given of it. Such a report takes
+the entry's place once the leaders themselves say so, or two polls of one broker.
 
 Ids that proxies make up tell no topic from another of its name: they lead to the name, and a topic
 that is reported with one is reported without an id.
@@ -304,7 +304,7 @@ class LeaderView:
                 continue
             if led.epoch > known:
                 moves += self._move(topic, led, source)
-            elif not self._agree(topic, led, source) and not topic.id:
+            elif not self._agree(topic, led, source) and (led.epoch == known or not topic.id):
                 contradicted.add((source, led.partition))
                 if poll and (source, led.partition) in topic.contradicted:
                     moves += self._adopt(topic, led)
@@ -454,9 +454,12 @@ class LeaderView:
     def _agree(self, topic: _Topic, led: Led, source: int | None) -> bool:
         """Take what is no newer than what the view has; return whether it does not contradict."""
         leader, key = topic.leaders[led.partition], (topic.key, led.partition)
-        if led.epoch < topic.epochs[led.partition] or UNKNOWN != led.leader != leader != UNKNOWN:
+        lower = led.epoch < topic.epochs[led.partition]
+        if lower or UNKNOWN != led.leader != leader != UNKNOWN:
+            # Of a topic with an id a lower epoch is of a broker that lags, and nothing else.
+            doubtful = not (lower and topic.id)
             claim = Leader(led.leader, led.epoch)
-            if not topic.id and self._doubts.contradicted(key, claim, source):
+            if doubtful and self._doubts.contradicted(key, claim, source):
                 self._change(topic)
             return False
         if leader == UNKNOWN != led.leader:

@@ -378,6 +378,8 @@ class Subscription:
         if view is None:
             return
         candidates = self._candidates_of(view)
+        # In doubt it was asked about another epoch than the view's.
+        of_the_view = {place: e for place, e in errors.items() if not view.in_doubt(*place)}
         if peer.node is not None:
             for (name, partition), epoch in epochs.items():
                 error = errors.get((name, partition))
@@ -392,7 +394,7 @@ class Subscription:
                 if fenced and candidates.fenced((name, partition), epoch):
                     self._over.set()
         if peer.route is not None:
-            self._keeper.desk.probed(peer.route, errors, asked_at)
+            self._keeper.desk.probed(peer.route, of_the_view, asked_at)
         self._keeper.news()
 
     def lacking(self, route: Route) -> None:

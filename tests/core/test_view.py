@@ -330,9 +330,10 @@ def test_what_agrees_or_is_newer_puts_nothing_in_doubt(claim: tuple[int, int]) -
     assert view.claim("t", 0) is None
 
 
-def test_a_topic_with_an_id_is_never_in_doubt() -> None:
-    view = _view({0: (3, 8)}, {0: (1, 0)}, {0: (1, 8)}, topic=topic_id(1))
+def test_a_topic_with_an_id_is_in_doubt_only_where_two_lead_at_one_epoch() -> None:
+    view = _view({0: (3, 8), 1: (3, 8)}, {0: (1, 0), 1: (1, 8)}, topic=topic_id(1))
     assert not view.in_doubt("t", 0)
+    assert view.in_doubt("t", 1)
 
 
 def test_the_leaders_own_confirmation_ends_a_doubt_and_outweighs_who_lags() -> None:
@@ -571,10 +572,12 @@ class View(RuleBasedStateMachine):
                 continue
             if known is None or epoch > known.epoch or (epoch == known.epoch and known.node == -1):
                 self.known[topic, partition] = Leader(node, epoch)
-            elif epoch < known.epoch or node not in (-1, known.node):
+            elif (epoch < known.epoch and not self.ids) or (
+                epoch == known.epoch and node not in (-1, known.node)
+            ):
                 contradicted.add((source, partition))
                 twice = (source, partition) in self.contradicted.get(name, set())
-                if twice and poll and not self.ids:
+                if twice and poll:
                     self.known[topic, partition] = Leader(node, epoch)
         if poll:
             of_all = self.contradicted.get(name, set())
@@ -584,7 +587,7 @@ class View(RuleBasedStateMachine):
             was = before[topic, moved.partition]
             assert was == Leader(moved.leader_before, moved.epoch_before)
             assert self.known[topic, moved.partition] == Leader(moved.leader, moved.epoch)
-            assert self.ids is False or moved.epoch > moved.epoch_before
+            assert self.ids is False or moved.epoch >= moved.epoch_before
 
     @rule(name=_NAMES)
     def hear_that_it_is_unknown(self, name: str) -> None:
