@@ -4,8 +4,8 @@ The view only moves to a higher epoch. It is keyed by topic id where there is on
 that is recreated starts at epoch 0 again; a former id comes back only if two polls in a row
 report it. Without ids (clusters before 2.8), an entry falls when the topic is reported absent.
 Where a broker reports a lower epoch of such a topic, or another leader at the same epoch of any,
-the partition is in doubt (:mod:`proxy.core.doubts`), and no hint is given of it. Such a report takes
-the entry's place once the leaders themselves say so, or two polls of one broker.
+the partition is in doubt (:mod:`proxy.core.doubts`), and no hint is given of it. Such a report
+takes the entry's place once the leaders themselves say so, or two polls of one broker.
 
 Ids that proxies make up tell no topic from another of its name: they lead to the name, and a topic
 that is reported with one is reported without an id.

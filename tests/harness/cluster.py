@@ -43,6 +43,8 @@ _LOGGING = {
     "showShortLogName": "true",
     # Each broker says here when it starts to lead a partition, and under which epoch.
     "log.state.change.logger": "info",
+    # A KRaft broker, that it has caught up and is about to be unfenced.
+    "log.kafka.server.BrokerLifecycleManager": "info",
     # And here that a replica fell out of sync.
     "log.kafka.cluster.Partition": "info",
 }
