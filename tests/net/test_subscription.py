@@ -431,6 +431,27 @@ async def test_a_leaders_own_word_counts_while_all_metadata_lags(
         assert len(scene.told(LeaderMoved)) == 1
 
 
+@pytest.mark.parametrize("recreated", [(2, 2), (3, 2), (1, 2), (2, 8)])
+async def test_a_topic_that_was_recreated_unseen_is_hinted_as_its_own_leader_has_it(
+    recreated: tuple[int, int], autojump_clock: MockClock
+) -> None:
+    """Without ids nothing but the brokers' answers tells it from the former topic."""
+
+    def former(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 8), (1, 5)]}
+
+    async with _scene(1, before=former) as scene:
+        assert scene.leader() == Leader(3, 8)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [recreated, (1, 5)]}
+        scene.hold()
+        await trio.sleep(1)
+        assert scene.leader() == Leader(*recreated)
+        hinted = [(h.leader, h.epoch) for _, hints in scene.settled for h in hints if h]
+        assert hinted == [recreated]
+
+
 async def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for(
     autojump_clock: MockClock,
 ) -> None:
