@@ -1,6 +1,7 @@
 """A KRaft broker that restarts: it answers before any Metadata lists it.
 
-Until the controller unfences it, it is missing in its own Metadata too. Where the only other broker
+It takes requests once the controller has unfenced it, and hears later from the metadata quorum that
+it was: until then it is missing in its own Metadata too. Where the only other broker
 that could not be ruled out leads nothing, it must not be taken for that one.
 """
 
@@ -19,8 +20,8 @@ from tests.real.names import JAVA
 
 RESTARTED = 1
 TOPIC = "restarted"
-#: What a broker writes when it knows the cluster, just before it takes requests.
-CAUGHT_UP = "The broker has caught up"
+#: What a broker writes just before it takes requests: its own Metadata lists it a little later.
+UNFENCED = "The broker has been unfenced"
 #: It is to be asked while it is not listed.
 SOON = {
     "LEADER_HINTS_SUBSCRIPTION__RECONNECT_MIN_MS": "10",
@@ -48,7 +49,7 @@ def test_it_is_not_taken_for_another_node(
         with fleet:
             until(lambda: node() == RESTARTED, "the proxy knows its broker")
             cluster.brokers[RESTARTED].stop()
-            with _started_but_fenced(cluster):
+            with _started_and_not_listed(cluster):
                 until(lambda: len(proxy.events("route_plan")) > 1, "the broker answers again")
                 never(lambda: node() not in (None, RESTARTED), "taken for another node", 2.0)
             cluster.wait_until_ready()
@@ -73,11 +74,11 @@ def test_it_is_not_taken_for_another_node(
 
 
 @contextlib.contextmanager
-def _started_but_fenced(cluster: RealCluster) -> Iterator[None]:
-    """Start the broker, and have no controller unfence it meanwhile."""
+def _started_and_not_listed(cluster: RealCluster) -> Iterator[None]:
+    """Start the broker, and keep from it meanwhile what the metadata quorum says of it."""
     broker = cluster.brokers[RESTARTED]
-    before = broker.log.read_text().count(CAUGHT_UP)
+    before = broker.log.read_text().count(UNFENCED)
     broker.start()
-    until(lambda: broker.log.read_text().count(CAUGHT_UP) > before, "it has caught up")
+    until(lambda: broker.log.read_text().count(UNFENCED) > before, "it is unfenced")
     with cluster.brokers[2].frozen(), cluster.brokers[3].frozen():
         yield
