@@ -42,7 +42,8 @@ _INT32 = struct.Struct(">i")
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 
-Asked = dict[tuple[Topic, int], int]
+#: Leader epochs (-1: not known) by partition, by topic.
+Asked = dict[Topic, dict[int, int]]
 
 
 class Asker(NamedTuple):
@@ -88,12 +89,10 @@ class FetchRequest(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """Leader epoch (-1: not known) by topic and partition."""
-        asked = {}
+        """What it says of leader epochs. It is read each time: ask once for each request."""
+        asked: Asked = {}
         for topic, partitions in self.topics:
-            for raw in partitions:
-                partition, epoch = _EPOCH.unpack_from(raw)
-                asked[topic, partition] = epoch
+            asked.setdefault(topic, {}).update(map(_EPOCH.unpack_from, partitions))
         return asked
 
 
@@ -159,14 +158,15 @@ def read_changes(frame: memoryview) -> Changes:
     reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
     version = frame[_VERSION_AT]
     reader.skip(_FIXED.size if version >= _REPLICA_STATE_FROM else _FIXED.size + 4)
-    asked = {}
+    asked: Asked = {}
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
+        epochs = asked.setdefault(topic, {})
         for _ in range(reader.compact_array(_ASKED.size + 1)):
             at = reader.at
             reader.skip(_ASKED.size)
             partition, epoch = _EPOCH.unpack_from(frame, at)
-            asked[topic, partition] = epoch
+            epochs[partition] = epoch
             reader.skip_tags()
         reader.skip_tags()
     return Changes(asked, _read_forgotten(reader, version))

@@ -489,8 +489,7 @@ class ResponseFlow(Flow):
                 for told in self._told(exchange, scanned):
                     link.events.append(HintMissed(answered=told, reason=Reason.REPLICA))
                 return False
-            sessions = link.route.sessions
-            epochs = [sessions.epoch(request, f.topic, f.partition) for f in scanned.failures]
+            epochs = link.route.sessions.epochs(request, scanned.failures)
         if frame.obj is self._shared.obj or exchange.recoded:
             # What was gathered has its bytes reserved; this has not.
             if not self._budget.take(len(frame)):
