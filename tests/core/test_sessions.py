@@ -60,7 +60,9 @@ def test_no_more_sessions_are_remembered_than_brokers_keep() -> None:
 def test_many_sessions_of_many_partitions_take_bounded_memory() -> None:
     weight = 4000
     sessions = FetchSessions(most_weight=weight)
-    asked = {("t", partition): 1000 + partition for partition in range(400)}
+    asked: dict[tuple[Topic, int], int] = {
+        ("t", partition): 1000 + partition for partition in range(400)
+    }
     opened = fetch_request(12, 1, asked, session=(0, 0))
     tracemalloc.start()
     try:
@@ -80,7 +82,7 @@ def test_a_session_that_grows_makes_others_give_way_and_at_last_itself() -> None
     sessions = FetchSessions(most_weight=10)
     for number in (1, 2):
         sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), number, 0)
-    more = {("t", partition): 5 for partition in range(6)}
+    more: dict[tuple[Topic, int], int] = {("t", partition): 5 for partition in range(6)}
     sessions.answered(fetch_request(12, 1, more, session=(2, 1)), 2, 0)
     assert [_knows(sessions, number) for number in (1, 2)] == [True, True]
     sessions.answered(fetch_request(12, 1, {("u", 0): 5}, session=(2, 2)), 2, 0)
