@@ -4,13 +4,18 @@
 #: than most first requests need where requests must be kept until all of them is there.
 _STRANGERS = 1 / 4
 _LEAST_FOR_STRANGERS = 1 << 22
+#: The part of the whole that copies of requests may take is one by this.
+_COPIES = 2
 
 
 class Budget:
     """Bounds what all links together keep while they look for errors.
 
     ``per_link`` bounds one frame, ``total`` the sum. Sizes in bytes. ``strangers``: what is kept
-    for links that nobody has authenticated yet; see :class:`Account`.
+    for links that nobody has authenticated yet; see :class:`Account`. ``copied``: copies of
+    requests, which thousands of consumers have under way all the time. They leave half of it for
+    responses with errors: an error without a copy may get its hint later, one that cannot be kept
+    gets none.
     """
 
     def __init__(self, per_link: int, total: int) -> None:
@@ -18,6 +23,8 @@ class Budget:
         self.total = total
         self.used = 0
         self.strangers = 0
+        self.copied = 0
+        self._most_copied = total // _COPIES
         self._share = max(int(total * _STRANGERS), min(total, _LEAST_FOR_STRANGERS))
 
     def take(self, size: int) -> bool:
@@ -34,6 +41,10 @@ class Budget:
     def give_back(self, size: int) -> None:
         """End a reservation."""
         self.used -= size
+
+    def holds_copy(self, size: int) -> bool:
+        """Whether so much more may be taken by copies of requests."""
+        return self.copied + size <= self._most_copied
 
     def admits(self, size: int) -> bool:
         """Whether links that nobody has authenticated may keep so much more."""
@@ -81,6 +92,19 @@ class Account:
         """End a reservation."""
         self._budget.give_back(size)
         self._note(-size)
+
+    def take_copy(self, size: int) -> bool:
+        """Reserve ``size`` bytes for the copy of a request; false where they are not to be had."""
+        budget = self._budget
+        if not budget.holds_copy(size) or not self.take(size):
+            return False
+        budget.copied += size
+        return True
+
+    def give_back_copy(self, size: int) -> None:
+        """End the reservation of a copy."""
+        self._budget.copied -= size
+        self.give_back(size)
 
     def trust(self) -> None:
         """Have the link share the whole budget from now on."""

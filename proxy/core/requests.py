@@ -282,7 +282,7 @@ class RequestFlow(Flow):
 
         The copy is the exchange's, and so is what it reserves.
         """
-        if self._link.exchanges.maxlen == 0 or not self._account.take(len(frame)):
+        if self._link.exchanges.maxlen == 0 or not self._account.take_copy(len(frame)):
             return None
         return bytes(frame)
 

@@ -182,7 +182,7 @@ class ResponseFlow(Flow):
     def _give_back_requests(self) -> None:
         for exchange in self._link.exchanges:
             if exchange.request is not None:
-                self._account.give_back(len(exchange.request))
+                self._account.give_back_copy(len(exchange.request))
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
@@ -191,7 +191,7 @@ class ResponseFlow(Flow):
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = exchanges.popleft()
             if exchange.request is not None:
-                self._account.give_back(len(exchange.request))
+                self._account.give_back_copy(len(exchange.request))
             exchange.handling.cell.responses += 1
             if not self._account.trusted and exchange.handling.key not in _ANSWERED_TO_ANYBODY:
                 self._account.trust()

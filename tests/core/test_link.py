@@ -644,6 +644,17 @@ def test_a_client_that_asks_what_nobody_does_fills_no_memory_with_counts() -> No
     assert sum(requests.values()) == 10_001
 
 
+def test_what_nobody_asks_keeps_nothing_that_clients_ask_from_being_counted() -> None:
+    driven = Driven(route())
+    for key in range(32_000, 32_005):
+        driven.up(b"".join(struct.pack(">ihhi", 8, key, v, 1) for v in range(-500, 500)))
+    driven.up(produce_request(10, 1) + request(18, 3, 2))
+    requests = driven.link.state.route.tally.requests
+    assert len(requests) < 100
+    assert requests[0, 10, 9] == 1
+    assert requests[18, 3, 3] == 1
+
+
 @pytest.mark.parametrize("cut", [(), (3,), (13,)])
 def test_the_client_id_is_the_first_one_said(cut: tuple[int, ...]) -> None:
     driven = Driven(route())

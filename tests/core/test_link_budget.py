@@ -124,6 +124,32 @@ def test_a_response_that_is_only_looked_at_is_not_kept_once_it_has_gone_on() -> 
     assert driven.budget.used == 0
 
 
+def test_copies_of_long_polls_leave_room_for_errors() -> None:
+    """Consumers without fetch sessions, as of librdkafka, name all partitions in each request."""
+    budget = Budget(1 << 16, 1 << 18)
+    consumers = [Driven(route(), budget=budget) for _ in range(60)]
+    for driven in consumers:
+        driven.up(_asked(0))
+        driven.down(fetch_answer(15, 1, []))
+        driven.up(_asked(200))
+    copied = [driven.link.state.exchanges[0].request for driven in consumers]
+    assert None in copied
+    assert any(copied)
+    assert budget.used <= budget.total // 2
+    producer = Driven(route(), budget=budget)
+    producer.up(produce_request(10, 1))
+    producer.down(produce_answer(9, 1, {0: NOT_LEADER}))
+    assert producer.held is not None
+    # Who has no copy is held all the same; its epochs are not known.
+    consumer = consumers[copied.index(None)]
+    consumer.down(fetch_answer(15, 1, [(topic_id(1), 0, NOT_LEADER, b"")]))
+    assert consumer.held is not None
+    assert consumer.held.epochs == [-1]
+    for driven in (producer, *consumers):
+        driven.link.close()
+    assert (budget.used, budget.copied, budget.strangers) == (0, 0, 0)
+
+
 # Before the broker has shown that it serves the client.
 
 
