@@ -162,12 +162,7 @@ def read_changes(frame: memoryview) -> Changes:
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
         epochs = asked.setdefault(topic, {})
-        for _ in range(reader.compact_array(_ASKED.size + 1)):
-            at = reader.at
-            reader.skip(_ASKED.size)
-            partition, epoch = _EPOCH.unpack_from(frame, at)
-            epochs[partition] = epoch
-            reader.skip_tags()
+        epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader)))
         reader.skip_tags()
     return Changes(asked, _read_forgotten(reader, version))
 
@@ -248,13 +243,24 @@ def _read_topics(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[bytes
     topics = []
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
-        partitions = []
-        for _ in range(reader.compact_array(_ASKED.size + 1)):
-            partitions.append(reader.take(_ASKED.size))
-            reader.skip_tags()
+        topics.append((topic, _read_partitions(reader)))
         reader.skip_tags()
-        topics.append((topic, tuple(partitions)))
     return tuple(topics)
+
+
+def _read_partitions(reader: Reader) -> tuple[bytes, ...]:
+    count = reader.compact_array(_ASKED.size + 1)
+    size = count * (_ASKED.size + 1)
+    block = bytes(reader.buffer[reader.at : reader.at + size])
+    if not any(block[_ASKED.size :: _ASKED.size + 1]):
+        # None has tags, as with nearly all requests: there may be thousands.
+        reader.skip(size)
+        return tuple(block[at : at + _ASKED.size] for at in range(0, size, _ASKED.size + 1))
+    partitions = []
+    for _ in range(count):
+        partitions.append(reader.take(_ASKED.size))
+        reader.skip_tags()
+    return tuple(partitions)
 
 
 def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[int, ...]], ...]:

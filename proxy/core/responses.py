@@ -504,8 +504,12 @@ class ResponseFlow(Flow):
                 return False
             self._owed += len(frame)
             frame = memoryview(bytes(frame))
-        for told in self._told(exchange, scanned):
-            self._recovery.failed(told)
+        self._recovery.failed(
+            link.route,
+            link.client_id or "",
+            api_name(exchange.handling.key),
+            ((link.route.topic_name(f.topic), f.partition) for f in scanned.failures),
+        )
         self.held = Held(
             link, ApiKey(exchange.handling.key), exchange.handling.version, frame, scanned, epochs
         )

@@ -189,15 +189,6 @@ def _take(near: TlsSocket, sent: bytes) -> socket.socket:
     return ours
 
 
-def _take(near: TlsSocket, sent: bytes) -> socket.socket:
-    """Have ``near`` receive ``sent`` at once; return the end that its answers come to."""
-    ours, theirs = socket_pair(buffers=1 << 20)
-    near._socket.close()
-    near._socket = theirs
-    assert ours.send(sent) == len(sent)
-    return ours
-
-
 def _raw(end: FarEnd) -> socket.socket:
     """Return the socket beneath the TLS of a far end."""
     return socket.socket(fileno=socket.dup(end.socket.fileno()))
