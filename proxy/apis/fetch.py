@@ -155,6 +155,7 @@ class FetchScan:
                 self._close_partition(reader)
             elif self._partitions:
                 self._pass_plain(reader)
+                self._take_failed(reader)
                 self._open_partition(reader)
             elif self._topics:
                 self._open_topic(reader)
@@ -191,6 +192,29 @@ class FetchScan:
             reader.buffer, reader.at, reader.end, self._partitions
         )
         self._carries |= carries
+        self._at = reader.at = at
+
+    def _take_failed(self, reader: Reader) -> None:
+        """Take failed partitions as nearly all are, up to a topic's last, at less cost.
+
+        Those have neither aborted transactions nor records nor tags. There may be thousands.
+        """
+        frame, at, left, topic = reader.buffer, reader.at, self._partitions, self._topic
+        last = reader.end - _SMALLEST_PARTITION
+        while left > 1 and at <= last:
+            partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+            tags = at + _SMALLEST_PARTITION - 1
+            if (
+                error not in HINTABLE
+                or frame[at + _PARTITION.size] > 1
+                or frame[tags - 1] > 1
+                or frame[tags]
+            ):
+                break
+            at = tags + 1
+            left -= 1
+            self._failures.append(Failure(topic, partition, error, tags, at))
+        self._partitions = left
         self._at = reader.at = at
 
     def _open_partition(self, reader: Reader) -> None:

@@ -42,7 +42,8 @@ _INT32 = struct.Struct(">i")
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 
-Asked = dict[tuple[Topic, int], int]
+#: Leader epochs (-1: not known) by partition, by topic.
+Asked = dict[Topic, dict[int, int]]
 
 
 class Asker(NamedTuple):
@@ -88,12 +89,10 @@ class FetchRequest(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """Leader epoch (-1: not known) by topic and partition."""
-        asked = {}
+        """What it says of leader epochs. It is read each time: ask once for each request."""
+        asked: Asked = {}
         for topic, partitions in self.topics:
-            for raw in partitions:
-                partition, epoch = _EPOCH.unpack_from(raw)
-                asked[topic, partition] = epoch
+            asked.setdefault(topic, {}).update(map(_EPOCH.unpack_from, partitions))
         return asked
 
 
@@ -159,15 +158,11 @@ def read_changes(frame: memoryview) -> Changes:
     reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
     version = frame[_VERSION_AT]
     reader.skip(_FIXED.size if version >= _REPLICA_STATE_FROM else _FIXED.size + 4)
-    asked = {}
+    asked: Asked = {}
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
-        for _ in range(reader.compact_array(_ASKED.size + 1)):
-            at = reader.at
-            reader.skip(_ASKED.size)
-            partition, epoch = _EPOCH.unpack_from(frame, at)
-            asked[topic, partition] = epoch
-            reader.skip_tags()
+        epochs = asked.setdefault(topic, {})
+        epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader)))
         reader.skip_tags()
     return Changes(asked, _read_forgotten(reader, version))
 
@@ -248,13 +243,24 @@ def _read_topics(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[bytes
     topics = []
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
-        partitions = []
-        for _ in range(reader.compact_array(_ASKED.size + 1)):
-            partitions.append(reader.take(_ASKED.size))
-            reader.skip_tags()
+        topics.append((topic, _read_partitions(reader)))
         reader.skip_tags()
-        topics.append((topic, tuple(partitions)))
     return tuple(topics)
+
+
+def _read_partitions(reader: Reader) -> tuple[bytes, ...]:
+    count = reader.compact_array(_ASKED.size + 1)
+    size = count * (_ASKED.size + 1)
+    block = bytes(reader.buffer[reader.at : reader.at + size])
+    if not any(block[_ASKED.size :: _ASKED.size + 1]):
+        # None has tags, as with nearly all requests: there may be thousands.
+        reader.skip(size)
+        return tuple(block[at : at + _ASKED.size] for at in range(0, size, _ASKED.size + 1))
+    partitions = []
+    for _ in range(count):
+        partitions.append(reader.take(_ASKED.size))
+        reader.skip_tags()
+    return tuple(partitions)
 
 
 def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[int, ...]], ...]:

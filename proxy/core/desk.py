@@ -63,7 +63,8 @@ _AT_MOST_AT_EPOCH = frozenset(
 
 #: Why there is no hint, where nothing that is waited for would change it.
 _FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
-#: Failed partitions that one review judges at most, as each is told to all takers of events.
+#: Failed partitions that are judged in one go, of all responses together: one response may have
+#: thousands. So many are reported to all takers of events in one go, too.
 _JUDGED_AT_ONCE = 200
 #: Failed partitions for which is looked at once what would help them.
 _WANTED_AT_ONCE = 10_000
@@ -230,39 +231,71 @@ class Wants:
 class _Waiting:
     """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6.
 
-    ``lacking``: what is not settled yet. ``basis``: what it was judged by last; ``news``: a word of
-    its broker that came since. Thousands of partitions may wait, so only those are judged again of
-    which there is news, or that are due at ``confirm_at``.
+    ``missing``: failed partitions that nobody has looked at yet; the others are ``wanted``.
+    ``lacking``: those of them that are not settled, the next to be judged first; ``stale``: of how
+    many the judgement is out of date. ``basis``: what they were judged by last; ``news``: a word
+    of its broker that came since. Thousands of partitions may wait, so only those are judged again
+    of which there is news, or that are due at ``confirm_at``.
     ``detached``: hints are only counted. It has gone on already; what would have come of it is
-    told all the same.
+    told all the same. ``sought``: it is looked for and no longer held.
     """
 
     __slots__ = (
         "basis",
+        "coming",
         "confirm_at",
         "deadline",
         "detached",
         "first_hint",
         "held",
+        "hinted",
         "lacking",
+        "missing",
         "news",
         "since",
+        "sought",
+        "stale",
         "topics",
         "wanted",
     )
 
-    def __init__(self, held: Held, wanted: list[_Wanted], since: float, *, detached: bool) -> None:
+    def __init__(
+        self,
+        held: Held,
+        since: float,
+        *,
+        detached: bool,
+        deadline: float,
+        sought: Sequence[_Wanted] = (),
+    ) -> None:
+        failures = () if sought else held.scanned.failures
         self.held = held
-        self.wanted = wanted
-        self.lacking = wanted
+        self.coming = zip(failures, () if sought else held.epochs, strict=True)
+        self.missing = len(failures)
+        self.wanted = [*sought]
+        self.lacking = deque(sought)
+        self.stale = 0
         self.since = since
-        self.deadline = math.inf
+        self.deadline = deadline
         self.first_hint: float | None = None
+        self.hinted = False
         self.detached = detached
-        self.topics = frozenset(w.failure.topic for w in wanted)
+        self.sought = bool(sought)
+        topics = {failure.topic for failure in failures}
+        self.topics = frozenset(topics.union(wanted.failure.topic for wanted in sought))
         self.news = False
         self.basis: object = None
         self.confirm_at = math.inf
+
+    @property
+    def judged(self) -> bool:
+        """Whether all of it was looked at, by what is known now."""
+        return not (self.stale or self.missing)
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is left to wait for."""
+        return not (self.lacking or self.missing)
 
     @property
     def route(self) -> Route:
@@ -300,6 +333,8 @@ class Desk:
         #: By route and partition: the epoch of the leader found last, and when it first was.
         self._first_found: OrderedDict[tuple[str, Topic, int], tuple[int, float]] = OrderedDict()
         self._holds: dict[int, deque[tuple[float, float]]] = {}
+        #: What came of responses, and is to be reported.
+        self._untold: deque[Iterator[Event]] = deque()
 
     @property
     def busy(self) -> bool:
@@ -311,24 +346,24 @@ class Desk:
 
         A response that is held comes back from :meth:`review`.
         """
-        route = held.link.route
-        wanted = [
-            _Wanted(failure, epoch, now, self._led(route, failure))
-            for failure, epoch in zip(held.scanned.failures, held.epochs, strict=True)
-        ]
-        waiting = _Waiting(held, wanted, now, detached=route.mode is Mode.OBSERVE)
+        hints = self._submit(held, now)
+        self._tell_some()
+        return hints
+
+    def _submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
+        detached = held.link.route.mode is Mode.OBSERVE
+        waiting = _Waiting(held, now, detached=detached, deadline=now + self.rules.deadline)
         if not held.link.hintable(held.key, held.version):
             return self._finish(waiting, now, Reason.HINTS_OFF)
-        if self._ready(waiting, now, {}):
-            return self._finish(waiting, now, Reason.HOLD_EXPIRED)
-        deadline, reason = self._deadline(waiting, now)
-        waiting.deadline = min(waiting.deadline, deadline)
-        if now >= waiting.deadline:
+        self._look(waiting, now, {})
+        reason = self._why_not(waiting, now) if waiting.judged else None
+        if reason is None and len(self._waiting) >= self.rules.most:
+            reason = Reason.BUDGET
+        if reason is not None:
             return self._finish(waiting, now, reason)
-        if len(self._waiting) >= self.rules.most:
-            return self._finish(waiting, now, Reason.BUDGET)
         self._waiting.append(waiting)
-        return [None] * len(wanted) if waiting.detached else None
+        self.unfinished |= not waiting.judged
+        return [None] * len(held.scanned.failures) if detached else None
 
     def review(self, now: float, ahead: float = 0.0) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Return the responses whose hints are good, or whose time is over.
@@ -347,13 +382,25 @@ class Desk:
                 self.unfinished |= due
                 self._waiting.append(item)
                 continue
-            left -= len(item.lacking)
-            if self._ready(item, now, bases) or now >= item.over_at(ahead):
-                hints = self._finish(item, now, Reason.HOLD_EXPIRED)
-                if not item.detached:
-                    done.append((item.held, hints))
-            else:
+            begins = item.missing > 0
+            left -= self._look(item, now, bases)
+            over = item.ready or now >= item.over_at(ahead)
+            reason = Reason.HOLD_EXPIRED if over else None
+            if begins and item.judged:
+                reason = self._why_not(item, now) or reason
+            if reason is None:
+                self.unfinished |= not item.judged
                 self._waiting.append(item)
+                continue
+            left -= len(item.lacking)
+            hints = self._finish(item, now, reason)
+            if not item.detached:
+                done.append((item.held, hints))
+        self._review_sought(now, bases, left)
+        self._tell_some()
+        return done
+
+    def _review_sought(self, now: float, bases: "_Bases", left: int) -> None:
         sought, self._sought = self._sought, []
         for item in sought:
             due = self._due(item, now, 0.0, bases)
@@ -361,16 +408,13 @@ class Desk:
                 self.unfinished |= due
                 self._sought.append(item)
                 continue
-            left -= len(item.lacking)
-            before = item.lacking
-            if self._ready(item, now, bases) or now >= item.deadline:
-                item.lacking = []
-            else:
+            left -= self._look(item, now, bases)
+            if now >= item.deadline:
+                places = (_place(item.route, wanted) for wanted in item.lacking)
+                self._sought_places.difference_update(places)
+            elif not item.ready:
+                self.unfinished |= not item.judged
                 self._sought.append(item)
-            kept = {id(wanted) for wanted in item.lacking}
-            gone = (wanted for wanted in before if id(wanted) not in kept)
-            self._sought_places.difference_update(_place(item.route, wanted) for wanted in gone)
-        return done
 
     def asked(self, route: Route, topics: Collection[Topic], since: float) -> None:
         """Note that the broker behind ``route`` answered for ``topics`` (names or ids).
@@ -419,6 +463,7 @@ class Desk:
                 wanted.hint = wanted.found = None
                 wanted.reason = Reason.HINTS_OFF
         done = [(item, self._finish(item, now, Reason.HINTS_OFF)) for item in mine]
+        self._tell_some()
         return [(item.held, hints) for item, hints in done if not item.detached]
 
     def forget(self, link: int) -> None:
@@ -458,6 +503,17 @@ class Desk:
         return [*wants.values()]
 
     # How long.
+
+    def _why_not(self, waiting: _Waiting, now: float) -> Reason | None:
+        """Return why a response is not held, of which all was looked at; ``None`` where it is.
+
+        Its time runs from when it came: to look at a large one takes some of that.
+        """
+        if waiting.ready:
+            return Reason.HOLD_EXPIRED
+        deadline, reason = self._deadline(waiting, waiting.since)
+        waiting.deadline = min(waiting.deadline, deadline)
+        return reason if now >= waiting.deadline else None
 
     def _deadline(self, waiting: _Waiting, now: float) -> tuple[float, Reason]:
         """Return until when to hold, and the reason to give if that is not at all."""
@@ -516,31 +572,51 @@ class Desk:
         return UNKNOWN_EPOCH
 
     def _due(self, waiting: _Waiting, now: float, ahead: float, bases: "_Bases") -> bool:
-        """Whether there is news of it, or its time has come."""
+        """Whether there is news of it, its time has come, or not all of it was looked at."""
         return (
             waiting.news
+            or not waiting.judged
             or now >= waiting.over_at(ahead)
             or now >= waiting.confirm_at
             or waiting.basis != _basis(waiting, bases)
         )
 
-    def _ready(self, waiting: _Waiting, now: float, bases: "_Bases") -> bool:
-        """Look for hints; whether nothing is left to wait for."""
-        route, basis = waiting.route, _basis(waiting, bases)
-        news = waiting.news or waiting.basis != basis
+    def _look(self, waiting: _Waiting, now: float, bases: "_Bases") -> int:
+        """Look for hints of some partitions, in most responses of all; return of how many."""
+        basis = _basis(waiting, bases)
+        if waiting.news or waiting.basis != basis or now >= waiting.confirm_at:
+            waiting.stale, waiting.confirm_at = len(waiting.lacking), math.inf
         waiting.basis, waiting.news = basis, False
-        lacking = waiting.lacking
-        for wanted in lacking:
-            if news:
-                self._judge(route, wanted, now)
-            if now >= wanted.good_at:
-                wanted.hint = wanted.found
-        waiting.lacking = [wanted for wanted in lacking if not wanted.settled]
-        waiting.confirm_at = min((w.good_at for w in waiting.lacking), default=math.inf)
-        if waiting.first_hint is None and any(wanted.hint is not None for wanted in lacking):
+        looked = 0
+        while looked < _JUDGED_AT_ONCE and not waiting.judged:
+            self._look_at(waiting, self._next(waiting), now)
+            looked += 1
+        if waiting.judged and waiting.hinted and waiting.first_hint is None:
             waiting.first_hint = now
             waiting.deadline = min(waiting.deadline, now + self.rules.grace)
-        return not waiting.lacking
+        return looked
+
+    def _next(self, waiting: _Waiting) -> _Wanted:
+        """Return the partition that is to be judged next."""
+        if waiting.stale:
+            waiting.stale -= 1
+            return waiting.lacking.popleft()
+        failure, epoch = next(waiting.coming)
+        wanted = _Wanted(failure, epoch, waiting.since, self._led(waiting.route, failure))
+        waiting.wanted.append(wanted)
+        waiting.missing -= 1
+        return wanted
+
+    def _look_at(self, waiting: _Waiting, wanted: _Wanted, now: float) -> None:
+        self._judge(waiting.route, wanted, now)
+        if now >= wanted.good_at:
+            wanted.hint = wanted.found
+            waiting.hinted = True
+        if not wanted.settled:
+            waiting.lacking.append(wanted)
+            waiting.confirm_at = min(waiting.confirm_at, wanted.good_at)
+        elif waiting.sought:
+            self._sought_places.discard(_place(waiting.route, wanted))
 
     def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
         """Look whether there is a good hint, and when it is to be given."""
@@ -633,12 +709,14 @@ class Desk:
                     wanted.reason = Reason.LEADER_NOT_READY
                 else:
                     wanted.hint = wanted.found
-        self.events += self._tell(waiting, now, reason)
+        self._untold.append(self._tell(waiting, now, reason))
         if route.mode is not Mode.OFF and route.reachable:
             self._seek(waiting, now)
+        count = len(waiting.held.scanned.failures)
         if waiting.detached:
-            return [None] * len(waiting.wanted)
-        return [wanted.hint for wanted in waiting.wanted]
+            return [None] * count
+        hints = [wanted.hint for wanted in waiting.wanted]
+        return hints + [None] * (count - len(hints))
 
     def _seek(self, waiting: _Waiting, now: float) -> None:
         route, places = waiting.route, self._sought_places
@@ -646,25 +724,58 @@ class Desk:
         new = [wanted for wanted in lacking if _place(route, wanted) not in places]
         if new:
             places.update(_place(route, wanted) for wanted in new)
-            sought = _Waiting(waiting.held, new, waiting.since, detached=True)
-            sought.deadline = now + self.rules.calm
+            until = now + self.rules.calm
+            sought = _Waiting(
+                waiting.held, waiting.since, detached=True, deadline=until, sought=new
+            )
             # Its grace is over: what has its hint by now shortens nothing.
             sought.first_hint = now
             self._sought.append(sought)
 
-    def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterable[Event]:
-        held = waiting.held
-        for wanted in waiting.wanted:
-            failure, hint = wanted.failure, wanted.hint
-            hold_ms = (now - waiting.since) * 1000
-            epoch = wanted.client_epoch
-            answered = held.link.answered(
-                held.key, held.version, failure, epoch, hold_ms, observed=waiting.detached
-            )
-            if hint is not None:
-                yield HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
-            else:
-                yield HintMissed(answered=answered, reason=wanted.reason or reason)
+    def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterator[Event]:
+        """Return the events of a response, which are made when they are asked for.
+
+        What came of it is noted now: it may be looked for further.
+        """
+        outcomes = [
+            (wanted.failure, wanted.client_epoch, wanted.hint, wanted.reason or reason)
+            for wanted in waiting.wanted
+        ]
+        rest = ((failure, epoch, None, reason) for failure, epoch in waiting.coming)
+        held, hold_ms = waiting.held, (now - waiting.since) * 1000
+        return (
+            _event(held, failure, epoch, hint, why, hold_ms, observed=waiting.detached)
+            for failure, epoch, hint, why in chain(outcomes, rest)
+        )
+
+    def _tell_some(self) -> None:
+        """Have some of what came of responses reported, and the rest at the next review."""
+        left = _JUDGED_AT_ONCE
+        while self._untold and left > 0:
+            some = [*islice(self._untold[0], _JUDGED_AT_ONCE)]
+            self.events += some
+            if len(some) < _JUDGED_AT_ONCE:
+                self._untold.popleft()
+            left -= len(some)
+        self.unfinished |= bool(self._untold)
+
+
+def _event(
+    held: Held,
+    failure: Failure,
+    epoch: int,
+    hint: LeaderHint | None,
+    reason: Reason,
+    hold_ms: float,
+    *,
+    observed: bool,
+) -> Event:
+    answered = held.link.answered(
+        held.key, held.version, failure, epoch, hold_ms, observed=observed
+    )
+    if hint is not None:
+        return HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
+    return HintMissed(answered=answered, reason=reason)
 
 
 #: What judgements rest on beside the time, as far as it was looked up in one review.

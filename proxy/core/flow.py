@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from proxy.core.budget import Budget
+from proxy.core.budget import Account
 from proxy.wire.scatter import Rest
 
 #: Pieces to be sent, in order. They may be views of the shared buffer: what cannot be sent at
@@ -12,6 +12,7 @@ Pieces = list[memoryview | bytes]
 #: Memory with which a frame begins to be gathered. It doubles as bytes come: what only claims to
 #: be large costs nothing.
 _FIRST = 65_536
+_FIRST_OF_STRANGERS = 8192
 #: Bytes of each frame, on average, from which on a link may receive much at once; and frames at
 #: once after which it never may again: nobody sends so many who means well.
 _LARGE = 128
@@ -39,8 +40,8 @@ class Flow(ABC):
     """
 
     __slots__ = (
+        "_account",
         "_begun",
-        "_budget",
         "_bulk",
         "_carry",
         "_filled",
@@ -60,13 +61,13 @@ class Flow(ABC):
     )
 
     def __init__(
-        self, shared: memoryview, budget: Budget, opaque: bool, *, little: int, most: int
+        self, shared: memoryview, account: Account, opaque: bool, *, little: int, most: int
     ) -> None:
         self._shared = shared
         self._little = self._most = little
         self._most_ever = most
         self._begun = shared[:little]
-        self._budget = budget
+        self._account = account
         self._carry = b""
         #: Bytes of a frame's own that are still to come and of which nothing more is read.
         self._skip = 0
@@ -85,8 +86,6 @@ class Flow(ABC):
     def buffer(self) -> memoryview:
         """Return where the next bytes are to be received; never empty."""
         if self._gather is not None:
-            if self._filled == len(self._gather):
-                self._gather = self._grown(self._gather, 2 * self._filled)
             return self._gather[self._filled :]
         if self._carry:
             size = len(self._carry)
@@ -103,7 +102,10 @@ class Flow(ABC):
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
         if self._gather is not None:
             self._filled += size
-            return self._gathered(self._gather)
+            pieces = self._gathered(self._gather)
+            if self._gather is not None and self._filled == len(self._gather):
+                self._grow(2 * self._filled)
+            return pieces
         if self._carry:
             size += len(self._carry)
             self._carry = b""
@@ -147,7 +149,7 @@ class Flow(ABC):
     def flushed(self) -> None:
         """Say that all pieces have been sent: gathered memory is no longer in use."""
         if self._owed and self._gather is None:
-            self._budget.give_back(self._owed)
+            self._account.give_back(self._owed)
             self._owed = 0
 
     @property
@@ -209,7 +211,7 @@ class Flow(ABC):
 
     def _begin_gather(self, begun: memoryview, size: int) -> bool:
         """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
-        if not self._budget.take(size):
+        if not self._account.take(size):
             return False
         self._owed += size
         self._reserved = size
@@ -219,7 +221,8 @@ class Flow(ABC):
     def _gather_anyway(self, begun: memoryview, size: int) -> None:
         """As :meth:`_begin_gather`, for a frame that cannot go on as it is.
 
-        What it takes is reserved as it is taken, and not as the frame claims.
+        What it takes is reserved as it is taken, and not as the frame claims. Where the link may
+        not take it the stream is at fault.
         """
         self._reserved = 0
         self._gather_into(begun, size)
@@ -227,15 +230,23 @@ class Flow(ABC):
     def _gather_into(self, begun: memoryview, size: int) -> None:
         self._size = size
         self._filled = len(begun)
-        self._gather = self._grown(begun, max(_FIRST, 2 * self._filled))
+        self._gather = begun
+        self._grow(max(_FIRST if self._account.trusted else _FIRST_OF_STRANGERS, 2 * self._filled))
 
-    def _grown(self, begun: memoryview, capacity: int) -> memoryview:
-        """Return memory of ``capacity`` bytes, or of the whole frame, that begins as ``begun``."""
+    def _grow(self, capacity: int) -> None:
+        """Go on in memory of ``capacity`` bytes, or of the whole frame."""
+        assert self._gather is not None
         capacity = min(capacity, self._size)
-        if capacity > self._reserved:
-            self._budget.take_anyway(capacity - self._reserved)
-            self._owed += capacity - self._reserved
-            self._reserved = capacity
+        more = max(capacity - self._reserved, 0)
+        if more and not self._account.take_anyway(more):
+            self._gather = None
+            self.fault = (
+                f"frame of {self._size} bytes that must be kept whole, before the broker has "
+                "answered anything that shows that the client may use it"
+            )
+            return
+        self._owed += more
+        self._reserved += more
         memory = memoryview(bytearray(capacity))
-        memory[: self._filled] = begun
-        return memory
+        memory[: self._filled] = self._gather
+        self._gather = memory

@@ -1,11 +1,15 @@
 """One client connection joined to its own connection to the broker."""
 
-from proxy.core.budget import Budget
+from proxy.core.budget import Account, Budget
 from proxy.core.link_state import LinkState
 from proxy.core.recovery import Recovery
 from proxy.core.requests import RequestFlow
 from proxy.core.responses import ResponseFlow
 from proxy.core.route import Route
+
+#: Requests that may await a response before the broker has shown that it serves the client. None
+#: that means well asks more of a broker that has not answered yet; if one does it is read later.
+_FEW = 100
 
 
 class Link:
@@ -15,7 +19,7 @@ class Link:
     asks the desk where a response is held, and stops reading the client while ``crowded``.
     """
 
-    __slots__ = ("_most", "requests", "responses", "state")
+    __slots__ = ("_account", "_most", "requests", "responses", "state")
 
     def __init__(
         self,
@@ -32,13 +36,19 @@ class Link:
         self.state = LinkState(route, number, address)
         opaque = not self.state.plan.reads
         self._most = requests_in_flight
-        self.requests = RequestFlow(shared, budget, self.state, largest_request, opaque)
-        self.responses = ResponseFlow(shared, budget, self.state, recovery, opaque)
+        self._account = Account(budget)
+        self.requests = RequestFlow(shared, self._account, self.state, largest_request, opaque)
+        self.responses = ResponseFlow(shared, self._account, self.state, recovery, opaque)
 
     @property
     def crowded(self) -> bool:
-        """Whether as many requests await a response as may."""
-        return len(self.state.exchanges) >= self._most
+        """Whether as many requests await a response as may.
+
+        Until the broker has answered one that it answers for nobody whom it does not serve, those
+        are few: what is noted of each costs memory.
+        """
+        exchanges = len(self.state.exchanges)
+        return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
 
     @property
     def matched(self) -> bool:

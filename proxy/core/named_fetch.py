@@ -17,6 +17,9 @@ from proxy.core.view import LeaderView
 
 #: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
 _NO_SESSION = -1
+#: Names remembered for a route, in all its sessions. One session is kept whatever it has: it has
+#: no more than the cluster has topics.
+MOST_NAMES = 200_000
 _INT32 = struct.Struct(">i")
 
 
@@ -59,11 +62,18 @@ class NamedFetch:
 
 
 class NamedSessions:
-    """The fetch sessions of one route that were asked for by id, by session id."""
+    """The fetch sessions of one route that were asked for by id, by session id.
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    A session that had to give way is answered FETCH_SESSION_ID_NOT_FOUND at its next request, as a
+    broker does that has evicted one: the client begins another.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, most_names: int = MOST_NAMES) -> None:
         self._capacity = capacity
+        self._most_names = most_names
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        #: In all sessions.
+        self.names = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -72,7 +82,7 @@ class NamedSessions:
         """Return a request with names for its ids, and what its response needs."""
         if request.session_epoch > 0:
             return self._incremental(request, view)
-        self._sessions.pop(request.session_id, None)
+        self._drop(request.session_id)
         ids: dict[str, bytes] = {}
         topics = []
         unknown = []
@@ -94,12 +104,16 @@ class NamedSessions:
         self, request: FetchRequest, view: LeaderView
     ) -> tuple[FetchRequest, NamedFetch]:
         session = self._sessions.get(request.session_id)
+        before = len(session.ids) if session is not None else 0
         named = self._named(request, session, view) if session is not None else None
+        if session is not None:
+            self.names += len(session.ids) - before
         if session is None or named is None:
-            self._sessions.pop(request.session_id, None)
+            self._drop(request.session_id)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
             return lost, NamedFetch(_Session({}, view.forgotten), ())
         self._sessions.move_to_end(request.session_id)
+        self._fit()
         return named, NamedFetch(session, ())
 
     def _named(
@@ -127,10 +141,22 @@ class NamedSessions:
 
     def keep(self, session_id: int, session: _Session) -> None:
         """Remember a session that the broker has opened."""
+        self._drop(session_id)
         self._sessions[session_id] = session
-        self._sessions.move_to_end(session_id)
-        if len(self._sessions) > self._capacity:
-            self._sessions.popitem(last=False)
+        self.names += len(session.ids)
+        self._fit()
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.names -= len(session.ids)
+
+    def _fit(self) -> None:
+        """Drop what was unused longest, until there is room for the rest."""
+        while len(self._sessions) > self._capacity or (
+            self.names > self._most_names and len(self._sessions) > 1
+        ):
+            self._drop(next(iter(self._sessions)))
 
 
 def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:

@@ -7,7 +7,7 @@ first success of each client there.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from proxy.core.clock import Clock, stopped
@@ -109,16 +109,21 @@ class Recovery:
         elif isinstance(event, LeaderMoved):
             self._moved(event)
 
-    def failed(self, answered: ErrorAnswered) -> None:
-        """Note an error when it comes from the broker."""
-        route = self._routes.get(answered.route)
-        if route is None or len(answered.client_id) > _LONGEST_ID:
+    def failed(
+        self, route: Route, client_id: str, api: str, failed: Iterable[tuple[str, int]]
+    ) -> None:
+        """Note errors of a response when it comes from the broker, by topic name and partition."""
+        if route.name not in self._routes or len(client_id) > _LONGEST_ID:
             return
-        now = self._clock()
-        key = _key(route, answered.client_id, answered.api, answered.topic, answered.partition)
-        error = self._errors.setdefault(key, _Error(now))
-        error.last = now
-        self._errors.move_to_end(key)
+        now, cluster = self._clock(), _cluster(route)
+        for topic, partition in failed:
+            key = _Key(cluster, client_id, api, topic, partition)
+            error = self._errors.get(key)
+            if error is None:
+                error = self._errors[key] = _Error(now)
+            else:
+                self._errors.move_to_end(key)
+            error.last = now
         self._forget_old(now)
         self._settle()
 

@@ -8,7 +8,7 @@ from proxy.apis import api_versions, metadata_older, produce, produce_8, sasl_ha
 from proxy.apis.fetch import TOPIC_IDS_FROM
 from proxy.apis.fetch_request import read_request, write_request
 from proxy.apis.keys import ApiKey, api_name
-from proxy.core.budget import Budget
+from proxy.core.budget import Account
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
 from proxy.core.handling import NOT_OFFERED, Handling
@@ -25,6 +25,8 @@ _KEY_AT, _VERSION_AT = 4, 6
 _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
 _PREFIX = 131_072
+#: The same of a client that nobody has authenticated yet: it is kept, and no budget counts it.
+_PREFIX_OF_STRANGERS = 8192
 
 #: Bytes received at once where requests begin.
 _LITTLE_AT_ONCE = 4096
@@ -44,9 +46,9 @@ class RequestFlow(Flow):
     __slots__ = ("_begins", "_largest", "_link")
 
     def __init__(
-        self, shared: memoryview, budget: Budget, link: LinkState, largest: int, opaque: bool
+        self, shared: memoryview, account: Account, link: LinkState, largest: int, opaque: bool
     ) -> None:
-        super().__init__(shared, budget, opaque, little=_LITTLE_AT_ONCE, most=_MOST_AT_ONCE)
+        super().__init__(shared, account, opaque, little=_LITTLE_AT_ONCE, most=_MOST_AT_ONCE)
         self._link = link
         self._largest = largest
         self._begins = True
@@ -137,7 +139,8 @@ class RequestFlow(Flow):
         try:
             acks = produce.read_acks(frame)
         except Truncated:
-            if len(frame) < min(length, _PREFIX):
+            prefix = _PREFIX if self._account.trusted else _PREFIX_OF_STRANGERS
+            if len(frame) < min(length, prefix):
                 return False
             return self._lost("Produce request whose acks cannot be found")
         except WireError as error:
@@ -212,7 +215,7 @@ class RequestFlow(Flow):
             if sent < TOPIC_IDS_FROM:
                 if not route.sessions.asks_one(request):
                     # Its response is kept until its last partition begins.
-                    largest = self._budget.per_link
+                    largest = self._account.per_link
                     request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
@@ -279,7 +282,7 @@ class RequestFlow(Flow):
 
         The copy is the exchange's, and so is what it reserves.
         """
-        if self._link.exchanges.maxlen == 0 or not self._budget.take(len(frame)):
+        if self._link.exchanges.maxlen == 0 or not self._account.take_copy(len(frame)):
             return None
         return bytes(frame)
 

@@ -11,7 +11,7 @@ from proxy.apis.fetch_request import read_request
 from proxy.apis.keys import ApiKey, api_name
 from proxy.apis.leader_hint import LeaderHint, Scanned
 from proxy.core.address_book import NEWEST
-from proxy.core.budget import Budget
+from proxy.core.budget import Account
 from proxy.core.events import ErrorAnswered, HintMissed
 from proxy.core.exchange import Exchange
 from proxy.core.flow import Flow, Pieces
@@ -38,6 +38,10 @@ _SIZE_PREFIX = 4
 #: so that reading never stops the event loop for long. The subscription reads larger ones.
 _SNOOPED = 65_536
 _NOTHING = memoryview(b"")
+#: What a broker answers before it has authenticated a client: to anything else it ends the
+#: connection (SaslServerAuthenticator). So any other answer shows that it serves the client, or
+#: authenticates none on this listener.
+_ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 #: Bytes received at once where responses begin and are small; else as many as there is room for.
 _LITTLE_AT_ONCE = 32_768
 
@@ -65,12 +69,12 @@ class ResponseFlow(Flow):
     def __init__(
         self,
         shared: memoryview,
-        budget: Budget,
+        account: Account,
         link: LinkState,
         recovery: Recovery,
         opaque: bool,
     ) -> None:
-        super().__init__(shared, budget, opaque, little=_LITTLE_AT_ONCE, most=len(shared))
+        super().__init__(shared, account, opaque, little=_LITTLE_AT_ONCE, most=len(shared))
         self._link = link
         self._recovery = recovery
         self._backlog = bytearray()
@@ -170,7 +174,7 @@ class ResponseFlow(Flow):
         Where that was kept behind another one before, it is reserved already.
         """
         more = max(len(data) - self._behind, 0)
-        self._budget.take_anyway(more)
+        self._account.take_anyway(more)
         self._owed += more
         self._behind += more
         self._backlog += data
@@ -178,7 +182,7 @@ class ResponseFlow(Flow):
     def _give_back_requests(self) -> None:
         for exchange in self._link.exchanges:
             if exchange.request is not None:
-                self._budget.give_back(len(exchange.request))
+                self._account.give_back_copy(len(exchange.request))
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
@@ -187,8 +191,10 @@ class ResponseFlow(Flow):
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = exchanges.popleft()
             if exchange.request is not None:
-                self._budget.give_back(len(exchange.request))
+                self._account.give_back_copy(len(exchange.request))
             exchange.handling.cell.responses += 1
+            if not self._account.trusted and exchange.handling.key not in _ANSWERED_TO_ANYBODY:
+                self._account.trust()
             if link.timed is exchange and link.latencies is not None:
                 link.latencies.answered(link)
             return exchange
@@ -489,18 +495,21 @@ class ResponseFlow(Flow):
                 for told in self._told(exchange, scanned):
                     link.events.append(HintMissed(answered=told, reason=Reason.REPLICA))
                 return False
-            sessions = link.route.sessions
-            epochs = [sessions.epoch(request, f.topic, f.partition) for f in scanned.failures]
+            epochs = link.route.sessions.epochs(request, scanned.failures)
         if frame.obj is self._shared.obj or exchange.recoded:
             # What was gathered has its bytes reserved; this has not.
-            if not self._budget.take(len(frame)):
+            if not self._account.take(len(frame)):
                 for told in self._told(exchange, scanned):
                     link.events.append(HintMissed(answered=told, reason=Reason.BUDGET))
                 return False
             self._owed += len(frame)
             frame = memoryview(bytes(frame))
-        for told in self._told(exchange, scanned):
-            self._recovery.failed(told)
+        self._recovery.failed(
+            link.route,
+            link.client_id or "",
+            api_name(exchange.handling.key),
+            ((link.route.topic_name(f.topic), f.partition) for f in scanned.failures),
+        )
         self.held = Held(
             link, ApiKey(exchange.handling.key), exchange.handling.version, frame, scanned, epochs
         )

@@ -70,7 +70,7 @@ class Route:
         self.raised = self.raised or mode is Mode.ON
         # Where hints are off nobody follows the sessions. Epochs that are not known are judged by
         # the stricter rule; epochs that are out of date would make wrong hints.
-        self.sessions = FetchSessions()
+        self.sessions = self.sessions.empty()
 
     @property
     def link_plan(self) -> Plan:

@@ -3,8 +3,13 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-#: Cells counted apart: more than any client asks that speaks Kafka, so that none can fill memory.
-_MOST_CELLS = 4096
+from proxy.apis.keys import NAMES
+
+#: Versions of an API that are counted apart: more than any has. Those of known APIs always have a
+#: cell, or one client that asks what nobody does would keep others from being counted.
+_VERSIONS = range(32)
+#: Cells of all else, so that nobody can fill memory.
+_MOST_ODD = 64
 _OTHER = (-1, -1, -1)
 
 
@@ -23,7 +28,7 @@ class Tally:
     """``cells``: by (API key, version asked, version sent), -1 for what is beyond number. ``raw``:
     responses that passed without being looked at although they should have been, by reason.
     ``up`` and ``down``: bytes received from clients and from the broker. ``connecting``: clients
-    whose connection to the broker is being made."""
+    whose connection to the broker is being made. ``odd``: cells of what no Kafka client asks."""
 
     links: int = 0
     connecting: int = 0
@@ -32,12 +37,16 @@ class Tally:
     down: int = 0
     cells: dict[tuple[int, int, int], Cell] = field(default_factory=dict)
     raw: Counter[str] = field(default_factory=Counter)
+    odd: int = 0
 
     def cell(self, key: int, asked: int, sent: int) -> Cell:
         """Return where such requests are counted."""
         place = key, asked, sent
-        if place not in self.cells and len(self.cells) >= _MOST_CELLS:
-            place = _OTHER
+        if place not in self.cells and not (key in NAMES and asked in _VERSIONS):
+            if self.odd >= _MOST_ODD:
+                place = _OTHER
+            else:
+                self.odd += 1
         return self.cells.setdefault(place, Cell())
 
     @property

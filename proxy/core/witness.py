@@ -67,7 +67,8 @@ class Witness:
         key = ApiKey(exchange.handling.key)
         told = link.answered(key, exchange.handling.version, answered, UNKNOWN_EPOCH, 0.0)
         if reason is not Reason.REPLICA:
-            self._recovery.failed(told)
+            failed = [(told.topic, told.partition)]
+            self._recovery.failed(link.route, told.client_id, told.api, failed)
         link.events.append(HintMissed(answered=told, reason=reason))
 
     def _succeeded(self, answered: Answered) -> None:

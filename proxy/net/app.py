@@ -38,6 +38,7 @@ from proxy.core.mode import Mode
 from proxy.core.recovery import Recovery
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
+from proxy.core.sessions import MOST_WEIGHT, FetchSessions
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
@@ -241,7 +242,11 @@ class _App:
     def _route(self, settings: RouteSettings) -> Route:
         mode = Mode(self._settings.hints)
         synthesize = self._settings.topic_ids == "synthesize" and mode is Mode.ON
-        return make_route(settings, mode, synthesize=synthesize)
+        route = make_route(settings, mode, synthesize=synthesize)
+        route.sessions = FetchSessions(
+            most_weight=MOST_WEIGHT // max(len(self._settings.routes), 1)
+        )
+        return route
 
     def _make_virtual(self, local: LocalSettings) -> VirtualCluster:
         return VirtualCluster(

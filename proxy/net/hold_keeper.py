@@ -1,7 +1,8 @@
 """Wakes held responses when the view has moved or their time is over."""
 
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -12,6 +13,11 @@ from proxy.core.held import Held
 from proxy.core.lateness import Lateness
 from proxy.core.mode import Mode
 from proxy.core.route import Route
+
+#: Events that are handed to their takers in one go, of which each costs microseconds; a response
+#: may bring thousands. And those that may wait for their turn.
+_AT_ONCE = 200
+_MOST_UNTOLD = 20_000
 
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
 
@@ -32,6 +38,7 @@ class HoldKeeper:
         self.settle: Settle = lambda decided: None
         self.waiting = trio.Event()
         self._emit = emit
+        self._untold: deque[Event] = deque()
         self._changed = trio.Event()
         self._news = False
         #: Since when :meth:`run` is to have its next turn.
@@ -41,6 +48,7 @@ class HoldKeeper:
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """See :meth:`proxy.core.desk.Desk.submit`."""
         hints = self.desk.submit(held, trio.current_time())
+        self._news |= self.desk.unfinished
         self._tell()
         if self.desk.busy:
             self.waiting.set()
@@ -68,6 +76,7 @@ class HoldKeeper:
         """Change the mode of ``route``; what is held of it goes on at once."""
         route.switch(mode)
         decided = self.desk.switched(route, trio.current_time())
+        self._news |= self.desk.unfinished
         self._tell()
         self._rest()
         self.settle(decided)
@@ -107,5 +116,17 @@ class HoldKeeper:
     def _tell(self) -> None:
         self._call()
         events, self.desk.events = self.desk.events, []
-        for event in events:
-            self._emit(event)
+        self.tell(events)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Hand events to their takers: some now, the rest in turns of :meth:`run`.
+
+        Where too many wait already, as many go as come.
+        """
+        self._untold += events
+        waiting = len(self._untold)
+        for _ in range(waiting if waiting <= _AT_ONCE else max(_AT_ONCE, waiting - _MOST_UNTOLD)):
+            self._emit(self._untold.popleft())
+        if self._untold:
+            self._news = True
+            self._call()

@@ -754,5 +754,4 @@ class Pump:
 
     def _tell(self, joint: _Joint) -> None:
         events, joint.link.state.events = joint.link.state.events, []
-        for event in events:
-            self._emit(event)
+        self._keeper.tell(events)

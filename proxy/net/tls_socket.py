@@ -12,6 +12,18 @@ _MOST = 262_144
 _SCRATCH = memoryview(bytearray(_MOST))
 
 
+#: Given to OpenSSL at once. A record may be a message of TLS itself, such as KeyUpdate (27 bytes),
+#: which costs some ten microseconds and brings nothing.
+_GIVEN = 16_384
+#: Bytes received that bring nothing, in all: more than a record has of which the end is still to
+#: come. By then the other end is at something else than sending data. Each byte of data makes up
+#: for so many of them, which is more than the smallest record costs.
+_MOST_IDLE = 24_000
+_MAKES_UP_FOR = 30
+#: Bytes of answers to messages of TLS itself that the other end has not taken.
+_MOST_ANSWERS = 4096
+
+
 class Transport(Protocol):
     """What the pump needs of a socket. Errors are OSErrors, as those of `socket`."""
 
@@ -52,10 +64,13 @@ class TlsSocket:
     """
 
     __slots__ = (
+        "_answers",
+        "_idle",
         "_incoming",
         "_keep",
         "_keeps",
         "_outgoing",
+        "_received",
         "_socket",
         "_taken",
         "_tls",
@@ -79,6 +94,10 @@ class TlsSocket:
         #: Bytes at the head of what will be offered that are in ``_unsent``.
         self._taken = 0
         self._keeps = False
+        #: What was received and is not decrypted yet, if the reader had no room for more.
+        self._received = memoryview(b"")
+        self._idle = 0
+        self._answers = 0
         # The handshake may have brought more than its own bytes.
         self._note(True)
 
@@ -87,22 +106,64 @@ class TlsSocket:
         return self._socket.fileno()
 
     def recv_into(self, buffer: memoryview, /) -> int:
-        """See :class:`Transport`."""
+        """See :class:`Transport`.
+
+        :raises ConnectionError: the other end keeps TLS busy and sends no data, or takes none of
+            its answers.
+        """
         filled = self._decrypt(buffer)
         if filled is None:
-            received = self._socket.recv_into(_SCRATCH)
-            if received:
-                self._incoming.write(_SCRATCH[:received])
-            else:
-                self._incoming.write_eof()
-            filled = self._decrypt(buffer)
+            filled = self._decrypt_more(buffer)
+        if self._received:
+            self._note(True)
         if self._outgoing.pending:
             # An alert, or an answer to a change of keys.
-            with contextlib.suppress(BlockingIOError):
-                self._flush()
+            self._answer()
         if filled is None:
             raise BlockingIOError
         return filled
+
+    def _decrypt_more(self, buffer: memoryview) -> int | None:
+        """Fill ``buffer`` with what is received now, or was before; return as :meth:`_decrypt`."""
+        received = self._received or _SCRATCH[: self._socket.recv_into(_SCRATCH)]
+        if not received:
+            self._incoming.write_eof()
+            return self._decrypt(buffer)
+        filled = given = 0
+        # What brings little is gone on with in the next step: others wait for theirs.
+        while given < len(received) and filled < len(buffer) and given - filled <= _GIVEN:
+            piece = received[given : given + _GIVEN]
+            self._incoming.write(piece)
+            given += len(piece)
+            try:
+                more = self._decrypt(buffer[filled:]) or 0
+            except ssl.SSLError:
+                if not filled:
+                    raise
+                # It is raised again at the next call.
+                self._note(True)
+                break
+            self._weigh(len(piece), more)
+            filled += more
+        if received is self._received:
+            self._received = received[given:]
+        elif given < len(received):
+            self._received = memoryview(bytes(received[given:]))
+        return filled or None
+
+    def _weigh(self, given: int, filled: int) -> None:
+        """Note how much data came of some bytes."""
+        self._idle = max(self._idle + given - _MAKES_UP_FOR * filled, 0)
+        if self._idle > _MOST_IDLE:
+            raise ConnectionError("the other end keeps TLS busy and sends no data")
+
+    def _answer(self) -> None:
+        self._answers += self._outgoing.pending
+        with contextlib.suppress(BlockingIOError):
+            self._flush()
+            self._answers = 0
+        if self._answers > _MOST_ANSWERS:
+            raise ConnectionError("the other end does not take the answers that it asks for")
 
     def send(self, data: memoryview | bytes, /) -> int:
         """See :class:`Transport`."""

@@ -1,5 +1,6 @@
 import contextlib
 import copy
+import struct
 from dataclasses import fields, replace
 
 import pytest
@@ -10,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from proxy.apis.error_codes import HINTABLE
 from proxy.apis.fetch import TOPIC_IDS_FROM, FetchScan, Topic, glance
 from proxy.apis.keys import ApiKey
+from proxy.apis.leader_hint import Failure
 from proxy.apis.metadata import ZERO_ID
 from proxy.wire.errors import WireError
 from tests.apis.messages import Entity, element, entities, plain, response_frame, response_type
@@ -269,3 +271,43 @@ def test_huge_counts_wait_for_bytes_or_are_refused(count: bytes, before: bytes) 
     assert scan.scanned is None
     with pytest.raises(WireError):
         FetchScan(12).advance(frame, len(frame), len(frame))
+
+
+_AS_BROKERS_WRITE = st.tuples(
+    st.sampled_from([0, 3, 6, 6, 6, 74]),
+    st.sampled_from([b"\0", b"\1", b"\1", b"\4abc"]),
+    st.sampled_from([b"\0", b"\0", b"\0", b"\1\2\1x"]),
+    st.sampled_from([b"\0", b"\1", b"\2" + bytes(17)]),
+)
+
+
+@given(st.lists(_AS_BROKERS_WRITE, min_size=1, max_size=6), st.integers(1, 2), st.data())
+def test_failures_are_found_where_no_tags_are_written(
+    partitions: list[tuple[int, bytes, bytes, bytes]], topics: int, data: st.DataObject
+) -> None:
+    """Brokers write no tag of a default value, and nothing but the error for a failed partition."""
+    frame = bytearray(struct.pack(">iixihib", 0, 1, 0, 0, 0, topics + 1))
+    failures, carries = [], False
+    for number in range(topics):
+        topic = bytes([number]) * 16
+        frame += topic + bytes([len(partitions) + 1])
+        for index, (error, records, tags, aborted) in enumerate(partitions):
+            frame += struct.pack(">ihqqq", index, error, -1, -1, -1)
+            frame += aborted + struct.pack(">i", -1) + records
+            at = len(frame)
+            frame += tags
+            carries |= len(records) > 1
+            if error in HINTABLE:
+                failures.append(Failure(topic, index, error, at, len(frame)))
+        frame += b"\0"
+    frame += b"\0"
+    scan, size = FetchScan(16), len(frame)
+    for have in sorted(data.draw(st.lists(st.integers(0, size), max_size=4))):
+        scan.advance(memoryview(frame), have, size)
+    scan.advance(memoryview(frame), size, size)
+    if failures:
+        assert scan.scanned is not None
+        assert list(scan.scanned.failures) == failures
+        assert scan.scanned.carries == carries
+    else:
+        assert scan.clean

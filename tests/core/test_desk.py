@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import Endpoint
+from proxy.apis.leader_hint import Endpoint, LeaderHint
 from proxy.apis.metadata import ZERO_ID, TopicMetadata
 from proxy.core import desk
 from proxy.core.desk import HoldRules
@@ -967,3 +967,93 @@ def test_what_was_asked_before_hints_came_on_gets_none() -> None:
     link.route.switch(Mode.ON)
     assert counter.desk.submit(held, T) == [None]
     assert counter.reasons() == ["hints_off"]
+
+
+def test_one_response_of_thousands_of_partitions_is_looked_at_and_told_in_steps() -> None:
+    most = 5000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    learn(link.route, dict.fromkeys(range(most), (2, 6)), source=2)
+    # All hints are known, and still no step does all of it.
+    assert counter.produce(link, T, *range(most)) is None
+    now, told, steps = T, 0, 0
+    decided: list[list[LeaderHint | None]] = []
+    while counter.desk.unfinished:
+        now += 0.001
+        decided += counter.review(now)
+        events = counter.take_events()
+        assert len(events) <= 400
+        told += len(events)
+        steps += 1
+        assert steps <= 100
+    assert decided == [[hint(2, 6)] * most]
+    assert told == most
+
+
+def test_a_large_response_whose_time_is_over_gets_the_hints_found_by_then() -> None:
+    most = 1000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    learn(link.route, dict.fromkeys(range(most), (2, 6)), source=2)
+    assert counter.produce(link, T, *range(most)) is None
+    ((*hints,),) = counter.review(T + 0.2)
+    found = sum(h is not None for h in hints)
+    assert 0 < found < most
+    assert hints == [hint(2, 6)] * found + [None] * (most - found)
+    reasons = counter.reasons()
+    while counter.desk.unfinished:
+        counter.review(T + 0.2)
+        reasons += counter.reasons()
+    assert reasons == [None] * found + ["hold_expired"] * (most - found)
+    # They are looked for no longer: nobody knows them here.
+    assert counter.desk.held == 0
+
+
+def test_a_large_response_is_held_for_what_is_missing_no_longer_than_any() -> None:
+    most = 1000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    learn(link.route, dict.fromkeys(range(1, most), (2, 6)), source=2)
+    assert counter.produce(link, T, *range(most)) is None
+    now, decided = T, []
+    while counter.desk.unfinished:
+        now += 0.001
+        decided += counter.review(now)
+    assert decided == []
+    # The grace runs from when all of it was looked at.
+    until = counter.desk.next_deadline()
+    assert until == pytest.approx(now + HoldRules().grace)
+    learn(link.route, {0: (3, 6)}, source=3)
+    assert counter.review(now + 0.001) == [[hint(3, 6), *[hint(2, 6)] * (most - 1)]]
+
+
+def test_news_in_the_midst_of_a_large_response_is_judged_by_all_of_it() -> None:
+    most = 1000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    assert counter.produce(link, T, *range(most)) is None
+    now, decided = T, []
+    for step in range(40):
+        now += 0.001
+        if step % 2:
+            # There is news at each other step, and all of it is judged all the same.
+            moved = range(50 * (step - 1), 50 * (step + 1))
+            learn(link.route, dict.fromkeys(moved, (2, 6)), source=2)
+        decided += counter.review(now)
+    assert decided == [[hint(2, 6)] * most]
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+def test_a_large_response_of_which_not_all_was_looked_at_goes_on_when_hints_are_switched(
+    mode: Mode,
+) -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, *range(1000)) is None
+    link.route.switch(mode)
+    ((_, hints),) = counter.desk.switched(link.route, T)
+    assert hints == [None] * 1000
+    reasons = counter.reasons()
+    while counter.desk.unfinished:
+        assert counter.review(T) == []
+        reasons += counter.reasons()
+    assert reasons == ["hints_off"] * 1000

@@ -1,5 +1,6 @@
 import itertools
 import struct
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -23,6 +24,7 @@ from tests.core.samples import (
     produce_answer,
     produce_request,
     request,
+    topic_id,
     versions_answer,
 )
 
@@ -251,6 +253,27 @@ def test_the_clients_epochs_are_those_of_its_session() -> None:
     other.down(fetch_answer(15, 2, [(ONE, 0, FENCED, b""), (TWO, 0, FENCED, b"")], session_id=9))
     assert other.held is not None
     assert other.held.epochs == [8, 6]
+
+
+def _cpu_of_errors(partitions: int) -> float:
+    """Return the CPU seconds that one response takes in which so many partitions failed."""
+    asked = {(topic_id(1), partition): 3 for partition in range(partitions)}
+    failed = [(topic, partition, NOT_LEADER, b"") for topic, partition in asked]
+    answer = fetch_answer(15, 1, failed)
+    driven = Driven(route(), buffer_size=1 << 18)
+    driven.up(fetch_request(16, 1, asked))
+    begun = time.process_time()
+    driven.down(answer)
+    taken = time.process_time() - begun
+    assert driven.held is not None
+    assert driven.held.epochs == [3] * partitions
+    return taken
+
+
+def test_the_time_of_a_response_does_not_grow_faster_than_its_errors() -> None:
+    few, many = (min(_cpu_of_errors(count) for _ in range(3)) for count in (400, 3200))
+    # Eight times as many, and not the square of that.
+    assert many < 24 * few
 
 
 def test_errors_of_a_fetch_whose_session_is_not_known_have_no_epoch() -> None:
@@ -642,6 +665,17 @@ def test_a_client_that_asks_what_nobody_does_fills_no_memory_with_counts() -> No
     requests = driven.link.state.route.tally.requests
     assert len(requests) < 5000
     assert sum(requests.values()) == 10_001
+
+
+def test_what_nobody_asks_keeps_nothing_that_clients_ask_from_being_counted() -> None:
+    driven = Driven(route())
+    for key in range(32_000, 32_005):
+        driven.up(b"".join(struct.pack(">ihhi", 8, key, v, 1) for v in range(-500, 500)))
+    driven.up(produce_request(10, 1) + request(18, 3, 2))
+    requests = driven.link.state.route.tally.requests
+    assert len(requests) < 100
+    assert requests[0, 10, 9] == 1
+    assert requests[18, 3, 3] == 1
 
 
 @pytest.mark.parametrize("cut", [(), (3,), (13,)])

@@ -77,6 +77,25 @@ def test_a_session_goes_on_by_names() -> None:
     assert named.names(scene.view).ids == {"a": A, "b": B}
 
 
+def test_sessions_of_many_names_give_way_to_newer_ones_and_are_refused() -> None:
+    scene = _Scene(a=A, b=B, c=C)
+    scene.sessions = NamedSessions(most_names=3)
+    scene.open(1, A)
+    scene.open(2, A, B)
+    assert not _is_lost(scene.down(_request(1, 1))[0])
+    # It grows, and the other one, unused for longer, gives way.
+    assert not _is_lost(scene.down(_request(1, 2, {B: (0,)}))[0])
+    assert _is_lost(scene.down(_request(2, 1))[0])
+    assert scene.sessions.names == 2
+    # The newest is kept whatever it has.
+    scene.sessions = NamedSessions(most_names=1)
+    scene.open(1, A)
+    scene.open(2, A, B, C)
+    assert _is_lost(scene.down(_request(1, 1))[0])
+    assert not _is_lost(scene.down(_request(2, 1))[0])
+    assert (len(scene.sessions), scene.sessions.names) == (1, 3)
+
+
 def _is_lost(sent: FetchRequest) -> bool:
     """Whether the broker will say that there is no such session."""
     return (sent.session_id, sent.topics, sent.forgotten) == (-1, (), ())

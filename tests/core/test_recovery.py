@@ -42,7 +42,7 @@ class _World:
             hold_ms=0.0,
             observed=False,
         )
-        self.recovery.failed(answered)
+        self.recovery.failed(self.one, client_id, api, [("t", partition)])
         return answered
 
     def succeeds(

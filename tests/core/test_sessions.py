@@ -1,16 +1,24 @@
+import tracemalloc
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from proxy.apis.fetch import Topic
-from proxy.apis.fetch_request import read_request
-from proxy.core.sessions import FetchSessions
+from proxy.apis.fetch_request import FetchRequest, read_request
+from proxy.apis.leader_hint import Failure
+from proxy.core.sessions import CAPACITY, FetchSessions
 from tests.core.samples import fetch_request, topic_id
 
 _PARTITIONS = st.tuples(st.integers(0, 2), st.integers(0, 2))
 _EPOCHS = st.dictionaries(_PARTITIONS, st.integers(-1, 9), max_size=4)
 _VERSIONS = st.sampled_from([12, 13, 15, 16])
 _CAPACITY = 2
+
+
+def _epoch(sessions: FetchSessions, request: FetchRequest, topic: Topic, partition: int) -> int:
+    (epoch,) = sessions.epochs(request, [Failure(topic, partition, 6, 0, 0)])
+    return epoch
 
 
 def test_the_session_that_was_unused_longest_goes_first() -> None:
@@ -22,7 +30,7 @@ def test_the_session_that_was_unused_longest_goes_first() -> None:
     known = []
     for number in (1, 2, 3):
         request = read_request(memoryview(fetch_request(12, 1, {}, session=(number, 2))))
-        known.append(sessions.epoch(request, "t", 0))
+        known.append(_epoch(sessions, request, "t", 0))
     assert known == [1, -1, 3]
 
 
@@ -33,7 +41,58 @@ def test_what_leaves_a_session_is_forgotten() -> None:
     changed = fetch_request(12, 1, {("t", 0): 8}, session=(7, 1), forgotten=[("t", 1)])
     sessions.answered(changed, 7, 0)
     silent = read_request(memoryview(fetch_request(12, 1, {}, session=(7, 2))))
-    assert [sessions.epoch(silent, "t", p) for p in (0, 1)] == [8, -1]
+    assert [_epoch(sessions, silent, "t", p) for p in (0, 1)] == [8, -1]
+
+
+def _knows(sessions: FetchSessions, number: int) -> bool:
+    silent = read_request(memoryview(fetch_request(12, 1, {}, session=(number, 2))))
+    return _epoch(sessions, silent, "t", 0) >= 0
+
+
+def test_no_more_sessions_are_remembered_than_brokers_keep() -> None:
+    sessions = FetchSessions()
+    for number in range(1, 1102):
+        sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), number, 0)
+    assert len(sessions) == CAPACITY == 1000
+    assert [_knows(sessions, number) for number in (101, 102, 1101)] == [False, True, True]
+
+
+def test_many_sessions_of_many_partitions_take_bounded_memory() -> None:
+    weight = 4000
+    sessions = FetchSessions(most_weight=weight)
+    asked: dict[tuple[Topic, int], int] = {
+        ("t", partition): 1000 + partition for partition in range(400)
+    }
+    opened = fetch_request(12, 1, asked, session=(0, 0))
+    tracemalloc.start()
+    try:
+        for number in range(1, 51):
+            sessions.answered(opened, number, 0)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Five times as many were asked for; numbers this large are objects of their own.
+    assert taken < 160 * weight
+    assert len(sessions) == weight // 401
+    assert _knows(sessions, 50)
+    assert not _knows(sessions, 1)
+
+
+def test_a_session_that_grows_makes_others_give_way_and_at_last_itself() -> None:
+    sessions = FetchSessions(most_weight=10)
+    for number in (1, 2):
+        sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), number, 0)
+    more: dict[tuple[Topic, int], int] = {("t", partition): 5 for partition in range(6)}
+    sessions.answered(fetch_request(12, 1, more, session=(2, 1)), 2, 0)
+    assert [_knows(sessions, number) for number in (1, 2)] == [True, True]
+    sessions.answered(fetch_request(12, 1, {("u", 0): 5}, session=(2, 2)), 2, 0)
+    assert [_knows(sessions, number) for number in (1, 2)] == [False, True]
+    assert sessions.weight == 9
+    gone = [("t", partition) for partition in range(1, 6)] + [("u", 0), ("v", 0)]
+    sessions.answered(fetch_request(12, 1, {}, session=(2, 3), forgotten=gone), 2, 0)
+    assert sessions.weight == 2
+    sessions.answered(fetch_request(12, 1, {("x" * 2000, 0): 5}, session=(2, 4)), 2, 0)
+    assert (len(sessions), sessions.weight) == (0, 0)
 
 
 class Sessions(RuleBasedStateMachine):
@@ -122,20 +181,23 @@ class Sessions(RuleBasedStateMachine):
         if not hasattr(self, "live"):
             return
         assert len(self.sessions) == len(self.live) <= _CAPACITY
+        topics = [{topic for topic, _ in said} for said in self.live.values()]
+        assert self.sessions.weight >= sum(map(len, self.live.values())) + sum(map(len, topics))
+        assert self.live or not self.sessions.weight
         for session_id in [0, 999, *self.live]:
             silent = read_request(memoryview(self._ask({}, session=(session_id, 5))))
             said = self.live.get(session_id, {})
             for number in range(3):
                 topic = self._topic(number)
                 for partition in range(3):
-                    known = self.sessions.epoch(silent, topic, partition)
+                    known = _epoch(self.sessions, silent, topic, partition)
                     assert known == said.get((topic, partition), -1)
 
     @rule(epoch=st.integers(-1, 9), data=st.data())
     def what_the_request_itself_says_counts_first(self, epoch: int, data: st.DataObject) -> None:
         asked = self._ask({(self._topic(0), 0): epoch}, session=(self._pick(data), 5))
         request = read_request(memoryview(asked))
-        assert self.sessions.epoch(request, self._topic(0), 0) == epoch
+        assert _epoch(self.sessions, request, self._topic(0), 0) == epoch
 
 
 TestSessions = Sessions.TestCase

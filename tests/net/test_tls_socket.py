@@ -1,6 +1,8 @@
 """TLS in the pump: any bytes, any chunks, back-pressure and ends, as over plain sockets."""
 
 import contextlib
+import ctypes
+import ctypes.util
 import random
 import select
 import socket
@@ -14,6 +16,7 @@ import trustme
 
 from proxy.core.route import Route
 from proxy.net.poller import READ, WRITE, KeepingPoller, make_poller
+from proxy.net.pump import BUFFER_BYTES
 from proxy.net.tls_socket import TlsSocket
 from tests.net import messages
 from tests.net.rig import LEGACY, Rig, hinting_route, opaque_route, socket_pair
@@ -137,6 +140,58 @@ def rig(request: pytest.FixtureRequest) -> Iterator[TlsRig]:
     yield made
     made.close()
     assert made.complaints == []
+
+
+class _Full:
+    """A socket whose other end reads nothing."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+
+    def send(self, data: memoryview) -> int:
+        """Take nothing."""
+        raise BlockingIOError
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._socket, name)
+
+
+def _key_updates(end: FarEnd, count: int, data: bytes = b"") -> bytes:
+    """Return so many messages KeyUpdate that ask for one in return, as ``end`` would send them.
+
+    ``data``: what is sent behind each.
+    """
+    libssl = ctypes.CDLL(ctypes.util.find_library("ssl"))
+    libcrypto = ctypes.CDLL(ctypes.util.find_library("crypto"))
+    for function in (libcrypto.BIO_s_mem, libcrypto.BIO_new):
+        function.restype = ctypes.c_void_p
+    # The first field of Python's own, behind the head of any object and the socket.
+    inner = end.socket._sslobj  # type: ignore[attr-defined]
+    handle = ctypes.c_void_p(ctypes.c_void_p.from_address(id(inner) + 24).value)
+    memory = ctypes.c_void_p(libcrypto.BIO_new(ctypes.c_void_p(libcrypto.BIO_s_mem())))
+    libssl.SSL_set0_wbio(handle, memory)
+    for _ in range(count):
+        assert libssl.SSL_key_update(handle, 1) == 1
+        assert libssl.SSL_do_handshake(handle) == 1
+        assert not data or libssl.SSL_write(handle, data, len(data)) == len(data)
+    room = ctypes.create_string_buffer((64 + len(data)) * count)
+    size = libcrypto.BIO_read(memory, room, len(room))
+    assert size > 0
+    return room.raw[:size]
+
+
+def _take(near: TlsSocket, sent: bytes) -> socket.socket:
+    """Have ``near`` receive ``sent`` at once; return the end that its answers come to."""
+    ours, theirs = socket_pair(buffers=1 << 20)
+    near._socket.close()
+    near._socket = theirs
+    assert ours.send(sent) == len(sent)
+    return ours
+
+
+def _raw(end: FarEnd) -> socket.socket:
+    """Return the socket beneath the TLS of a far end."""
+    return socket.socket(fileno=socket.dup(end.socket.fileno()))
 
 
 def _close(rig: TlsRig, *ends: FarEnd) -> None:
@@ -274,6 +329,69 @@ def test_bytes_that_its_reader_had_no_room_for_are_told(rig: TlsRig) -> None:
     near.close()
     assert not select.select([poller.fileno()], [], [], 0)[0]
     far.socket.close()
+
+
+@pytest.fixture
+def newer() -> Iterator[TlsRig]:
+    """A rig that speaks TLS 1.3, in which keys are changed by messages of their own."""
+    made = TlsRig(ssl.TLSVersion.TLSv1_3)
+    yield made
+    made.close()
+
+
+def test_who_only_changes_keys_loses_its_link_before_that_takes_long(newer: TlsRig) -> None:
+    far, near = newer.tls_pair()
+    updates = _key_updates(far, 9000)
+    ours = _take(near, updates)
+    with pytest.raises(ConnectionError, match="sends no data"):
+        near.recv_into(memoryview(bytearray(BUFFER_BYTES)))
+    # Each has its answer: no more was looked at than takes some milliseconds.
+    assert 0 < near._outgoing.pending <= len(updates) // 7
+    for end in (ours, near, far.socket):
+        end.close()
+
+
+def test_what_brings_little_is_gone_on_with_in_later_steps(newer: TlsRig) -> None:
+    """Data between changes of keys makes up for them, and still others have their turns."""
+    far, near = newer.tls_pair()
+    count = 3000
+    sent = _key_updates(far, count, b"xx")
+    ours = _take(near, sent)
+    room, got, steps = memoryview(bytearray(BUFFER_BYTES)), 0, 0
+    newer.keeping.watch(near.fileno(), 0, READ)
+    while got < 2 * count:
+        # What is left is told, since the socket itself is empty.
+        assert newer.keeping.poll(0) == [(near.fileno(), READ)]
+        got += near.recv_into(room)
+        steps += 1
+        ours.recv(1 << 20)
+    assert steps >= len(sent) // 40_000 > 1
+    assert newer.keeping.poll(0) == []
+    newer.keeping.watch(near.fileno(), READ, 0)
+    for end in (ours, near, far.socket):
+        end.close()
+
+
+def test_few_changes_of_keys_are_answered_and_data_goes_on(newer: TlsRig) -> None:
+    client, broker = newer.tls_link(opaque_route())
+    with socket.socket(fileno=socket.dup(client.socket.fileno())) as raw:
+        raw.sendall(_key_updates(client, 20))
+    newer.spin()
+    assert newer.carry(broker, b"an answer", client, 9) == b"an answer"
+    _close(newer, client, broker)
+    assert newer.complaints == []
+
+
+def test_answers_that_nobody_takes_end_the_connection(newer: TlsRig) -> None:
+    far, near = newer.tls_pair()
+    # The little data makes up for what asks for them.
+    ours = _take(near, _key_updates(far, 3000, b"xx"))
+    near._socket = _Full(near._socket)  # type: ignore[assignment]
+    with pytest.raises(ConnectionError, match="does not take"):
+        near.recv_into(memoryview(bytearray(BUFFER_BYTES)))
+    assert len(near._unsent) < 40_000
+    for end in (ours, near, far.socket):
+        end.close()
 
 
 def test_what_is_not_taken_counts_only_when_it_has_gone(rig: TlsRig) -> None:
