@@ -17,6 +17,7 @@ from proxy.apis.api_versions import ClientSoftware
 from proxy.core.admission import Admission
 from proxy.core.budget import Budget
 from proxy.core.client_uses import OWN_NAME
+from proxy.core.descriptors import connections_within, descriptors_for
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import (
     AcceptFailed,
@@ -41,7 +42,7 @@ from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
-from proxy.net.descriptors import OF_A_LINK, OTHER, enough_for, raise_descriptors
+from proxy.net.descriptors import raise_descriptors
 from proxy.net.gate import Admitted, RefusedError, peer_name
 from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
@@ -359,23 +360,26 @@ class _App:
         now = status(self._watched, self._history, addresses, self._started, time.time())
         return now.model_dump_json().encode()
 
-    def _switch(self, name: str, mode: Mode) -> None:
-        """Change at run time what a route does about hints."""
+    def _switch(self, name: str, mode: Mode) -> str | None:
+        """Change at run time what a route does about hints; or return why that cannot be."""
         ((route, settings),) = (found for found in self._routes if found[0].name == name)
         before = route.mode
         if mode is before:
-            return
+            return None
+        if route.relays_tls:
+            return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
         self._emit(HintsSwitched(route=name, before=before, hints=mode))
         self._keeper.switch(route, mode)
         if mode is not Mode.OFF:
             self._subscription.follow(route, settings.upstream)
+        return None
 
     def _fit_to_descriptors(self) -> None:
         """Have as many descriptors as may be, and take no more connections than these allow."""
         allowed, total = raise_descriptors(), self._admission.total
-        if enough_for(allowed) < total:
-            self._admission.total = enough_for(allowed)
-            needed = total * OF_A_LINK + OTHER
+        if connections_within(allowed) < total:
+            self._admission.total = connections_within(allowed)
+            needed = descriptors_for(total)
             self._emit(
                 DescriptorsShort(allowed=allowed, needed=needed, connections=self._admission.total)
             )

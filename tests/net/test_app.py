@@ -331,6 +331,27 @@ async def test_a_route_that_began_without_hints_gets_them(log: _Log) -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_a_route_that_relays_tls_unread_is_not_switched(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        listener, upstream = _bound()
+        listener.listen()
+        route = {"client_tls": {"mode": "pass"}, "listen": _ANY, "upstream": upstream, "name": "r0"}
+        settings = Settings(routes=(RouteSettings.model_validate(route),), admin=_ANY)
+        async with _serving(settings, log):
+            for mode in ("on", "observe"):
+                status, body = await _ask(_admin(log), "/routes/r0/hints", put=mode)
+                assert status == 409
+                assert "client_tls.mode is pass" in json.loads(body)["error"]
+            # What it does already can be asked of it.
+            status, _ = await _ask(_admin(log), "/routes/r0/hints", put="off")
+            assert status == 200
+            status, body = await _ask(_admin(log), "/readyz")
+            assert (status, json.loads(body)) == (200, {"ready": True, "not_ready": {}})
+            assert log.events("hints_switched") == log.events("subscription_lost") == []
+        listener.close()
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(
     log: _Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
