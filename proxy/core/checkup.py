@@ -155,7 +155,7 @@ class RouteFacts:
 class MachineFacts:
     """What was found about this machine.
 
-    ``descriptors``: how many the proxy can have. ``connections``: those of the brokers now, ``None``
+    ``descriptors``: how many the proxy can have. ``connections``: the brokers' now, ``None``
     where they are on other machines. ``synchronised``: whether the kernel takes its clock for
     right, to within ``clock_error_ms``; ``None`` where it does not say.
     """
@@ -218,7 +218,7 @@ _NOT_A_BROKER: Mapping[Sort, str] = {
     Sort.TLS: "upstream_tls",
     Sort.HTTP: "upstream_http",
     Sort.NOT_KAFKA: "upstream_not_kafka",
-    # The settings refuse a route to itself, but not one to another route of the process.
+    # The settings refuse a route to one of the process, but by a name they cannot tell.
     Sort.ROUTE: "upstream_is_proxy",
 }
 

@@ -30,6 +30,7 @@ from proxy.core.events import (
     LimitReached,
     Listening,
     LoopStood,
+    RouteLoops,
     Stopped,
     Stopping,
     UpstreamUnreachable,
@@ -48,10 +49,13 @@ from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.journal_opening import open_journal
 from proxy.net.listening import Handler, accept, open_listeners
+from proxy.net.own_connections import Made, OwnConnections
 from proxy.net.peer import PeerSettings
 from proxy.net.poller import KeepingPoller, make_poller
 from proxy.net.pump import Pump, PumpLimits
 from proxy.net.readiness import Readiness
+from proxy.net.route_watch import RouteWatch
+from proxy.net.route_watch import Watched as WatchedRoute
 from proxy.net.security import LOOK_SECONDS, Security, make_route
 from proxy.net.subscription import Subscription
 from proxy.net.tls_socket import TlsSocket, Transport
@@ -170,6 +174,7 @@ class _App:
             decrypts = local.settings.upstream_tls.enabled
         self._poller = KeepingPoller(make_poller()) if decrypts else None
         self._listens: dict[str, str] = {}
+        self._own = OwnConnections()
         routes = [route for route, _ in self._routes]
         self._every_route = routes
         self._recovery = Recovery(routes, trio.current_time)
@@ -296,7 +301,11 @@ class _App:
                 nursery, settings.listen, partial(self._accept, route, settings), self._doors
             )
             self._listens[route.name] = bound
+            self._own.listen(Address.parse(bound).port)
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
+        doors = self._security.doors
+        watched = [WatchedRoute(r, s.upstream, doors[r.name]) for r, s in self._routes]
+        nursery.start_soon(RouteWatch(watched, self._own, self._emit).run)
 
     async def await_plans(self) -> None:
         """Wait until the versions of all brokers, and who leads, are known."""
@@ -429,6 +438,14 @@ class _App:
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
+        made = await self._own.arrived(route.name, client)
+        if made is not None:
+            # This very process. A link would lead through itself once more, and so on for ever.
+            if made.link_of:
+                self._emit(RouteLoops(route=made.link_of, leads_to=route.name))
+            _reset_when_closed(client)
+            await trio.aclose_forcefully(client)
+            return
         if not await self._join(route, settings.upstream, client):
             _reset_when_closed(client)
             await trio.aclose_forcefully(client)
@@ -464,7 +481,9 @@ class _App:
         door = self._security.doors[route.name].upstream
         try:
             with self._pump.urgent():
-                broker, broker_session = await door.open_for_link(upstream, patience)
+                broker, broker_session = await door.open_for_link(
+                    upstream, patience, partial(self._own.open, made=Made(route.name))
+                )
         except BrokerError as error:
             self._tell_unreachable(route, upstream, str(error))
             return False

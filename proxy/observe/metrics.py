@@ -99,6 +99,13 @@ FAMILIES = {
             "Whether the route's broker answers the proxy's questions; absent: it is not asked.",
         ),
         Family(
+            "advertised_wrong",
+            "gauge",
+            ("route", "how"),
+            "1 where that is proved: the route's clients meet another broker than they look for "
+            "(crossed), or the route's broker is advertised where no proxy is (past).",
+        ),
+        Family(
             "errors_seen",
             "counter",
             ("route", "api", "error"),
@@ -309,6 +316,14 @@ class _Read(Collector):
         )
         known = ((route.name, self._watched.upstream(route).answers) for route in routes)
         yield _family("upstream_up", (((name,), up) for name, up in known if up is not None))
+        yield _family(
+            "advertised_wrong",
+            (
+                ((route.name, how), wrong)
+                for route in routes
+                for how, wrong in (("crossed", bool(route.crossed)), ("past", route.past))
+            ),
+        )
 
 
 class _Journalled(Collector):
