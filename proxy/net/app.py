@@ -219,6 +219,7 @@ class _App:
                 kept_bytes=budget.used,
                 **self._pump.load()._asdict(),
             ),
+            self._security.certificates,
         )
         self._metrics = Metrics(self._watched)
         self._pump = Pump(

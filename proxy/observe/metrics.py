@@ -106,6 +106,19 @@ FAMILIES = {
             "(crossed), or the route's broker is advertised where no proxy is (past).",
         ),
         Family(
+            "certificates_unusable",
+            "gauge",
+            ("route", "group"),
+            "1 while the newest TLS files of that group of settings cannot be used; what was read "
+            "before holds.",
+        ),
+        Family(
+            "certificate_expiry_timestamp_seconds",
+            "gauge",
+            ("route", "group"),
+            "When the proxy's own certificate expires, or the first of its chain; Unix time.",
+        ),
+        Family(
             "errors_seen",
             "counter",
             ("route", "api", "error"),
@@ -255,6 +268,15 @@ class _Read(Collector):
         build.add_metric((), {"version": watched.release, "python": platform.python_version()})
         yield build
         yield from self._of_routes()
+        certificates = [*watched.certificates()]
+        yield _family(
+            "certificates_unusable",
+            ((of, tuple(of) in counts.unusable) for *of, _ in certificates),
+        )
+        yield _family(
+            "certificate_expiry_timestamp_seconds",
+            ((of, at) for *of, at in certificates if at is not None),
+        )
         yield _family("limits_reached", counts.limits.items())
         yield _family("loop_stalls", [((), counts.stalls)])
         load = watched.load()
