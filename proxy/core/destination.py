@@ -38,7 +38,7 @@ class Look:
     ``arrived``: the route of this process where a connection came out, ``None`` where at none.
     ``own``, ``found``: the nodes that the route's own broker, and the broker at the address, have
     proved to be; ``None`` where they have not. ``unraised``: what is there offers clients that use
-    hints no more than the route's broker offers itself.
+    hints no more than the route's broker offers itself; ``None`` where that tells nothing.
     """
 
     node: int
@@ -46,7 +46,7 @@ class Look:
     arrived: Route | None = None
     own: int | None = None
     found: int | None = None
-    unraised: bool = False
+    unraised: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,9 @@ class Destinations:
         was_crossed = self._crossings.pop(key, None)
         was_past = own and route.past
         if own:
-            route.past = verdict is Verdict.PAST
+            # With hints switched off nothing is raised anywhere: what was found before holds.
+            untold = look.arrived is None and look.unraised is None
+            route.past = verdict is Verdict.PAST or (was_past and untold)
         address = f"{look.endpoint.host}:{look.endpoint.port}"
         if verdict is Verdict.CROSSED and look.found is not None and route.view is not None:
             blamed = {of.name: of for of in (route if own else None, look.arrived) if of}
@@ -137,7 +139,7 @@ class Destinations:
         if verdict is Verdict.PAST:
             told = AdvertisedPast(route=route.name, node=look.node, address=address)
             return [] if was_past else [told]
-        if was_crossed is None and not was_past:
+        if was_crossed is None and route.past is was_past:
             return []
         return [AdvertisedRight(route=route.name, node=look.node, address=address)]
 
@@ -148,6 +150,8 @@ class Destinations:
             for key, crossing in self._crossings.items()
             if crossing.stands(self._routes)
         }
+        present = {(of.name, node) for of in self._routes for node in (None, *of.endpoints)}
+        self._last = {key: verdict for key, verdict in self._last.items() if key in present}
         crossings = self._crossings.values()
         for route in self._routes:
             route.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}

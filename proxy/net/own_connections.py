@@ -81,7 +81,7 @@ class OwnConnections:
 
 def _ends(stream: trio.SocketStream, *, far_first: bool) -> _Ends | None:
     """Return both ends; ``None`` where the connection has gone."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         near, far = stream.socket.getsockname(), stream.socket.getpeername()
         ends = _end(near), _end(far)
         return (ends[1], ends[0]) if far_first else ends

@@ -70,7 +70,7 @@ class RouteWatch:
             await trio.sleep(_PAUSE)
 
     def _due(self, route: Route) -> bool:
-        if route.mode is Mode.OFF or route.node is None or route.view is None:
+        if route.node is None or route.view is None:
             return False
         # The endpoints are another object after each answer that differs.
         basis = route.node, route.view.cluster_id, id(route.endpoints)
@@ -125,7 +125,7 @@ class RouteWatch:
             return nothing
         if arrived is not None and arrived.route is route and is_own:
             return Look(node=node, endpoint=endpoint, arrived=route)
-        unraised, own = False, None
+        unraised, own = None, None
         if arrived is not None:
             found = await _node(arrived.doors.upstream, arrived.upstream, view)
         else:
@@ -158,13 +158,18 @@ async def _node(door: Door, address: Address, view: LeaderView) -> int | None:
         return await encounter.led_by(connection, view)
 
 
-async def _meet(watched: Watched, address: Address, view: LeaderView) -> tuple[int | None, bool]:
-    """Return which node answers at ``address``, and whether it offers no more than a broker."""
+async def _meet(
+    watched: Watched, address: Address, view: LeaderView
+) -> tuple[int | None, bool | None]:
+    """Return which node answers at ``address``, and whether it offers no more than a broker.
+
+    The latter is ``None`` where no proxy would offer more.
+    """
     plan = watched.route.plan
     rows = plan.rows if plan is not None and watched.route.mode is Mode.ON else ()
-    door = watched.doors.peers
-    async with contextlib.aclosing(await encounter.connect(door, address)) as connection:
+    own = next((row.takes for row in rows if row.key == ApiKey.PRODUCE), None)
+    connection = await encounter.connect(watched.doors.peers, address)
+    async with contextlib.aclosing(connection):
         offers = await encounter.offered(connection, _CLIENT)
-        takes = {row.key: row.takes for row in rows if row.key == ApiKey.PRODUCE}
-        unraised = bool(takes) and all(offers.get(key) == most for key, most in takes.items())
+        unraised = None if own is None else offers.get(ApiKey.PRODUCE) == own
         return await encounter.led_by(connection, view), unraised

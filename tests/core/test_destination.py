@@ -136,7 +136,10 @@ def test_clients_that_go_past_are_told_of_and_served() -> None:
     ]
     assert (scene.one.past, scene.one.crossed) == (True, "")
     assert scene.one.endpoint(1) == ADDRESSES[1]
-    assert scene.look(scene.one, 1, own=1, found=1) == [
+    # Switched off: what is there tells nothing any more.
+    assert scene.look(scene.one, 1, own=1, found=1) == []
+    assert scene.one.past
+    assert scene.look(scene.one, 1, own=1, found=1, unraised=False) == [
         AdvertisedRight(route="one", node=1, address="host:9001")
     ]
     assert not scene.one.past
