@@ -41,10 +41,15 @@ _DEFAULT_BROKER_REQUEST_BYTES: Final = 104857600  # a broker's default socket.re
 _HOST_NAME: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.(?!-)[a-z0-9_-]{1,63})*\.?", re.ASCII)
 _LOOKS_LIKE_IPV4: Final = re.compile(r"[0-9.]+", re.ASCII)
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)  # Kafka takes no others
-_WILDCARDS: Final = ("0.0.0.0", "::")
+#: By RFC 6761 it is always this machine; a name may end with the root's dot.
+_LOCALHOST: Final = ("localhost", "localhost.")
+_LOCALHOST_IS: Final = frozenset(map(ipaddress.ip_address, ("127.0.0.1", "::1")))
 # As it stands in a file, where an environment variable may be named; parse() sees its value.
 _ADDRESS_PATTERN: Final = r"^(\[[^\[\]]+\]|[^\[\]:]+):([0-9]{1,5}|\$\{[A-Za-z_][A-Za-z0-9_]*\})$"
 _ADDRESS_FORM: Final = "HOST:PORT, such as 127.0.0.1:9092, broker-1:9092 or [::1]:9092"
+
+
+_Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -81,17 +86,27 @@ class Address:
     @property
     def is_wildcard(self) -> bool:
         """Whether the host stands for every address of the machine."""
-        return self.host in _WILDCARDS
+        return any(ip.is_unspecified for ip in self.ips)
 
     @property
     def is_loopback(self) -> bool:
         """Whether the host is plainly this machine: `localhost`, 127.0.0.0/8 or ::1."""
-        if self.host == "localhost":
-            return True
+        return any(ip.is_loopback for ip in self.ips)
+
+    @property
+    def ips(self) -> frozenset[_Ip]:
+        """The IP addresses that the host is by its text alone; none of any other name.
+
+        An IPv4 address that is written as an IPv6 one is the former: the system connects to that.
+        """
+        if self.host in _LOCALHOST:
+            return _LOCALHOST_IS
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            ip = ipaddress.ip_address(self.host)
         except ValueError:
-            return False
+            return frozenset()
+        mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+        return frozenset({mapped if mapped is not None else ip})
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -278,16 +293,16 @@ class RouteSettings(_Group):
 
 
 def _leads_to(upstream: Address, listen: Address) -> bool:
-    """Whether a connection to `upstream` would come out at `listen` on this machine."""
+    """Whether a connection to `upstream` would plainly come out at `listen` on this machine."""
     if upstream.port != listen.port:
         return False
-    if upstream.host == listen.host:
-        return True
     if listen.is_wildcard:
-        return upstream.is_loopback
-    # 127.0.0.1 and 127.0.0.2 are different places; localhost is the same as either family's first.
-    same = {"localhost", "127.0.0.1", "::1"}
-    return "localhost" in (upstream.host, listen.host) and {upstream.host, listen.host} <= same
+        # Every address of its own family: an IPv6 listener takes no IPv4 here.
+        families = {ip.version for ip in listen.ips}
+        return any(ip.is_loopback and ip.version in families for ip in upstream.ips)
+    if upstream.ips and listen.ips:
+        return bool(upstream.ips & listen.ips)
+    return upstream.host.rstrip(".") == listen.host.rstrip(".")
 
 
 class LocalSettings(_Group):
@@ -757,6 +772,14 @@ class Settings(BaseSettings):
             listens.append(self.admin)
         _refuse_twice("listening address", [str(listen) for listen in listens if listen.port])
         _refuse_twice("route name", [route.name for route in self.routes])
+        for route in self.routes:
+            for other in self.routes:
+                if route is not other and _leads_to(route.upstream, other.listen):
+                    raise ValueError(
+                        f"upstream {route.upstream} of route {route.name} leads to route "
+                        f"{other.name} of this very process, which listens at {other.listen}; "
+                        "upstream must be the broker's address"
+                    )
         return self
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from proxy.apis import metadata
 from proxy.apis.keys import ApiKey, api_name
+from proxy.core.descriptors import connections_within, descriptors_for
 from proxy.core.findings import Finding, Severity, finding
 from proxy.core.mode import Mode
 from proxy.core.outlook import KINDS, PLAIN, offered
@@ -17,9 +18,6 @@ from proxy.core.plan import plan_for
 
 #: How late a KRaft broker may learn that it leads: the fetch wait of its metadata quorum.
 _KRAFT_LATE_MS = 500
-#: Descriptors for all but links: listeners, the subscription, the admin server, libraries.
-_OTHER_DESCRIPTORS = 64
-_DESCRIPTORS_OF_A_LINK = 2
 #: Where nobody knows how many clients there are, so many descriptors are plenty.
 _PLENTY = 8192
 #: A broker's default for connections from one address.
@@ -157,7 +155,7 @@ class RouteFacts:
 class MachineFacts:
     """What was found about this machine.
 
-    ``descriptors``: how many are allowed. ``connections``: that the brokers have now, ``None``
+    ``descriptors``: how many the proxy can have. ``connections``: the brokers' now, ``None``
     where they are on other machines. ``synchronised``: whether the kernel takes its clock for
     right, to within ``clock_error_ms``; ``None`` where it does not say.
     """
@@ -220,7 +218,7 @@ _NOT_A_BROKER: Mapping[Sort, str] = {
     Sort.TLS: "upstream_tls",
     Sort.HTTP: "upstream_http",
     Sort.NOT_KAFKA: "upstream_not_kafka",
-    # The settings refuse a route to itself, but not one to another route of the process.
+    # The settings refuse a route to one of the process, but by a name they cannot tell.
     Sort.ROUTE: "upstream_is_proxy",
 }
 
@@ -467,7 +465,7 @@ def _twice(route: RouteFacts) -> Iterator[Finding]:
 
 def _descriptors(machine: MachineFacts) -> Iterator[Finding]:
     allowed, now = machine.descriptors, machine.connections
-    clients = max(allowed - _OTHER_DESCRIPTORS, 0) // _DESCRIPTORS_OF_A_LINK
+    clients = connections_within(allowed)
     if now is None:
         if allowed < _PLENTY:
             yield finding("descriptors_unknown", allowed=allowed, clients=clients)
@@ -476,7 +474,7 @@ def _descriptors(machine: MachineFacts) -> Iterator[Finding]:
                 "descriptors_enough", allowed=allowed, clients=clients, now="an unknown number of"
             )
     elif now > clients:
-        needed = now * _DESCRIPTORS_OF_A_LINK + _OTHER_DESCRIPTORS
+        needed = descriptors_for(now)
         yield finding("descriptors_few", allowed=allowed, needed=needed, now=now)
     else:
         yield finding("descriptors_enough", allowed=allowed, clients=clients, now=now)

@@ -178,6 +178,50 @@ class UpstreamUnreachable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteCrossed:
+    """Clients that look for a node at its advertised address meet another broker.
+
+    ``leads_to``: the route of this process to which the address leads, "" where it leads elsewhere.
+    ``found``: the node that answers there.
+    """
+
+    route: str
+    node: int
+    address: str
+    leads_to: str
+    found: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedPast:
+    """A route's broker is advertised where no proxy is: clients go past the route."""
+
+    route: str
+    node: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedRight:
+    """What was crossed, or advertised past the proxy, no longer is."""
+
+    route: str
+    node: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteLoops:
+    """A link's connection to its broker came out at a listener of this process; it was closed.
+
+    ``leads_to``: the route where it came out.
+    """
+
+    route: str
+    leads_to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
     """A limit of the settings was met. ``limit``: its name; ``route``: "" where it is of them all.
 
@@ -422,6 +466,10 @@ Event = (
     | BadBrokerBytes
     | NotUnderstood
     | UpstreamUnreachable
+    | RouteCrossed
+    | AdvertisedPast
+    | AdvertisedRight
+    | RouteLoops
     | LimitReached
     | DescriptorsShort
     | AcceptFailed

@@ -32,7 +32,10 @@ class Route:
     behind a proxy that does the same; see :mod:`proxy.core.agreement`. ``made_up_plan``: the
     ``plan`` for that. ``raised``: versions were offered here that the broker lacks, so clients may
     keep to them. ``relays_tls``: a link that begins in TLS is relayed unread, and not refused.
-    ``book``: of a virtual cluster, whose addresses stand in place of the brokers'.
+    ``book``: of a virtual cluster, whose addresses stand in place of the brokers'. ``crossed``: why
+    clients meet another broker than they look for, "" where that is not proved; ``misled``: where
+    nodes are advertised although others answer there; ``past``: the route's broker is advertised
+    where no proxy is; see :mod:`proxy.core.destination`.
     """
 
     name: str
@@ -55,6 +58,9 @@ class Route:
     latencies: LatencySampler | None = None
     book: AddressBook | None = None
     relays_tls: bool = False
+    crossed: str = ""
+    misled: Mapping[int, Endpoint] = field(default_factory=dict)
+    past: bool = False
     raised: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,8 +85,13 @@ class Route:
         return plan if self.book is None else plan.reading()
 
     def endpoint(self, node: int) -> Endpoint | None:
-        """Return where clients of this route find a broker, ``None`` where that is not known."""
+        """Return where clients of this route find a broker, ``None`` where that is not known.
+
+        Nor where another broker is known to answer: a hint would have clients ask that one again.
+        """
         endpoint = self.endpoints.get(node)
+        if endpoint is not None and self.misled.get(node) == endpoint:
+            return None
         if endpoint is None or self.book is None:
             return endpoint
         return self.book.endpoint(node, endpoint)

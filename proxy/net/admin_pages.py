@@ -18,7 +18,8 @@ class AdminPages:
 
     ``metrics``: body and content type for an Accept header. ``status``: a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
-    each route does about hints now; ``switch`` changes that. ``faults``: where they are allowed.
+    each route does about hints now; ``switch`` changes that, or returns why that cannot be.
+    ``faults``: where they are allowed.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class AdminPages:
         status: Callable[[], bytes],
         readiness: Callable[[], Awaitable[Mapping[str, str]]],
         modes: Callable[[], Mapping[str, Mode]],
-        switch: Callable[[str, Mode], None],
+        switch: Callable[[str, Mode], str | None],
         faults: FaultPages | None = None,
     ) -> None:
         self._faults = faults
@@ -96,5 +97,7 @@ class AdminPages:
         asked = request.body.decode("latin-1").strip()
         if asked not in [*Mode]:
             return json_reply(400, {"error": f"the body must be one of: {_MODES}"})
-        self._switch(name, Mode(asked))
+        refused = self._switch(name, Mode(asked))
+        if refused is not None:
+            return json_reply(409, {"error": refused})
         return json_reply(200, {"route": name, "hints": asked, "before": mode})

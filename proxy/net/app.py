@@ -17,6 +17,7 @@ from proxy.apis.api_versions import ClientSoftware
 from proxy.core.admission import Admission
 from proxy.core.budget import Budget
 from proxy.core.client_uses import OWN_NAME
+from proxy.core.descriptors import connections_within, descriptors_for
 from proxy.core.desk import Desk, HoldRules
 from proxy.core.events import (
     AcceptFailed,
@@ -29,6 +30,7 @@ from proxy.core.events import (
     LimitReached,
     Listening,
     LoopStood,
+    RouteLoops,
     Stopped,
     Stopping,
     UpstreamUnreachable,
@@ -42,16 +44,19 @@ from proxy.core.sessions import MOST_WEIGHT, FetchSessions
 from proxy.errors import BrokerError, ListenError
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
-from proxy.net.descriptors import OF_A_LINK, OTHER, enough_for, raise_descriptors
+from proxy.net.descriptors import raise_descriptors
 from proxy.net.gate import Admitted, RefusedError, peer_name
 from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.journal_opening import open_journal
 from proxy.net.listening import Handler, accept, open_listeners
+from proxy.net.own_connections import Made, OwnConnections
 from proxy.net.peer import PeerSettings
 from proxy.net.poller import KeepingPoller, make_poller
 from proxy.net.pump import Pump, PumpLimits
 from proxy.net.readiness import Readiness
+from proxy.net.route_watch import RouteWatch
+from proxy.net.route_watch import Watched as WatchedRoute
 from proxy.net.security import LOOK_SECONDS, Security, make_route
 from proxy.net.subscription import Subscription
 from proxy.net.tls_socket import TlsSocket, Transport
@@ -170,6 +175,7 @@ class _App:
             decrypts = local.settings.upstream_tls.enabled
         self._poller = KeepingPoller(make_poller()) if decrypts else None
         self._listens: dict[str, str] = {}
+        self._own = OwnConnections()
         routes = [route for route, _ in self._routes]
         self._every_route = routes
         self._recovery = Recovery(routes, trio.current_time)
@@ -214,6 +220,7 @@ class _App:
                 kept_bytes=budget.used,
                 **self._pump.load()._asdict(),
             ),
+            self._security.certificates,
         )
         self._metrics = Metrics(self._watched)
         self._pump = Pump(
@@ -300,7 +307,11 @@ class _App:
                 nursery, settings.listen, partial(self._accept, route, settings), self._doors
             )
             self._listens[route.name] = bound
+            self._own.listen(Address.parse(bound).port)
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
+        doors = self._security.doors
+        watched = [WatchedRoute(r, s.upstream, doors[r.name]) for r, s in self._routes]
+        nursery.start_soon(RouteWatch(watched, self._own, self._emit).run)
 
     async def await_plans(self) -> None:
         """Wait until the versions of all brokers, and who leads, are known."""
@@ -364,23 +375,26 @@ class _App:
         now = status(self._watched, self._history, addresses, self._started, time.time())
         return now.model_dump_json().encode()
 
-    def _switch(self, name: str, mode: Mode) -> None:
-        """Change at run time what a route does about hints."""
+    def _switch(self, name: str, mode: Mode) -> str | None:
+        """Change at run time what a route does about hints; or return why that cannot be."""
         ((route, settings),) = (found for found in self._routes if found[0].name == name)
         before = route.mode
         if mode is before:
-            return
+            return None
+        if route.relays_tls:
+            return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
         self._emit(HintsSwitched(route=name, before=before, hints=mode))
         self._keeper.switch(route, mode)
         if mode is not Mode.OFF:
             self._subscription.follow(route, settings.upstream)
+        return None
 
     def _fit_to_descriptors(self) -> None:
         """Have as many descriptors as may be, and take no more connections than these allow."""
         allowed, total = raise_descriptors(), self._admission.total
-        if enough_for(allowed) < total:
-            self._admission.total = enough_for(allowed)
-            needed = total * OF_A_LINK + OTHER
+        if connections_within(allowed) < total:
+            self._admission.total = connections_within(allowed)
+            needed = descriptors_for(total)
             self._emit(
                 DescriptorsShort(allowed=allowed, needed=needed, connections=self._admission.total)
             )
@@ -430,6 +444,14 @@ class _App:
         self, route: Route, settings: RouteSettings, client: trio.SocketStream
     ) -> None:
         """Connect to the broker and hand both sockets to the pump; or close the client's."""
+        made = await self._own.arrived(route.name, client)
+        if made is not None:
+            # This very process. A link would lead through itself once more, and so on for ever.
+            if made.link_of:
+                self._emit(RouteLoops(route=made.link_of, leads_to=route.name))
+            _reset_when_closed(client)
+            await trio.aclose_forcefully(client)
+            return
         if not await self._join(route, settings.upstream, client):
             _reset_when_closed(client)
             await trio.aclose_forcefully(client)
@@ -465,7 +487,9 @@ class _App:
         door = self._security.doors[route.name].upstream
         try:
             with self._pump.urgent():
-                broker, broker_session = await door.open_for_link(upstream, patience)
+                broker, broker_session = await door.open_for_link(
+                    upstream, patience, partial(self._own.open, made=Made(route.name))
+                )
         except BrokerError as error:
             self._tell_unreachable(route, upstream, str(error))
             return False

@@ -31,6 +31,7 @@ from proxy.core.view import LeaderView
 from proxy.errors import BrokerError
 from proxy.net import encounter, machine
 from proxy.net.arrivals import Arrivals
+from proxy.net.descriptors import allowed_descriptors
 from proxy.net.door import Doors
 from proxy.net.security import Security, make_route
 from proxy.settings import Address, RouteSettings, Settings
@@ -305,7 +306,7 @@ def _machine(patients: list[_Patient]) -> MachineFacts:
     clock = machine.clock()
     known = [p.connections for p in patients if p.connections is not None]
     return MachineFacts(
-        descriptors=machine.descriptors(),
+        descriptors=allowed_descriptors(),
         connections=sum(known) if len(known) == len(patients) else None,
         synchronised=clock.synchronised if clock else None,
         clock_error_ms=clock.error_ms if clock else 0,

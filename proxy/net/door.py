@@ -73,11 +73,14 @@ class Door:
         return secured
 
     async def open_for_link(
-        self, address: Address, patience: float
+        self,
+        address: Address,
+        patience: float,
+        open_tcp: Callable[[Address, float], Awaitable[trio.SocketStream]] = open_broker_stream,
     ) -> tuple[trio.SocketStream, Session | None]:
         """The same for the pump, which speaks TLS itself: the stream, and its session if any."""
         deadline = trio.current_time() + patience
-        stream = await open_broker_stream(address, patience)
+        stream = await open_tcp(address, patience)
         if self._tls is None:
             return stream, None
         context, name = self._tls.context, self._server_name or address.host

@@ -9,10 +9,12 @@ import trio
 
 from proxy.apis import api_versions, list_offsets
 from proxy.apis.keys import ApiKey
-from proxy.core import identity
+from proxy.apis.list_offsets import Partition
+from proxy.core import destination, identity
 from proxy.core.checkup import Met, Sort
 from proxy.core.outlook import KINDS, PLAIN, ClientKind
 from proxy.core.route import Route
+from proxy.core.view import LeaderView
 from proxy.errors import BrokerError
 from proxy.net.arrivals import Arrivals
 from proxy.net.broker_connection import BrokerConnection
@@ -90,7 +92,7 @@ async def _meet(door: Door, address: Address, arrivals: Arrivals, known: Route |
         return Met(sort=Sort.UNREACHABLE, reason=str(error))
     try:
         async with contextlib.aclosing(connection):
-            offers = {PLAIN.name: await _offered(connection, PLAIN)}
+            offers = {PLAIN.name: await offered(connection, PLAIN)}
             node = None
             if known is not None:
                 with contextlib.suppress(BrokerError, WireError):
@@ -108,7 +110,7 @@ async def _arrival(address: Address, arrivals: Arrivals) -> str | None:
     token = arrivals.token()
     with contextlib.suppress(BrokerError, WireError):
         async with contextlib.aclosing(await connect(Door(), address, token)) as connection:
-            await _offered(connection, PLAIN)
+            await offered(connection, PLAIN)
     return arrivals.route(token)
 
 
@@ -122,7 +124,7 @@ async def _meet_again(door: Door, address: Address, met: Met, kinds: Collection[
     async def ask(kind: ClientKind) -> None:
         with contextlib.suppress(BrokerError, WireError):
             async with contextlib.aclosing(await connect(door, address)) as connection:
-                offers[kind.name] = await _offered(connection, kind)
+                offers[kind.name] = await offered(connection, kind)
 
     async with trio.open_nursery() as nursery:
         for kind in kinds:
@@ -140,15 +142,33 @@ async def prove(connection: BrokerConnection, known: Route) -> Route:
     :raises WireError: its answer is not well formed.
     """
     route = Route(known.name, known.mode, view=known.view, endpoints=known.endpoints)
-    probe = identity.probe(known.view) if known.view is not None else {}
-    epochs = {partition: leader.epoch for partition, leader in probe.items()}
-    body = list_offsets.write_request_body(epochs)
-    reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
-    identity.conclude(route, probe, list_offsets.read_errors(reader))
+    view = known.view if known.view is not None else LeaderView("")
+    identity.conclude(route, *await _ask_leadership(connection, view))
     return route
 
 
-async def _offered(connection: BrokerConnection, kind: ClientKind) -> dict[int, int]:
+async def led_by(connection: BrokerConnection, view: LeaderView) -> int | None:
+    """Return the node that a broker proves to be by what it leads, ``None``: it proves nothing.
+
+    :raises BrokerError: it does not answer.
+    :raises WireError: its answer is not well formed.
+    """
+    asked, errors = await _ask_leadership(connection, view)
+    return destination.proved(asked, errors)
+
+
+async def _ask_leadership(
+    connection: BrokerConnection, view: LeaderView
+) -> tuple[identity.Probe, dict[Partition, int]]:
+    """Ask a broker for one partition of each leader."""
+    asked = identity.probe(view)
+    epochs = {partition: leader.epoch for partition, leader in asked.items()}
+    body = list_offsets.write_request_body(epochs)
+    reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+    return asked, list_offsets.read_errors(reader)
+
+
+async def offered(connection: BrokerConnection, kind: ClientKind) -> dict[int, int]:
     """Return the maxima that are offered to a kind of client.
 
     :raises BrokerError: there is no answer, or one that offers nothing.

@@ -1,9 +1,8 @@
-"""What this machine says of itself: descriptors, connections, its own addresses, its clock."""
+"""What this machine says of itself: connections, its own addresses, its clock."""
 
 import contextlib
 import ctypes
 import os
-import resource
 import socket
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -37,11 +36,6 @@ class Clock(NamedTuple):
 
     synchronised: bool
     error_ms: int
-
-
-def descriptors() -> int:
-    """Return how many file descriptors this process may have open."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def connections_to(port: int) -> int | None:

@@ -47,6 +47,9 @@ class Readiness:
         return {route.name: found[route.name] for route, *_ in self._routes}
 
     async def _reason(self, route: Route, address: Address, door: Door) -> str:
+        if route.crossed:
+            # Only what is proved: clients meet a broker that refuses nearly all that they ask.
+            return route.crossed
         if self._upstream(route).answers:
             return ""
         try:

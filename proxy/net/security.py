@@ -53,6 +53,11 @@ class Security:
             self._door(route, "peer_tls", route.peer_tls),
         )
 
+    def certificates(self) -> Iterator[tuple[str, str, float | None]]:
+        """Iterate over route, group of settings and when its certificate expires, if it has one."""
+        for route, group, files in self._files:
+            yield route, group, files.expires
+
     def share(self, of: str, route: str) -> None:
         """Give one more route the gate and the doors of another. It reads nothing."""
         self.gates[route], self.doors[route] = self.gates[of], self.doors[of]

@@ -541,6 +541,8 @@ class Subscription:
             node: Address(endpoint.host, endpoint.port)
             for node, endpoint in endpoints.items()
             if all(route.is_self(node) is False for route in routes)
+            # Another broker answers there: its word is not that node's.
+            and listener.misled.get(node) != endpoint
         }
         for (of, node), (peer, scope) in list(self._others.items()):
             if of == cluster_id and wanted.get(node) != peer.address:

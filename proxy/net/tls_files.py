@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import ssl
 from collections.abc import Callable
 from typing import Final
@@ -9,6 +10,8 @@ from typing import Final
 from proxy.errors import ConfigurationError
 from proxy.net.secret import read_secret
 from proxy.settings import BrokerTlsSettings, ClientTlsSettings
+from proxy.wire.errors import WireError
+from proxy.wire.x509 import not_after
 
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 #: What OpenSSL says of a file, in an operator's words. By the error's reason; often it has none.
@@ -20,6 +23,10 @@ _WORDS: Final = {
     "CA_MD_TOO_WEAK": "it is signed with a hash that is too weak",
 }
 
+_CERTIFICATE: Final = re.compile(
+    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL
+)
+
 _Settings = ClientTlsSettings | BrokerTlsSettings
 
 
@@ -27,6 +34,8 @@ class TlsFiles:
     """The TLS context of one side of a route, made anew when its files are others.
 
     ``context``: the newest that could be made. Links keep the one that they began with.
+    ``expires``: when the first of its own certificates does, in seconds since 1970; ``None``: it
+    has none, or none that is understood.
     """
 
     def __init__(self, settings: _Settings) -> None:
@@ -37,6 +46,7 @@ class TlsFiles:
         self._settings = settings
         self._stamp = self._look()
         self.context = _context(settings)
+        self.expires = _expires(settings.certificate)
 
     def changed(self) -> bool:
         """Return whether files are others than when this was last asked. It reads the disk."""
@@ -49,6 +59,7 @@ class TlsFiles:
         :raises ConfigurationError: it cannot be made; what was made before stays.
         """
         self.context = _context(self._settings)
+        self.expires = _expires(self._settings.certificate)
 
     def _look(self) -> tuple[tuple[int, int, int] | None, ...]:
         settings = self._settings
@@ -60,6 +71,17 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
         status = os.stat(path)
         return status.st_mtime_ns, status.st_ino, status.st_size
     return None
+
+
+def _expires(path: str) -> float | None:
+    if not path:
+        return None
+    try:
+        with open(path, encoding="latin-1") as file:
+            found = _CERTIFICATE.findall(file.read())
+        return min(not_after(ssl.PEM_cert_to_DER_cert(pem)) for pem in found)
+    except (OSError, ValueError, WireError):
+        return None
 
 
 def _context(settings: _Settings) -> ssl.SSLContext:

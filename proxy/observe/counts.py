@@ -7,6 +7,7 @@ from proxy.core.events import (
     BadBrokerBytes,
     BadClientBytes,
     CertificatesRefused,
+    CertificatesReloaded,
     ClientRefused,
     ClientSeen,
     ErrorAnswered,
@@ -61,6 +62,8 @@ class Counts:
         self.clients: Counter[tuple[str, str]] = Counter()
         self.faults: Counter[tuple[str, str]] = Counter()
         self.limits: Counter[tuple[str, str]] = Counter()
+        #: Route and group of settings whose newest TLS files cannot be used.
+        self.unusable: set[tuple[str, str]] = set()
         self.stalls = 0
         self.topic_given: Counter[tuple[str, str]] = Counter()
         self.topic_missed: Counter[tuple[str, str, str]] = Counter()
@@ -91,6 +94,10 @@ class Counts:
             self.clients[self._names.label(event.software, event.version)] += 1
         elif isinstance(event, _Fault):
             self.faults[event.route, FAULTS[type(event)]] += 1
+            if isinstance(event, CertificatesRefused):
+                self.unusable.add((event.route, event.group))
+        elif isinstance(event, CertificatesReloaded):
+            self.unusable.discard((event.route, event.group))
         elif isinstance(event, LimitReached):
             self.limits[event.route, event.limit] += 1
         elif isinstance(event, LoopStood):

@@ -34,6 +34,10 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
     events.UpstreamUnreachable: _Line("routes", "warning"),
+    events.RouteCrossed: _Line("routes", "warning"),
+    events.AdvertisedPast: _Line("routes", "warning"),
+    events.AdvertisedRight: _Line("routes", "info"),
+    events.RouteLoops: _Line("routes", "warning"),
     events.CertificatesReloaded: _Line("routes", "info"),
     events.CertificatesRefused: _Line("routes", "warning"),
     events.LinkFailed: _Line("routes", "error"),
@@ -73,6 +77,7 @@ _MOST: dict[type[Event], int] = {
     events.BadBrokerBytes: 10,
     events.NotUnderstood: 10,
     events.LinkFailed: 10,
+    events.RouteLoops: 3,
     events.LimitReached: 3,
     events.AcceptFailed: 1,
 }

@@ -99,6 +99,26 @@ FAMILIES = {
             "Whether the route's broker answers the proxy's questions; absent: it is not asked.",
         ),
         Family(
+            "advertised_wrong",
+            "gauge",
+            ("route", "how"),
+            "1 where that is proved: the route's clients meet another broker than they look for "
+            "(crossed), or the route's broker is advertised where no proxy is (past).",
+        ),
+        Family(
+            "certificates_unusable",
+            "gauge",
+            ("route", "group"),
+            "1 while the newest TLS files of that group of settings cannot be used; what was read "
+            "before holds.",
+        ),
+        Family(
+            "certificate_expiry_timestamp_seconds",
+            "gauge",
+            ("route", "group"),
+            "When the proxy's own certificate expires, or the first of its chain; Unix time.",
+        ),
+        Family(
             "errors_seen",
             "counter",
             ("route", "api", "error"),
@@ -248,6 +268,15 @@ class _Read(Collector):
         build.add_metric((), {"version": watched.release, "python": platform.python_version()})
         yield build
         yield from self._of_routes()
+        certificates = [*watched.certificates()]
+        yield _family(
+            "certificates_unusable",
+            ((of, tuple(of) in counts.unusable) for *of, _ in certificates),
+        )
+        yield _family(
+            "certificate_expiry_timestamp_seconds",
+            ((of, at) for *of, at in certificates if at is not None),
+        )
         yield _family("limits_reached", counts.limits.items())
         yield _family("loop_stalls", [((), counts.stalls)])
         load = watched.load()
@@ -309,6 +338,14 @@ class _Read(Collector):
         )
         known = ((route.name, self._watched.upstream(route).answers) for route in routes)
         yield _family("upstream_up", (((name,), up) for name, up in known if up is not None))
+        yield _family(
+            "advertised_wrong",
+            (
+                ((route.name, how), wrong)
+                for route in routes
+                for how, wrong in (("crossed", bool(route.crossed)), ("past", route.past))
+            ),
+        )
 
 
 class _Journalled(Collector):

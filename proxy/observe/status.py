@@ -56,6 +56,13 @@ class Upstream(_Model):
     error: str = Field(description="Why it does not answer; empty where it does.")
     node: int | None = Field(description="Its node id; null: not known yet.")
     cluster: str | None = Field(description="Its cluster's id; null: not known yet.")
+    crossed: str = Field(
+        description="Why clients of the route meet another broker than they look for; empty where "
+        "that is not proved."
+    )
+    past: bool = Field(
+        description="Whether it is proved that the broker is advertised where no proxy is."
+    )
     native: bool | None = Field(
         description="Whether it gives hints itself, so that all passes; null: not known yet."
     )
@@ -236,6 +243,8 @@ def _route(
             error=error,
             node=route.node,
             cluster=route.view.cluster_id if route.view else None,
+            crossed=route.crossed,
+            past=route.past,
             native=plan.native if plan else None,
             raised={api_name(row.key): (row.takes, row.offered) for row in plan.rows}
             if plan

@@ -37,8 +37,10 @@ class Load(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """``release``: the version of this program. ``clusters``, ``upstream`` and ``load`` read the
-    present."""
+    """``release``: the version of this program. ``clusters``, ``upstream``, ``load`` and
+    ``certificates`` read the present: of these route, group of settings and when the newest that
+    could be used expires, in seconds since 1970, ``None`` where there is none of the proxy's own.
+    """
 
     release: str
     routes: Sequence[Route]
@@ -46,3 +48,4 @@ class Watched:
     clusters: Callable[[], Iterable[KnownCluster]]
     upstream: Callable[[Route], Upstream]
     load: Callable[[], Load]
+    certificates: Callable[[], Iterable[tuple[str, str, float | None]]] = lambda: ()

@@ -50,7 +50,7 @@ def test_a_right_route_in_words() -> None:
         "",
         "this machine",
         "  fine",
-        "    descriptors_enough: 65536 file descriptors are allowed, enough for 32736 clients; the "
+        "    descriptors_enough: 65536 file descriptors are allowed, enough for 32640 clients; the "
         "brokers have 10 connections now",
         "    clock_synchronised: this machine's clock is synchronised, to within 0 ms",
         "",

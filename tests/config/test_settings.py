@@ -63,6 +63,13 @@ def test_listens_anywhere(listen: str) -> None:
         ("[::]:9092", "localhost:9092"),
         ("127.0.0.1:9092", "localhost:9092"),
         ("localhost:9092", "[::1]:9092"),
+        ("localhost:9092", "localhost.:9092"),
+        ("127.0.0.1:9092", "localhost.:9092"),
+        ("127.0.0.1:9092", "[::ffff:127.0.0.1]:9092"),
+        ("0.0.0.0:9092", "[::ffff:127.0.0.1]:9092"),
+        ("[::]:9092", "[::1]:9092"),
+        ("10.0.0.7:9092", "[::ffff:10.0.0.7]:9092"),
+        ("broker-1:9092", "broker-1.:9092"),
     ],
 )
 def test_refuses_a_route_to_itself(listen: str, upstream: str) -> None:
@@ -78,13 +85,42 @@ def test_refuses_a_route_to_itself(listen: str, upstream: str) -> None:
         ("0.0.0.0:9092", "broker-1:9092"),
         ("0.0.0.0:19092", "127.0.0.1:9092"),
         ("127.0.0.2:9092", "localhost:9092"),
+        # Each takes connections of its own family only.
+        ("0.0.0.0:9092", "[::1]:9092"),
+        ("[::]:9092", "127.0.0.1:9092"),
+        ("[::]:9092", "[::ffff:7f00:1]:9092"),
     ],
 )
 def test_takes_a_route_to_elsewhere(listen: str, upstream: str) -> None:
     assert str(route(listen, upstream).upstream) == upstream
 
 
-@pytest.mark.parametrize("upstream", ["broker-1:0", "0.0.0.0:9092", "[::]:9092"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        # Each to the other.
+        (("127.0.0.1:1", "127.0.0.1:2"), ("127.0.0.1:2", "127.0.0.1:1")),
+        (("0.0.0.0:1", "localhost.:2"), ("[::1]:2", "127.0.0.1:1")),
+        (("127.0.0.1:1", "[::ffff:127.0.0.1]:2"), ("0.0.0.0:2", "broker-1:9092")),
+        (("127.0.0.1:1", "BROKER-1:2"), ("broker-1.:2", "broker-2:9092")),
+    ],
+)
+def test_refuses_a_route_to_another_of_its_own(
+    first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    with pytest.raises(ValidationError, match="of this very process"):
+        settings_of(routes=(route(*first), route(*second)))
+
+
+def test_takes_routes_that_share_a_port() -> None:
+    routes = (route("0.0.0.0:9092", "[::1]:9092"), route("[::2]:9092", "10.0.0.2:9092"))
+
+    assert settings_of(routes=routes).routes == routes
+
+
+@pytest.mark.parametrize(
+    "upstream", ["broker-1:0", "0.0.0.0:9092", "[::]:9092", "[::ffff:0.0.0.0]:9092"]
+)
 def test_refuses_an_upstream_that_cannot_be_connected_to(upstream: str) -> None:
     with pytest.raises(ValidationError, match="no address that can be connected to"):
         route("127.0.0.1:19092", upstream)

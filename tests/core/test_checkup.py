@@ -322,8 +322,8 @@ def machine(**changes: Any) -> Finding:
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"connections": 32737}, "descriptors_few"),
-        ({"connections": 32736}, "descriptors_enough"),
+        ({"connections": 32641}, "descriptors_few"),
+        ({"connections": 32640}, "descriptors_enough"),
         ({"connections": None}, "descriptors_enough"),
         ({"connections": None, "descriptors": 1024}, "descriptors_unknown"),
         ({"connections": 0, "descriptors": 8}, "descriptors_enough"),
@@ -339,7 +339,7 @@ def test_the_machine(changes: dict[str, Any], code: str) -> None:
 def test_how_many_descriptors_are_needed() -> None:
     text = machine(descriptors=1024, connections=1000).text
 
-    assert text.startswith("1024 file descriptors are allowed, and 2064 are needed for the 1000 ")
+    assert text.startswith("1024 file descriptors are allowed, and 2256 are needed for the 1000 ")
 
 
 def test_what_a_broker_offers_is_what_it_offers_to_clients_without_hints() -> None:

@@ -80,9 +80,9 @@ def kustomized(folder: str) -> Rendered:
     return Rendered(run("kustomize", "build", _DEPLOY / "kubernetes" / folder).stdout)
 
 
-def daemonset_chart(*values: str) -> Rendered:
-    """What Helm makes of the chart, with ``values`` as in --set."""
-    return _helm(_DEPLOY / "helm" / "leader-hints", values)
+def daemonset_chart(*values: str, files: Sequence[Path] = ()) -> Rendered:
+    """What Helm makes of the chart, with ``values`` as in --set and ``files`` as in --values."""
+    return _helm(_DEPLOY / "helm" / "leader-hints", values, files)
 
 
 def brokers_chart(folder: Path, *values: str) -> Rendered:
@@ -96,8 +96,9 @@ def brokers_chart(folder: Path, *values: str) -> Rendered:
     return _helm(folder / "example", [f"leader-hints.{value}" for value in values])
 
 
-def _helm(chart: Path, values: Sequence[str]) -> Rendered:
-    sets = (part for value in values for part in ("--set", value))
+def _helm(chart: Path, values: Sequence[str], files: Sequence[Path] = ()) -> Rendered:
+    sets = [part for value in values for part in ("--set", value)]
+    sets += [part for file in files for part in ("--values", str(file))]
     done = run("helm", "template", "hints", chart, "--kube-version", _OLDEST, *sets)
     return Rendered(done.stdout)
 

@@ -1,5 +1,6 @@
 """The manifests as kustomize and Helm render them: valid, whole, true to the proxy's settings."""
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 import yaml
 
 from proxy.cli.sources import load_settings
+from proxy.cli.templates import expand
+from proxy.settings import Address, RouteSettings
 from tests.deploy.rendered import (
     Rendered,
     brokers_chart,
@@ -26,6 +29,8 @@ _RENDERINGS: Mapping[str, Callable[[Path], Rendered]] = {
     "kustomize-daemonset": lambda folder: kustomized("daemonset"),
     "helm-daemonset": lambda folder: daemonset_chart(),
     "helm-scraped-daemonset": lambda folder: daemonset_chart("admin=${NODE_IP}:9100"),
+    "helm-localhost-daemonset": lambda folder: daemonset_chart("admin=localhost:9100"),
+    "helm-ipv6-daemonset": lambda folder: daemonset_chart("admin=[::1]:9100"),
     "helm-sidecar": lambda folder: brokers_chart(folder, *_POLICY),
     "helm-plain-sidecar": lambda folder: brokers_chart(folder, "sidecar.native=false", *_POLICY),
 }
@@ -86,7 +91,9 @@ def test_its_settings_are_taken_and_its_ports_are_those(rendered: Rendered, tmp_
 
 
 def test_probes_ask_where_the_admin_server_is(rendered: Rendered) -> None:
-    admin = rendered.environment(FIELDS)["LEADER_HINTS_ADMIN"].partition(":")[0]
+    admin = Address.parse(
+        expand(rendered.environment(FIELDS)["LEADER_HINTS_ADMIN"], {"NODE_IP": "10.0.0.7"})
+    )
     for name, path in (
         ("startupProbe", "/livez"),
         ("livenessProbe", "/livez"),
@@ -95,7 +102,9 @@ def test_probes_ask_where_the_admin_server_is(rendered: Rendered) -> None:
         asked = rendered.proxy[name]["httpGet"]
         assert (asked["path"], asked["port"]) == (path, "hints-admin")
         # The kubelet asks at the pod's address, unless it is told another.
-        assert asked.get("host") == (admin if admin == "127.0.0.1" else None)
+        assert asked.get("host") == (admin.host if admin.is_loopback else None)
+    if admin.is_loopback:
+        assert rendered.pod["spec"]["hostNetwork"] is True
 
 
 def test_it_may_do_nothing_that_it_need_not(rendered: Rendered) -> None:
@@ -164,12 +173,62 @@ def bare(rendered: Rendered) -> dict[str, Any]:
         ("settings.routes=x", "settings"),
         ("routes[0].listen=nonsense", "listen"),
         ("mode=both", "mode"),
+        ("routes[0].client_tls.mode=maybe", "client_tls"),
+        ("routes[0].client_tls.certificates=x", "client_tls"),
+        ("routes[0].sasl.mechanism=GSSAPI", "sasl"),
+        ("routes[0].proxy_protocol=yes", "proxy_protocol"),
+        ("admin=broker-1:9100", "admin broker-1:9100"),
+        ("admin=10.0.0.7:9100", r"admin 10\.0\.0\.7:9100"),
     ],
 )
 def test_the_chart_refuses_values_that_mean_nothing(value: str, says: str) -> None:
     need("helm")
     with pytest.raises(AssertionError, match=says):
         daemonset_chart(value)
+
+
+@pytest.mark.parametrize("admin", ["127.0.0.1:9100", "localhost:9100", "[::1]:9100"])
+def test_a_pods_loopback_address_is_refused_since_no_probe_reaches_it(
+    tmp_path: Path, admin: str
+) -> None:
+    need("helm")
+    with pytest.raises(AssertionError, match="the kubelet cannot reach a loopback address"):
+        brokers_chart(tmp_path / "charts", f"admin={admin}")
+
+
+#: A route with all that docs/security.md has, as the settings would take it.
+_SECURED: dict[str, Any] = {
+    "listen": "0.0.0.0:9092",
+    "upstream": "${NODE_IP}:19092",
+    "client_tls": {
+        "mode": "terminate",
+        "certificate": "/keys/proxy.crt",
+        "key": "/keys/proxy.key",
+        "key_password": "env:KEY_PASSWORD",
+        "ca": "/keys/ca.crt",
+        "minimum_version": "1.3",
+    },
+    "upstream_tls": {"enabled": True, "ca": "/keys/ca.crt", "server_name": "broker-1.example.com"},
+    "peer_tls": {"enabled": True, "ca": "/keys/ca.crt"},
+    "sasl": {"mechanism": "PLAIN", "username": "u", "password": "file:/keys/password"},
+    "proxy_protocol": True,
+}
+
+
+def test_a_route_of_the_chart_takes_what_the_settings_take(tmp_path: Path) -> None:
+    need("helm")
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps({"routes": [_SECURED]}))
+    rendered = daemonset_chart(files=(values,))
+    (given,) = rendered.of("ConfigMap")
+    file = tmp_path / "leader-hints.yaml"
+    file.write_text(given["data"]["leader-hints.yaml"])
+
+    (route,) = load_settings({}, {"NODE_IP": "10.0.0.7"}, file).routes
+
+    assert _SECURED.keys() == RouteSettings.model_fields.keys() - {"name"}
+    expected = RouteSettings.model_validate(_SECURED | {"upstream": "10.0.0.7:19092"})
+    assert route == expected
 
 
 def test_secrets_are_mounted_where_they_are_named(tmp_path: Path) -> None:

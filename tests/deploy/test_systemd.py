@@ -33,10 +33,11 @@ def test_systemd_understands_it(tmp_path: Path, broken: bool) -> None:
     shutil.copytree("/usr/lib/systemd/system", units, symlinks=True)
     text = UNIT.read_text()
     (units / UNIT.name).write_text(text.replace("PrivateTmp=", "PrivatTmp=") if broken else text)
-    command = tmp_path / read()["Service"]["ExecStart"].split()[0].removeprefix("/")
-    command.parent.mkdir(parents=True)
-    command.write_text("#!/bin/sh\n")
-    command.chmod(0o755)
+    for key in ("ExecStart", "ExecReload"):
+        command = tmp_path / read()["Service"][key].split()[0].removeprefix("/")
+        command.parent.mkdir(parents=True)
+        command.write_text("#!/bin/sh\n")
+        command.chmod(0o755)
 
     done = run("systemd-analyze", "verify", f"--root={tmp_path}", UNIT.name, check=False)
 
@@ -52,6 +53,11 @@ def test_it_stops_after_the_broker_and_has_time_for_it() -> None:
     unit = read()
     assert "kafka.service" in unit["Unit"]["Before"].split()
     assert int(unit["Service"]["TimeoutStopSec"]) >= 60
+
+
+def test_a_reload_has_the_tls_files_read_again() -> None:
+    command, number, process = read()["Service"]["ExecReload"].split()
+    assert (Path(command).name, number, process) == ("kill", "-HUP", "$MAINPID")
 
 
 def test_a_refused_configuration_is_not_tried_again() -> None:

@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made of the code: `python -m tests.docs.pages` writes them."""
+"""What is made of the code: pages of docs/, the chart's schema. `python -m tests.docs.pages`."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proxy.observe.metrics import FAMILIES
 from proxy.observe.status import schema
-from tests.docs import events_page, journal_page, settings_page
+from tests.docs import chart_schema, events_page, journal_page, settings_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -35,7 +35,7 @@ _TAIL = """
 
 
 def pages() -> Iterator[tuple[Path, str]]:
-    """Iterate over each page's file and text."""
+    """Iterate over each file and its text."""
     rows = (
         f"| `{family.full_name}` | {family.type} | "
         f"{', '.join(f'`{label}`' for label in family.labels)} | {family.text} |\n"
@@ -45,6 +45,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "configuration.md", settings_page.page()
     yield DOCS / "events.md", events_page.page()
     yield DOCS / "journal-events.md", journal_page.page()
+    yield chart_schema.page()
     yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
 
 

@@ -26,11 +26,19 @@ class _Process:
 
     def __init__(self) -> None:
         self.modes = {"a": Mode.ON, "[::1]:19092": Mode.OBSERVE, "50%": Mode.OFF}
+        self.modes["unread"] = Mode.OFF
         self.reasons = dict.fromkeys(self.modes, "")
         self.events: list[Event] = []
 
     async def ready(self) -> dict[str, str]:
         return self.reasons
+
+    def switch(self, route: str, mode: Mode) -> str | None:
+        """As the process does, which refuses a route on which TLS goes through unread."""
+        if route == "unread":
+            return "TLS goes through unread"
+        self.modes[route] = mode
+        return None
 
     def admin(self, listen: Address = _LOOPBACK) -> Admin:
         pages = AdminPages(
@@ -38,7 +46,7 @@ class _Process:
             lambda: b'{"format":1}',
             self.ready,
             lambda: self.modes,
-            self.modes.__setitem__,
+            self.switch,
         )
         return Admin(pages.answer, listen, self.events.append)
 
@@ -310,6 +318,7 @@ async def test_what_a_route_does_about_hints_can_be_changed(
         (_put("/routes/a/hints", "maybe"), 400, b"on, observe, off"),
         (_put("/routes/a/hints", ""), 400, b"on, observe, off"),
         (_put("/routes/a/hints", "\xff"), 400, b"on, observe, off"),
+        (_put("/routes/unread/hints", "on"), 409, b"TLS goes through unread"),
         (_put("/routes/b/hints", "off"), 404, b"there are: a, [::1]:19092, 50%"),
         (_put("/routes/a%2Fhints/hints", "off"), 404, b"no such route"),
         (_get("/routes/a/hints", method="DELETE"), 405, b"only GET, HEAD and PUT"),

@@ -1,5 +1,6 @@
 """Everything together over TCP: listening, joining, signals, a broker that is down."""
 
+import contextlib
 import json
 import os
 import signal
@@ -328,6 +329,64 @@ async def test_a_route_that_began_without_hints_gets_them(log: _Log) -> None:
             asked = messages.api_versions_request(7)
             assert await _exchange(client, asked, len(raised)) == raised
             await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+class _AllHere(trio.abc.HostnameResolver):
+    """Every name is this machine's, which no configuration shows."""
+
+    async def getaddrinfo(self, host: Any, port: Any, *others: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("routes", [1, 2, 3])
+async def test_a_route_that_leads_to_itself_ends_after_one_round(log: _Log, routes: int) -> None:
+    trio.socket.set_custom_hostname_resolver(_AllHere())
+    held = [_bound() for _ in range(routes)]
+    listens = [address for _, address in held]
+    for sock, _ in held:
+        sock.close()
+    upstreams = [Address("broker", address.port) for address in (*listens[1:], listens[0])]
+    pairs = [*zip(listens, upstreams, strict=True)]
+    async with _serving(_settings(*pairs, admin=_ANY), log):
+        for _ in range(20):
+            client = await _connect(listens[0])
+            with trio.fail_after(_SECONDS), contextlib.suppress(trio.BrokenResourceError):
+                assert await client.receive_some() == b""
+            await client.aclose()
+        _, body = await _ask(_admin(log), "/status")
+        # One for each client, and some for the proxy's own questions; not one after the other.
+        assert sum(route["links"] for route in json.loads(body)["routes"]) < 100
+        told = log.events("route_loops")
+        names = [f"r{number}" for number in range(routes)]
+        assert {line["route"] for line in told} <= {*names}
+        assert {(line["route"], line["leads_to"]) for line in told} <= {
+            *zip(names, (*names[1:], names[0]), strict=True)
+        }
+        assert told
+
+
+async def test_a_route_that_relays_tls_unread_is_not_switched(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        listener, upstream = _bound()
+        listener.listen()
+        route = {"client_tls": {"mode": "pass"}, "listen": _ANY, "upstream": upstream, "name": "r0"}
+        settings = Settings(routes=(RouteSettings.model_validate(route),), admin=_ANY)
+        async with _serving(settings, log):
+            for mode in ("on", "observe"):
+                status, body = await _ask(_admin(log), "/routes/r0/hints", put=mode)
+                assert status == 409
+                assert "client_tls.mode is pass" in json.loads(body)["error"]
+            # What it does already can be asked of it.
+            status, _ = await _ask(_admin(log), "/routes/r0/hints", put="off")
+            assert status == 200
+            status, body = await _ask(_admin(log), "/readyz")
+            assert (status, json.loads(body)) == (200, {"ready": True, "not_ready": {}})
+            assert log.events("hints_switched") == log.events("subscription_lost") == []
+        listener.close()
         nursery.cancel_scope.cancel()
 
 

@@ -1,16 +1,11 @@
 """What the machine says of itself, against what these tests can see of it."""
 
-import resource
 import socket
 import sys
 
 import pytest
 
 from proxy.net import machine
-
-
-def test_descriptors_are_those_that_may_be_open() -> None:
-    assert machine.descriptors() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/net/tcp")

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import trio
 import trustme
+from cryptography import x509
 
 from proxy.errors import ConfigurationError
 from proxy.net import app
@@ -36,13 +38,17 @@ class Papers:
         self.ca = str(folder / "ca.pem")
         self.authority.cert_pem.write_to_path(self.ca)
 
-    def issue(self, name: str, *hosts: str) -> str:
+    def issue(self, name: str, *hosts: str, until: datetime | None = None) -> str:
         """Write a certificate with its key to a file; return its path."""
         path = self.folder / f"{name}.pem"
         new = self.folder / f"{name}.new"
-        new.write_bytes(self.authority.issue_cert(*hosts).private_key_and_cert_chain_pem.bytes())
+        new.write_bytes(self._pem(hosts, until))
         new.replace(path)
         return str(path)
+
+    def _pem(self, hosts: tuple[str, ...], until: datetime | None) -> bytes:
+        issued = self.authority.issue_cert(*hosts, not_after=until)
+        return issued.private_key_and_cert_chain_pem.bytes()
 
     def spoil(self, path: str) -> None:
         """Write what is no certificate over one."""
@@ -297,6 +303,50 @@ async def test_a_broker_without_tls_is_told_apart(log: Log, papers: Papers) -> N
             (lost,) = await until_true(lambda: log.events("subscription_lost"))
             assert lost["error"] == "TLS: the broker speaks no TLS"
         nursery.cancel_scope.cancel()
+
+
+async def _metric(log: Log, name: str) -> float:
+    """The value of the one series that a metric has."""
+    address = Address.parse(log.events("admin_listening")[0]["listen"])
+    stream = await trio.open_tcp_stream(address.host, address.port)
+    await stream.send_all(f"GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+    text = b""
+    with trio.fail_after(_SECONDS):
+        while chunk := await stream.receive_some():
+            text += bytes(chunk)
+    (line,) = (ln for ln in text.decode().splitlines() if ln.startswith(f"leader_hints_{name}{{"))
+    return float(line.rpartition(" ")[2])
+
+
+async def test_metrics_say_whether_certificates_can_be_used_and_until_when(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LOOK_SECONDS", 0.02)
+    certificate = papers.issue("proxy", "proxy.example")
+
+    def expiry() -> float:
+        pem = Path(certificate).read_bytes()
+        found = x509.load_pem_x509_certificates(pem[pem.index(b"-----BEGIN CERT") :])
+        return min(one.not_valid_after_utc.timestamp() for one in found)
+
+    settings = _settings(
+        Address("127.0.0.1", 9), client_tls={"mode": "terminate", "certificate": certificate}
+    )
+    async with serving(settings, log):
+        first = expiry()
+        assert await _metric(log, "certificates_unusable") == 0
+        assert await _metric(log, "certificate_expiry_timestamp_seconds") == first
+
+        papers.spoil(certificate)
+        await until_true(lambda: log.events("certificates_refused"))
+        assert await _metric(log, "certificates_unusable") == 1
+        # What holds is what was read before.
+        assert await _metric(log, "certificate_expiry_timestamp_seconds") == first
+
+        papers.issue("proxy", "proxy.example", until=datetime(2031, 2, 3, tzinfo=UTC))
+        await until_true(lambda: log.events("certificates_reloaded"))
+        assert await _metric(log, "certificates_unusable") == 0
+        assert await _metric(log, "certificate_expiry_timestamp_seconds") == expiry() != first
 
 
 @pytest.mark.parametrize("by_signal", [False, True], ids=["as-it-changes", "sighup"])

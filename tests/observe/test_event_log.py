@@ -206,6 +206,30 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "upstream": "b:9092", "error": "refused"},
     ),
     (
+        events.RouteCrossed(route="r", node=1, address="b:1", leads_to="s", found=2),
+        "warning",
+        "route_crossed",
+        {"route": "r", "node": 1, "address": "b:1", "leads_to": "s", "found": 2},
+    ),
+    (
+        events.AdvertisedPast(route="r", node=1, address="b:1"),
+        "warning",
+        "advertised_past",
+        {"route": "r", "node": 1, "address": "b:1"},
+    ),
+    (
+        events.AdvertisedRight(route="r", node=1, address="b:1"),
+        "info",
+        "advertised_right",
+        {"route": "r", "node": 1, "address": "b:1"},
+    ),
+    (
+        events.RouteLoops(route="r", leads_to="s"),
+        "warning",
+        "route_loops",
+        {"route": "r", "leads_to": "s"},
+    ),
+    (
         events.SubscriptionLost(broker="b:9092", error="refused"),
         "warning",
         "subscription_lost",

@@ -14,6 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 
 from proxy.core.events import (
     BadClientBytes,
+    CertificatesRefused,
+    CertificatesReloaded,
     ClientSeen,
     Event,
     HintGiven,
@@ -30,7 +32,7 @@ from proxy.observe.counts import Counts
 from proxy.observe.journal import JournalTally
 from proxy.observe.metrics import FAMILIES, Metrics
 from proxy.observe.watched import KnownCluster
-from tests.observe.watching import ANSWERED, MOVED, cluster, watched
+from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
 
 _OPENMETRICS = "application/openmetrics-text"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -248,6 +250,40 @@ def test_what_a_route_does_and_whether_its_broker_answers() -> None:
     assert [key for key in samples if key[0] == "leader_hints_upstream_up"] == [
         ("leader_hints_upstream_up", (("route", "a"),))
     ]
+
+
+def test_what_is_proved_to_be_advertised_wrongly() -> None:
+    crossed, past = Route("a", Mode.ON), Route("b", Mode.ON)
+    crossed.crossed, past.past = "crossed: as the log says", True
+    samples = _samples(_Taking([crossed, past]))
+
+    found = {(of, how) for of in "ab" for how in ("crossed", "past")}
+    wrong = {
+        (of, how)
+        for of, how in found
+        if _value(samples, "advertised_wrong", route=of, how=how) == 1
+    }
+    assert wrong == {("a", "crossed"), ("b", "past")}
+
+
+def test_tls_files_that_cannot_be_used_until_they_can() -> None:
+    metrics = _Taking([Route("a", Mode.ON), Route("b", Mode.ON)])
+
+    def unusable() -> list[float]:
+        samples = _samples(metrics)
+        return [
+            _value(samples, "certificates_unusable", route=of, group="client_tls") for of in "ab"
+        ]
+
+    assert unusable() == [0, 0]
+    refused = CertificatesRefused(route="a", group="client_tls", reason="no PEM")
+    metrics.take(refused)
+    metrics.take(refused)
+    assert unusable() == [1, 0]
+    metrics.take(CertificatesReloaded(route="a", group="client_tls"))
+    assert unusable() == [0, 0]
+    expiry = "certificate_expiry_timestamp_seconds"
+    assert _value(_samples(metrics), expiry, route="a", group="client_tls") == EXPIRY
 
 
 def test_what_is_known_of_clusters() -> None:

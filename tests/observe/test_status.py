@@ -25,6 +25,7 @@ def _told() -> Status:
     counts, past = Counts(), History(lambda: _NOW)
     heard = cluster("k", 3, 2.5)
     first = Route("a", Mode.ON, plan=plan_for(BROKER_3_6), node=1, view=heard.view)
+    first.crossed = "crossed: node 1 advertises one:1, where node 2 answers"
     cell = first.tally.cell(0, 10, 9)
     cell.requests = cell.responses = 4
     events: list[Event] = [
@@ -82,6 +83,8 @@ def test_a_route_is_told_with_its_broker_and_its_counts() -> None:
         "error": "",
         "node": 1,
         "cluster": "k",
+        "crossed": "crossed: node 1 advertises one:1, where node 2 answers",
+        "past": False,
         "native": False,
         "raised": {"Produce": (9, 10), "Fetch": (15, 16)},
     }
@@ -97,6 +100,8 @@ def test_a_route_is_told_with_its_broker_and_its_counts() -> None:
         "error": "",
         "node": None,
         "cluster": None,
+        "crossed": "",
+        "past": False,
         "native": None,
         "raised": {},
     }

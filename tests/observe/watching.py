@@ -29,6 +29,10 @@ MOVED = LeaderMoved(
 )
 
 
+#: When the certificates of all routes expire.
+EXPIRY = 1_900_000_000.0
+
+
 def watched(
     routes: Sequence[Route] = (), counts: Counts | None = None, *clusters: KnownCluster
 ) -> Watched:
@@ -40,6 +44,7 @@ def watched(
         lambda: clusters,
         lambda route: Upstream(None if route.mode is Mode.OFF else True),
         lambda: Load(tasks=9, exchanges=8, held=7, kept_bytes=6, queued_bytes=5),
+        lambda: [(route.name, "client_tls", EXPIRY) for route in routes],
     )
 
 

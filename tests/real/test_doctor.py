@@ -383,8 +383,8 @@ def test_descriptors_are_fewer_than_the_clients_need(crowd: Crowd) -> None:
     with contextlib.ExitStack() as clients:
         for _ in range(40):
             clients.enter_context(socket.create_connection(upstream))
-        few = check_with(128, (free_address(), upstream))
-        enough = check_with(256, (free_address(), upstream))
+        few = check_with(320, (free_address(), upstream))
+        enough = check_with(512, (free_address(), upstream))
 
     assert _machine_codes(few) == {"descriptors_few"}
     assert _machine_codes(enough) == {"descriptors_enough"}

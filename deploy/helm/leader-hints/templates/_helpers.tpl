@@ -35,12 +35,28 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.admin | default (eq .Values.mode "daemonset" | ternary "127.0.0.1:9100" "0.0.0.0:9100") -}}
 {{- end -}}
 
+{{/*
+The loopback address of the admin server as the kubelet asks there; empty where it is the pod's own.
+With the host's network the node's loopback address is the pod's; otherwise the kubelet has another.
+*/}}
+{{- define "leader-hints.loopback" -}}
+{{- $admin := include "leader-hints.admin" . -}}
+{{- $host := regexReplaceAll ":[0-9]+$" $admin "" | trimPrefix "[" | trimSuffix "]" | lower -}}
+{{- if or (hasPrefix "127." $host) (has $host (list "localhost" "localhost." "::1")) -}}
+{{- if ne .Values.mode "daemonset" -}}
+{{- fail (printf "admin %s: the kubelet cannot reach a loopback address of a pod, so its probes would fail; give 0.0.0.0:PORT or [::]:PORT, and let the network policy say who may ask" $admin) -}}
+{{- end -}}
+{{- $host | trimSuffix "." -}}
+{{- else if not (or (has $host (list "0.0.0.0" "::")) (hasPrefix "${" $host)) -}}
+{{- fail (printf "admin %s: the kubelet asks at the pod's address and would not find it there; give a loopback address (daemonset), 0.0.0.0, [::] or a variable such as ${NODE_IP}, each with its port" $admin) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What the kubelet asks: at the pod's address, or at the one that the admin server alone has. */}}
 {{- define "leader-hints.probe" -}}
-{{- $admin := include "leader-hints.admin" .root -}}
 httpGet:
-  {{- if hasPrefix "127." $admin }}
-  host: 127.0.0.1
+  {{- with include "leader-hints.loopback" .root }}
+  host: {{ . | quote }}
   {{- end }}
   path: {{ .path }}
   port: hints-admin
@@ -87,8 +103,8 @@ ports:
     containerPort: {{ $port }}
     {{- if $node }}
     hostPort: {{ $port }}
-    {{- if hasPrefix "127." $admin }}
-    hostIP: 127.0.0.1
+    {{- with include "leader-hints.loopback" . }}
+    hostIP: {{ eq . "localhost" | ternary "127.0.0.1" . | quote }}
     {{- end }}
     {{- end }}
 startupProbe:

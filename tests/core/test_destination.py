@@ -1,0 +1,165 @@
+"""Where advertised addresses lead: what is proved, what follows for hints, what is forgotten."""
+
+import pytest
+
+from proxy.apis.leader_hint import Endpoint
+from proxy.core.destination import Destinations, Look, proved
+from proxy.core.events import AdvertisedPast, AdvertisedRight, RouteCrossed
+from proxy.core.mode import Mode
+from proxy.core.route import Route
+from proxy.core.view import Leader, LeaderView
+
+NONE, NOT_LEADER, FENCED = 0, 6, 74
+ADDRESSES = {node: Endpoint("host", 9000 + node, None) for node in (1, 2, 3)}
+
+
+class Scene:
+    """A process with two routes before nodes 1 and 2 of three."""
+
+    def __init__(self, first: int = 1, second: int = 2) -> None:
+        view = LeaderView("k")
+        self.one, self.two = (
+            Route(name, Mode.ON, view=view, endpoints=ADDRESSES, node=node)
+            for name, node in (("one", first), ("two", second))
+        )
+        self.routes = (self.one, self.two)
+        self.destinations = Destinations(self.routes)
+
+    def look(self, at: Route, node: int, **found: object) -> list[object]:
+        look = Look(node=node, endpoint=ADDRESSES[node], **found)  # type: ignore[arg-type]
+        return [*self.destinations.take(at, look)]
+
+    def cross(self) -> None:
+        """Prove that the address of node 1, which is behind route one, leads to node 2."""
+        for _ in range(2):
+            self.look(self.one, 1, arrived=self.two, own=1, found=2)
+
+
+def test_a_crossing_is_told_once_and_only_when_found_twice() -> None:
+    scene = Scene()
+    found = {"arrived": scene.two, "own": 1, "found": 2}
+
+    assert scene.look(scene.one, 1, **found) == []
+    assert not scene.destinations.settled(scene.one)
+    assert (scene.one.crossed, scene.one.misled) == ("", {})
+    assert scene.look(scene.one, 1, **found) == [
+        RouteCrossed(route="one", node=1, address="host:9001", leads_to="two", found=2)
+    ]
+    assert scene.destinations.settled(scene.one)
+    assert scene.look(scene.one, 1, **found) == []
+
+
+def test_no_hint_names_an_address_where_another_broker_answers() -> None:
+    scene = Scene()
+    scene.cross()
+
+    for route in scene.routes:
+        assert route.crossed == "crossed: node 1 advertises host:9001, where node 2 answers"
+        assert route.endpoint(1) is None
+        # To these clients come rightly, and a hint is as good as ever.
+        assert route.endpoint(2) == ADDRESSES[2]
+        assert route.endpoint(3) == ADDRESSES[3]
+
+
+def test_an_address_that_is_advertised_anew_is_good_at_once() -> None:
+    scene = Scene()
+    scene.cross()
+    scene.one.endpoints = {**ADDRESSES, 1: Endpoint("elsewhere", 9001, None)}
+
+    assert scene.one.endpoint(1) == Endpoint("elsewhere", 9001, None)
+
+
+def test_what_is_mended_is_told_and_all_is_as_before() -> None:
+    scene = Scene()
+    scene.cross()
+
+    told = scene.look(scene.one, 1, arrived=scene.one)
+    assert told == [AdvertisedRight(route="one", node=1, address="host:9001")]
+    for route in scene.routes:
+        assert (route.crossed, route.endpoint(1)) == ("", ADDRESSES[1])
+
+
+def test_what_nobody_advertises_any_more_is_forgotten() -> None:
+    scene = Scene()
+    scene.cross()
+    for route in scene.routes:
+        route.endpoints = {2: ADDRESSES[2]}
+    scene.look(scene.two, 2, arrived=scene.two)
+
+    assert [route.crossed for route in scene.routes] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        (None, 2),  # The route's broker leads nothing now, or was taken for another.
+        (3, 2),
+        (1, None),  # Who answers at the address has proved nothing.
+    ],
+)
+def test_what_is_only_suspected_changes_nothing(own: int | None, found: int | None) -> None:
+    scene = Scene()
+    for _ in range(3):
+        assert scene.look(scene.one, 1, own=own, found=found) == []
+
+    assert (scene.one.crossed, scene.one.misled, scene.one.past) == ("", {}, False)
+
+
+def test_what_was_proved_holds_until_the_contrary_is() -> None:
+    scene = Scene()
+    scene.cross()
+    for _ in range(2):
+        assert scene.look(scene.one, 1, own=None, found=None) == []
+
+    assert scene.one.crossed != ""
+
+
+def test_another_brokers_address_leads_to_a_route() -> None:
+    # Route one is before node 2 as well, but where node 3 is advertised.
+    scene = Scene(2, 2)
+    scene.look(scene.one, 3, arrived=scene.one, found=2)
+    told = scene.look(scene.one, 3, arrived=scene.one, found=2)
+
+    assert told == [RouteCrossed(route="one", node=3, address="host:9003", leads_to="one", found=2)]
+    assert scene.one.crossed != ""
+    assert scene.two.crossed == ""
+    assert scene.two.endpoint(3) is None
+
+
+def test_clients_that_go_past_are_told_of_and_served() -> None:
+    scene = Scene()
+    past = {"own": 1, "found": 1, "unraised": True}
+
+    assert scene.look(scene.one, 1, **past) == []
+    assert scene.look(scene.one, 1, **past) == [
+        AdvertisedPast(route="one", node=1, address="host:9001")
+    ]
+    assert (scene.one.past, scene.one.crossed) == (True, "")
+    assert scene.one.endpoint(1) == ADDRESSES[1]
+    # Switched off: what is there tells nothing any more.
+    assert scene.look(scene.one, 1, own=1, found=1) == []
+    assert scene.one.past
+    assert scene.look(scene.one, 1, own=1, found=1, unraised=False) == [
+        AdvertisedRight(route="one", node=1, address="host:9001")
+    ]
+    assert not scene.one.past
+
+
+@pytest.mark.parametrize(
+    ("errors", "node"),
+    [
+        ((NOT_LEADER, NONE, NOT_LEADER), 2),
+        ((NONE, FENCED, FENCED), 1),
+        # That all others are ruled out is no proof here: one of them may be starting.
+        ((NOT_LEADER, NOT_LEADER, FENCED), None),
+        # A view that is out of date: nobody is two brokers.
+        ((NONE, NONE, NOT_LEADER), None),
+        ((), None),
+    ],
+)
+def test_only_what_a_broker_leads_proves_which_it_is(
+    errors: tuple[int, ...], node: int | None
+) -> None:
+    asked = {("t", number): Leader(number + 1, 5) for number in range(3)}
+
+    assert proved(asked, {("t", number): error for number, error in enumerate(errors)}) == node
