@@ -42,9 +42,9 @@ class NamedFetch:
         self._unknown = unknown
 
     @property
-    def unknown(self) -> bool:
-        """Whether a topic's name was not known."""
-        return bool(self._unknown)
+    def unknown(self) -> tuple[bytes, ...]:
+        """The ids whose names were not known."""
+        return tuple(topic_id for topic_id, _ in self._unknown)
 
     def names(self, view: LeaderView) -> Names:
         """Return the names as they are now."""

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
-from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from proxy.core.clock import Clock, stopped
 from proxy.core.events import LeaderMoved
 from proxy.core.made_up_ids import made_up_id
+from proxy.core.unknown_ids import UnknownIds
 
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
@@ -106,11 +107,12 @@ class LeaderView:
 
     ``clock``: seconds that never go back, by which moves are noted. ``forgotten``: how many topics
     were forgotten so far; while it stays, no id or name that was known has come to mean another
-    topic, or none.
+    topic, or none. ``unknown_ids``: those that clients use and that have no name here.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
         self.cluster_id = cluster_id
+        self.unknown_ids = UnknownIds()
         self._clock = clock
         self.forgotten = 0
         self._with_ids = 0
@@ -122,6 +124,7 @@ class LeaderView:
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
         self._aliases: OrderedDict[bytes, str] = OrderedDict()
         self._hidden: set[str] = set()
+        self._asked_what_is_hidden = False
 
     def __len__(self) -> int:
         """Partitions known."""
@@ -142,11 +145,22 @@ class LeaderView:
         """Whether brokers keep some topic from the proxy's own principal."""
         return bool(self._hidden)
 
+    @property
+    def hidden(self) -> Collection[str]:
+        """Names of topics that brokers keep from the proxy's own principal."""
+        return self._hidden
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether brokers were asked whether they hide topics, and hide none that is known of."""
+        return self._asked_what_is_hidden and not self._hidden
+
     def permitted(self, answer: TopicMetadata) -> None:
         """Note whether an answer to the proxy's own question hides its topic.
 
         Answers to clients tell of what those may see.
         """
+        self._asked_what_is_hidden |= answer.name == ANY_TOPIC
         hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if hidden == (answer.name in self._hidden):
             return
