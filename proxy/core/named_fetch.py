@@ -9,6 +9,7 @@ are no longer what they were FETCH_SESSION_ID_NOT_FOUND, upon which clients begi
 
 import struct
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from proxy.apis.fetch_older import Names
 from proxy.apis.fetch_request import FINAL_EPOCH, FetchRequest
@@ -18,6 +19,8 @@ from proxy.core.view import LeaderView
 #: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
 _NO_SESSION = -1
 _INT32 = struct.Struct(">i")
+#: An id that has no name, and how many of its partitions follow.
+_UNKNOWN = struct.Struct(">16si")
 
 
 class _Session:
@@ -31,27 +34,38 @@ class _Session:
 
 
 class NamedFetch:
-    """What a response needs to know: ids by name, and what was not asked for at the broker."""
+    """What a response needs to know: ids by name, and what was not asked for at the broker.
+
+    ``unknown``: the latter as bytes. A client may ask for millions of partitions before it has
+    authenticated, and what is kept of them must be smaller than its request.
+    """
 
     __slots__ = ("_session", "_unknown")
 
-    def __init__(
-        self, session: _Session, unknown: tuple[tuple[bytes, tuple[int, ...]], ...]
-    ) -> None:
+    def __init__(self, session: _Session, unknown: bytes) -> None:
         self._session = session
         self._unknown = unknown
 
     @property
     def unknown(self) -> tuple[bytes, ...]:
         """The ids whose names were not known."""
-        return tuple(topic_id for topic_id, _ in self._unknown)
+        return tuple(topic_id for topic_id, _ in self._refused())
+
+    def _refused(self) -> Iterator[tuple[bytes, tuple[int, ...]]]:
+        at = 0
+        while at < len(self._unknown):
+            topic_id, count = _UNKNOWN.unpack_from(self._unknown, at)
+            at += _UNKNOWN.size
+            yield topic_id, struct.unpack_from(f">{count}i", self._unknown, at)
+            at += count * _INT32.size
 
     def names(self, view: LeaderView) -> Names:
         """Return the names as they are now."""
         ids = self._session.ids
+        unknown = tuple(self._refused())
         if self._session.forgotten == view.forgotten:
-            return Names(ids, (), self._unknown)
-        return Names(ids, _stale(ids, view), self._unknown)
+            return Names(ids, (), unknown)
+        return Names(ids, _stale(ids, view), unknown)
 
     def opened(self, sessions: "NamedSessions", session_id: int) -> None:
         """Remember the session that the broker has opened for this request."""
@@ -75,12 +89,13 @@ class NamedSessions:
         self._sessions.pop(request.session_id, None)
         ids: dict[str, bytes] = {}
         topics = []
-        unknown = []
+        unknown: list[bytes] = []
         for topic_id, partitions in request.topics:
             assert isinstance(topic_id, bytes)
             name = view.name(topic_id)
             if name is None:
-                unknown.append((topic_id, tuple(_INT32.unpack_from(raw)[0] for raw in partitions)))
+                unknown.append(_UNKNOWN.pack(topic_id, len(partitions)))
+                unknown += [raw[: _INT32.size] for raw in partitions]
             else:
                 ids[name] = topic_id
                 topics.append((name, partitions))
@@ -88,7 +103,7 @@ class NamedSessions:
         if unknown:
             # A session would lack them, and an error is never waited for.
             request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
-        return request, NamedFetch(_Session(ids, view.forgotten), tuple(unknown))
+        return request, NamedFetch(_Session(ids, view.forgotten), b"".join(unknown))
 
     def _incremental(
         self, request: FetchRequest, view: LeaderView
@@ -98,9 +113,9 @@ class NamedSessions:
         if session is None or named is None:
             self._sessions.pop(request.session_id, None)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
-            return lost, NamedFetch(_Session({}, view.forgotten), ())
+            return lost, NamedFetch(_Session({}, view.forgotten), b"")
         self._sessions.move_to_end(request.session_id)
-        return named, NamedFetch(session, ())
+        return named, NamedFetch(session, b"")
 
     def _named(
         self, request: FetchRequest, session: _Session, view: LeaderView

@@ -16,7 +16,8 @@ from proxy.core.refresh_rate import RefreshRate
 
 #: Questions for all topics after a quiet time, and at most for each second in the long run.
 _BURST, _PER_SECOND = 5, 1.0
-#: Part of the time that they may take, however large the cluster is.
+#: Part of the time that they may take, however large the cluster is. Answers above three seconds
+#: take more: then one is asked for each minute.
 _SHARE = 0.05
 #: Seconds until brokers are asked for the same id again: at first, and at most. It doubles.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 60.0
@@ -78,7 +79,9 @@ class UnknownIds:
 
         ``name``: returns the name of an id by now, ``None`` where it is still not known.
         """
-        self._rate.per_second = min(_PER_SECOND, _SHARE / max(now - asked_at, 1e-3))
+        # One slow answer must not keep all ids unknown for long.
+        rarest = 1 / _LONGEST_PAUSE
+        self._rate.per_second = min(max(_SHARE / max(now - asked_at, 1e-3), rarest), _PER_SECOND)
         for topic_id, unknown in [*self._ids.items()]:
             if name(topic_id) is not None:
                 del self._ids[topic_id]

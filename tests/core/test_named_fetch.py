@@ -1,6 +1,9 @@
 """A broker that knows topics by name, a client that asks by id, and a view that learns."""
 
 import struct
+import tracemalloc
+
+import pytest
 
 from proxy.apis.fetch_request import FetchRequest
 from proxy.apis.metadata import Led, TopicMetadata
@@ -66,6 +69,30 @@ def test_a_topic_that_is_not_known_is_answered_at_once_and_leaves_no_session() -
     assert (sent.session_id, sent.session_epoch, sent.max_wait) == (9, -1, 0)
     assert named.unknown
     assert named.names(scene.view).unknown == ((C, (4, 5)),)
+
+
+@pytest.mark.parametrize("topics", [1, 3000])
+def test_what_is_kept_of_ids_without_names_is_smaller_than_the_request(topics: int) -> None:
+    """It is in no budget, and the broker gets a request that has nothing of it."""
+    scene = _Scene(a=A)
+    each = 30_000 // topics
+    request = _request(
+        topics={number.to_bytes(16, "big"): tuple(range(each)) for number in range(topics)}
+    )
+    size = sum(len(topic) + sum(map(len, asked)) for topic, asked in request.topics)
+    scene.down(request)
+    tracemalloc.start()
+    try:
+        _, named = scene.down(request)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < size / 4
+    assert len(named.unknown) == topics
+    assert named.names(scene.view).unknown[-1] == (
+        (topics - 1).to_bytes(16, "big"),
+        tuple(range(each)),
+    )
 
 
 def test_a_session_goes_on_by_names() -> None:
