@@ -122,7 +122,7 @@ class LinkState:
 
     @property
     def _client(self) -> Client:
-        return self.address.rpartition(":")[0], self.client_id or ""
+        return self.address.rpartition(":")[0], (self.client_id or "")[:_LONGEST_TEXT]
 
     def lack(self, ids: Collection[bytes]) -> None:
         """Take note that the broker has answered a request with ids that have no names here."""
