@@ -19,18 +19,24 @@ from proxy.core.view import LeaderView
 #: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
 _NO_SESSION = -1
 _INT32 = struct.Struct(">i")
+#: Topics that are remembered of all sessions together: some 50 MB.
+_MOST_TOPICS = 500_000
 #: An id that has no name, and how many of its partitions follow.
 _UNKNOWN = struct.Struct(">16si")
 
 
 class _Session:
-    """Ids by name as a client asked for them, last found right when ``view`` had ``forgotten``."""
+    """Ids by name as a client asked for them, last found right when ``view`` had ``forgotten``.
 
-    __slots__ = ("forgotten", "ids")
+    ``counted``: how many of them are counted in what all sessions have.
+    """
+
+    __slots__ = ("counted", "forgotten", "ids")
 
     def __init__(self, ids: dict[str, bytes], forgotten: int) -> None:
         self.ids = ids
         self.forgotten = forgotten
+        self.counted = 0
 
 
 class NamedFetch:
@@ -73,10 +79,16 @@ class NamedFetch:
 
 
 class NamedSessions:
-    """The fetch sessions of one route that were asked for by id, by session id."""
+    """The fetch sessions of one route that were asked for by id, by session id.
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    Those used longest ago are forgotten where they are more than ``capacity``, or have more than
+    ``most_topics`` together; their clients begin new ones.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, most_topics: int = _MOST_TOPICS) -> None:
         self._capacity = capacity
+        self._most_topics = most_topics
+        self._topics = 0
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
 
     def __len__(self) -> int:
@@ -86,7 +98,7 @@ class NamedSessions:
         """Return a request with names for its ids, and what its response needs."""
         if request.session_epoch > 0:
             return self._incremental(request, view)
-        self._sessions.pop(request.session_id, None)
+        self._drop(request.session_id)
         ids: dict[str, bytes] = {}
         topics = []
         unknown: list[bytes] = []
@@ -111,10 +123,10 @@ class NamedSessions:
         session = self._sessions.get(request.session_id)
         named = self._named(request, session, view) if session is not None else None
         if session is None or named is None:
-            self._sessions.pop(request.session_id, None)
+            self._drop(request.session_id)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
             return lost, NamedFetch(_Session({}, view.forgotten), b"")
-        self._sessions.move_to_end(request.session_id)
+        self.keep(request.session_id, session)
         return named, NamedFetch(session, b"")
 
     def _named(
@@ -141,11 +153,20 @@ class NamedSessions:
         return request._replace(topics=tuple(topics), forgotten=tuple(forgotten))
 
     def keep(self, session_id: int, session: _Session) -> None:
-        """Remember a session that the broker has opened."""
+        """Remember a session that the broker has opened, as the one used last."""
+        self._drop(session_id)
         self._sessions[session_id] = session
-        self._sessions.move_to_end(session_id)
-        if len(self._sessions) > self._capacity:
-            self._sessions.popitem(last=False)
+        session.counted = len(session.ids)
+        self._topics += session.counted
+        while len(self._sessions) > self._capacity or (
+            self._topics > self._most_topics and len(self._sessions) > 1
+        ):
+            self._drop(next(iter(self._sessions)))
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._topics -= session.counted
 
 
 def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:

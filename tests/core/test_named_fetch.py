@@ -109,6 +109,23 @@ def _is_lost(sent: FetchRequest) -> bool:
     return (sent.session_id, sent.topics, sent.forgotten) == (-1, (), ())
 
 
+def test_sessions_are_bounded_by_their_topics_too() -> None:
+    """The one used last stays, however large it is; who comes back to another begins a new one."""
+    scene = _Scene(a=A, b=B)
+    scene.sessions = NamedSessions(most_topics=3)
+    for session in (1, 2, 3):
+        scene.open(session, A)
+    # A session grows by what it asks for later.
+    assert not _is_lost(scene.down(_request(1, 1, {B: (0,)}))[0])
+    assert _is_lost(scene.down(_request(2, 1))[0])
+    assert not _is_lost(scene.down(_request(1, 2))[0])
+    assert not _is_lost(scene.down(_request(3, 1))[0])
+    scene.sessions = NamedSessions(most_topics=1)
+    scene.open(4, A, B)
+    assert not _is_lost(scene.down(_request(4, 1))[0])
+    assert len(scene.sessions) == 1
+
+
 def test_a_session_that_is_not_known_begins_anew() -> None:
     scene = _Scene(a=A)
     assert _is_lost(scene.down(_request(8, 3, {A: (0,)}))[0])
