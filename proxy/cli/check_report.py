@@ -86,8 +86,8 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
         clients = outlooks(
             route.met.maxima,
             route.mode,
-            topic_ids=route.has_topic_ids,
-            made_up=route.makes_up_ids and not route.has_topic_ids,
+            topic_ids=route.ids_have_names,
+            made_up=route.makes_up_ids and not route.has_topic_ids and not route.hidden,
         )
     return RouteReport(
         route=route.name,

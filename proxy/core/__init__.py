@@ -11,6 +11,7 @@ Nouns:
 - Exchange: one request that awaits its response on a link.
 - made_up_id: a topic's id where brokers have none; Agreement: whether all brokers of a cluster
   give it.
+- UnknownIds: topic ids that clients use and that have no names; when brokers are asked for them.
 - FetchSessions: the leader epochs that the partitions of a fetch session were last asked with.
 - LeaderView: who leads which partition of a cluster since which epoch, a Leader; Doubts: of which
   partitions brokers contradict that.

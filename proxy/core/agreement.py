@@ -9,6 +9,10 @@ other brokers are asked for Metadata where clients are, and the ids in their ans
 from collections.abc import Collection
 
 from proxy.core.events import Event, TopicIdsOffered, TopicIdsWithheld
+from proxy.core.refresh_rate import RefreshRate
+
+#: Seconds between two rounds of questions because of what clients say.
+_DOUBT_SECONDS = 10
 
 
 class Agreement:
@@ -21,7 +25,7 @@ class Agreement:
         self.reached = False
         self._cluster_id = cluster_id
         self._gives: dict[int, bool] = {}
-        self._doubted: set[int] = set()
+        self._doubts = RefreshRate(1 / _DOUBT_SECONDS, 1)
 
     def judge(self, node: int, broker: str, fault: str | None) -> list[Event]:
         """Take what a broker's answer shows: ``fault`` says why it does not give the ids.
@@ -31,25 +35,22 @@ class Agreement:
         """
         before = self._gives.get(node)
         self._gives[node] = fault is None
-        self._doubted.discard(node)
         if fault is None or before is False:
             return []
         return [TopicIdsWithheld(cluster=self._cluster_id, broker=broker, reason=fault)]
 
-    def doubt(self, nodes: Collection[int], reason: str) -> list[Event]:
-        """Do not rely on what was said by ``nodes`` until they are asked again."""
-        self._doubted |= set(nodes)
-        if not self.reached or not nodes:
-            return []
-        self.reached = False
-        return [TopicIdsWithheld(cluster=self._cluster_id, broker="not known", reason=reason)]
+    def doubted(self, now: float) -> bool:
+        """Take it that a client says that some broker gave no id; return whether to ask them now.
+
+        That is no proof: anybody can say so, before he has authenticated. The brokers' answers are.
+        ``now``: in seconds, by a clock that never goes back.
+        """
+        return self._doubts.take(now)
 
     def review(self, nodes: Collection[int]) -> list[Event]:
         """Conclude, for a cluster that consists of ``nodes`` now."""
         before = self.reached
-        self.reached = bool(nodes) and all(
-            self._gives.get(node, False) and node not in self._doubted for node in nodes
-        )
+        self.reached = bool(nodes) and all(self._gives.get(node, False) for node in nodes)
         if self.reached and not before:
             return [TopicIdsOffered(cluster=self._cluster_id)]
         return []

@@ -146,6 +146,11 @@ class RouteFacts:
         return 0 == self.without_ids < self.topics
 
     @property
+    def ids_have_names(self) -> bool:
+        """Whether the proxy can name all of them, without which they are not offered."""
+        return self.has_topic_ids and not self.hidden
+
+    @property
     def own(self) -> Advertised | None:
         """The route's broker as it is advertised, where it is proved which one that is."""
         return next((broker for broker in self.brokers if broker.node == self.node), None)
@@ -339,7 +344,7 @@ def _not_raised(route: RouteFacts, listener: Met) -> dict[str, object] | None:
 def _short(route: RouteFacts, listener: Met, *, made_up: bool) -> dict[str, object] | None:
     for kind in KINDS:
         wanted = offered(
-            route.met.maxima, kind.software, topic_ids=route.has_topic_ids, made_up=made_up
+            route.met.maxima, kind.software, topic_ids=route.ids_have_names, made_up=made_up
         )
         for key in (ApiKey.PRODUCE, ApiKey.FETCH):
             given = listener.offers.get(kind.name, {}).get(key, -1)

@@ -294,6 +294,8 @@ class SubscriptionReady:
 class TopicsHidden:
     """Brokers hide topics from the proxy's own principal: on those there are no hints.
 
+    Brokers of 2.8 and 3.0 are then asked by name alone: consumers get no hints there.
+
     ``visible``: how many it may see.
     """
 

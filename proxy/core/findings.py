@@ -173,7 +173,8 @@ TABLE: dict[str, Entry] = {
     "topics_partly_hidden": Entry(
         _ADVICE,
         "the proxy may not see all topics ({topics} are visible)",
-        "The cluster's ACLs hide the others, and on those there are no hints.",
+        "The cluster's ACLs hide the others, and on those there are no hints. In front of brokers "
+        "of 2.8 and 3.0, and where topic ids are made up, consumers get none on any topic.",
         "Allow Describe on all topics to the principal of the proxy's connections (User:ANONYMOUS "
         "on a listener without authentication) from this machine's address.",
     ),

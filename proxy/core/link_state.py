@@ -1,6 +1,7 @@
 """What the two flows of a link share."""
 
 from collections import deque
+from collections.abc import Collection
 
 from proxy.apis.answer_scan import Answered
 from proxy.apis.api_versions import ClientSoftware
@@ -16,6 +17,7 @@ from proxy.core.mode import Mode
 from proxy.core.plan import Plan
 from proxy.core.reason import Reason
 from proxy.core.route import Route
+from proxy.core.unknown_ids import Client
 from proxy.wire.errors import WireError
 
 #: Of responses without hints: versions in which errors are counted, which are those that brokers
@@ -37,9 +39,13 @@ class LinkState:
     ``number``: unique in the process. ``address``: where the client comes from, "" if not known.
     ``tally``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
-    looked at, so neither are the responses to come. ``lacking``: a topic's name was not known;
-    who drives the link has it looked for. ``without_ids``: a client that may have made-up ids
-    had none for a topic, so some broker gave none; who drives the link has it looked for.
+    looked at, so neither are the responses to come. ``lacking``: ids whose names were not known, of
+    requests that the broker has answered, so that the client may ask it; who drives the link has
+    them looked for. ``by_ids``: this link's client was offered to name topics by ids that the
+    broker does not take. ``outdated``: it would be better served by name. It is to be offered other
+    versions, so who drives the link ends it when no request is under way. ``without_ids``: a client
+    that may have made-up ids had none for a topic, so some broker may have given none; who drives
+    the link has it looked for.
     ``software``: what the client says of itself, as name/version, "" while it has said nothing.
     ``handlings``: what is done with each kind of request under plan, client and ``mode``.
     """
@@ -49,6 +55,7 @@ class LinkState:
         "_plan",
         "_told",
         "address",
+        "by_ids",
         "client_id",
         "events",
         "exchanges",
@@ -57,6 +64,7 @@ class LinkState:
         "latencies",
         "mode",
         "number",
+        "outdated",
         "route",
         "software",
         "tally",
@@ -81,7 +89,9 @@ class LinkState:
         self.uses = uses(None)
         self.events: list[Event] = []
         self.unread = False
-        self.lacking = False
+        self.lacking: list[bytes] = []
+        self.by_ids = False
+        self.outdated = False
         self.without_ids = False
         self._own = False
         self.latencies = route.latencies
@@ -98,6 +108,30 @@ class LinkState:
         route = self.route
         wanted = route.synthesize and Use.FETCH in self.uses
         return wanted and (route.ids_everywhere or self._own)
+
+    @property
+    def ids_have_names(self) -> bool:
+        """Whether the ids that this client may use can be named, as far as that is known.
+
+        Where brokers hide topics from the proxy, clients know ids that it does not.
+        """
+        view = self.route.view
+        if view is None or not view.topic_ids or not view.shows_all:
+            return False
+        return not view.unknown_ids.withheld(self._client, view.name)
+
+    @property
+    def _client(self) -> Client:
+        return self.address.rpartition(":")[0], (self.client_id or "")[:_LONGEST_TEXT]
+
+    def lack(self, ids: Collection[bytes]) -> None:
+        """Take note that the broker has answered a request with ids that have no names here."""
+        self.lacking += ids
+        view = self.route.known
+        for topic_id in ids if self.by_ids else ():
+            if view.unknown_ids.unnameable(topic_id, hides=view.hides):
+                view.unknown_ids.withhold(self._client, topic_id)
+                self.outdated = True
 
     @property
     def plan(self) -> Plan:

@@ -9,6 +9,7 @@ are no longer what they were FETCH_SESSION_ID_NOT_FOUND, upon which clients begi
 
 import struct
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from proxy.apis.fetch_older import Names
 from proxy.apis.fetch_request import FINAL_EPOCH, FetchRequest
@@ -17,44 +18,60 @@ from proxy.core.view import LeaderView
 
 #: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
 _NO_SESSION = -1
-#: Names remembered for a route, in all its sessions. One session is kept whatever it has: it has
-#: no more than the cluster has topics.
-MOST_NAMES = 200_000
 _INT32 = struct.Struct(">i")
+#: Topics that are remembered of all sessions together: some 50 MB.
+_MOST_TOPICS = 500_000
+#: An id that has no name, and how many of its partitions follow.
+_UNKNOWN = struct.Struct(">16si")
 
 
 class _Session:
-    """Ids by name as a client asked for them, last found right when ``view`` had ``forgotten``."""
+    """Ids by name as a client asked for them, last found right when ``view`` had ``forgotten``.
 
-    __slots__ = ("forgotten", "ids")
+    ``counted``: how many of them are counted in what all sessions have.
+    """
+
+    __slots__ = ("counted", "forgotten", "ids")
 
     def __init__(self, ids: dict[str, bytes], forgotten: int) -> None:
         self.ids = ids
         self.forgotten = forgotten
+        self.counted = 0
 
 
 class NamedFetch:
-    """What a response needs to know: ids by name, and what was not asked for at the broker."""
+    """What a response needs to know: ids by name, and what was not asked for at the broker.
+
+    ``unknown``: the latter as bytes. A client may ask for millions of partitions before it has
+    authenticated, and what is kept of them must be smaller than its request.
+    """
 
     __slots__ = ("_session", "_unknown")
 
-    def __init__(
-        self, session: _Session, unknown: tuple[tuple[bytes, tuple[int, ...]], ...]
-    ) -> None:
+    def __init__(self, session: _Session, unknown: bytes) -> None:
         self._session = session
         self._unknown = unknown
 
     @property
-    def unknown(self) -> bool:
-        """Whether a topic's name was not known."""
-        return bool(self._unknown)
+    def unknown(self) -> tuple[bytes, ...]:
+        """The ids whose names were not known."""
+        return tuple(topic_id for topic_id, _ in self._refused())
+
+    def _refused(self) -> Iterator[tuple[bytes, tuple[int, ...]]]:
+        at = 0
+        while at < len(self._unknown):
+            topic_id, count = _UNKNOWN.unpack_from(self._unknown, at)
+            at += _UNKNOWN.size
+            yield topic_id, struct.unpack_from(f">{count}i", self._unknown, at)
+            at += count * _INT32.size
 
     def names(self, view: LeaderView) -> Names:
         """Return the names as they are now."""
         ids = self._session.ids
+        unknown = tuple(self._refused())
         if self._session.forgotten == view.forgotten:
-            return Names(ids, (), self._unknown)
-        return Names(ids, _stale(ids, view), self._unknown)
+            return Names(ids, (), unknown)
+        return Names(ids, _stale(ids, view), unknown)
 
     def opened(self, sessions: "NamedSessions", session_id: int) -> None:
         """Remember the session that the broker has opened for this request."""
@@ -64,16 +81,15 @@ class NamedFetch:
 class NamedSessions:
     """The fetch sessions of one route that were asked for by id, by session id.
 
-    A session that had to give way is answered FETCH_SESSION_ID_NOT_FOUND at its next request, as a
-    broker does that has evicted one: the client begins another.
+    Those used longest ago are forgotten where they are more than ``capacity``, or have more than
+    ``most_topics`` together; their clients begin new ones.
     """
 
-    def __init__(self, capacity: int = CAPACITY, most_names: int = MOST_NAMES) -> None:
+    def __init__(self, capacity: int = CAPACITY, most_topics: int = _MOST_TOPICS) -> None:
         self._capacity = capacity
-        self._most_names = most_names
+        self._most_topics = most_topics
+        self._topics = 0
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
-        #: In all sessions.
-        self.names = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -85,12 +101,13 @@ class NamedSessions:
         self._drop(request.session_id)
         ids: dict[str, bytes] = {}
         topics = []
-        unknown = []
+        unknown: list[bytes] = []
         for topic_id, partitions in request.topics:
             assert isinstance(topic_id, bytes)
             name = view.name(topic_id)
             if name is None:
-                unknown.append((topic_id, tuple(_INT32.unpack_from(raw)[0] for raw in partitions)))
+                unknown.append(_UNKNOWN.pack(topic_id, len(partitions)))
+                unknown += [raw[: _INT32.size] for raw in partitions]
             else:
                 ids[name] = topic_id
                 topics.append((name, partitions))
@@ -98,23 +115,19 @@ class NamedSessions:
         if unknown:
             # A session would lack them, and an error is never waited for.
             request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
-        return request, NamedFetch(_Session(ids, view.forgotten), tuple(unknown))
+        return request, NamedFetch(_Session(ids, view.forgotten), b"".join(unknown))
 
     def _incremental(
         self, request: FetchRequest, view: LeaderView
     ) -> tuple[FetchRequest, NamedFetch]:
         session = self._sessions.get(request.session_id)
-        before = len(session.ids) if session is not None else 0
         named = self._named(request, session, view) if session is not None else None
-        if session is not None:
-            self.names += len(session.ids) - before
         if session is None or named is None:
             self._drop(request.session_id)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
-            return lost, NamedFetch(_Session({}, view.forgotten), ())
-        self._sessions.move_to_end(request.session_id)
-        self._fit()
-        return named, NamedFetch(session, ())
+            return lost, NamedFetch(_Session({}, view.forgotten), b"")
+        self.keep(request.session_id, session)
+        return named, NamedFetch(session, b"")
 
     def _named(
         self, request: FetchRequest, session: _Session, view: LeaderView
@@ -140,23 +153,20 @@ class NamedSessions:
         return request._replace(topics=tuple(topics), forgotten=tuple(forgotten))
 
     def keep(self, session_id: int, session: _Session) -> None:
-        """Remember a session that the broker has opened."""
+        """Remember a session that the broker has opened, as the one used last."""
         self._drop(session_id)
         self._sessions[session_id] = session
-        self.names += len(session.ids)
-        self._fit()
+        session.counted = len(session.ids)
+        self._topics += session.counted
+        while len(self._sessions) > self._capacity or (
+            self._topics > self._most_topics and len(self._sessions) > 1
+        ):
+            self._drop(next(iter(self._sessions)))
 
     def _drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            self.names -= len(session.ids)
-
-    def _fit(self) -> None:
-        """Drop what was unused longest, until there is room for the rest."""
-        while len(self._sessions) > self._capacity or (
-            self.names > self._most_names and len(self._sessions) > 1
-        ):
-            self._drop(next(iter(self._sessions)))
+            self._topics -= session.counted
 
 
 def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:

@@ -21,7 +21,7 @@ class Row(NamedTuple):
     """A broker whose maximum for ``key`` is ``takes`` is offered as if it took ``offered``.
 
     ``use``: only to clients that can use what it brings. ``topic_ids``: only where the cluster
-    has topic ids. Requests above ``takes`` go as that version.
+    has topic ids and each can be named. Requests above ``takes`` go as that version.
     """
 
     key: ApiKey
@@ -90,7 +90,8 @@ class Plan:
     def offers(self, uses: Collection[Use], *, topic_ids: bool) -> dict[int, int]:
         """Return the maxima that are offered in place of the broker's, by API key.
 
-        ``uses``: what the client can use; ``topic_ids``: whether the cluster has them.
+        ``uses``: what the client can use; ``topic_ids``: whether the cluster has them, with names
+        for all.
         """
         return {
             row.key: row.offered

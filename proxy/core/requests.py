@@ -220,7 +220,6 @@ class RequestFlow(Flow):
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
                     request, exchange.named = route.named_sessions.down(request, route.known)
-                    link.lacking |= exchange.named.unknown
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
@@ -247,7 +246,6 @@ class RequestFlow(Flow):
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")
-        self._link.lacking |= bool(exchange.by_id.unknown)
         self._instead = [request]
         self._forward(exchange)
         return True

@@ -329,6 +329,7 @@ class ResponseFlow(Flow):
     def _raise_metadata(self, exchange: Exchange, frame: memoryview) -> bool:
         assert exchange.by_id is not None
         self._snoop(exchange.recoded, frame)
+        self._link.lack(exchange.by_id.unknown)
         self._instead = metadata_older.response_up(
             frame, exchange.recoded, exchange.handling.version, exchange.by_id, self._make_id
         )
@@ -393,8 +394,12 @@ class ResponseFlow(Flow):
         return None if named is None else named.names(self._link.route.known)
 
     def _opened(self, exchange: Exchange, raised: Raised) -> None:
-        if exchange.named is not None and raised.session_id and not raised.error:
-            exchange.named.opened(self._link.route.named_sessions, raised.session_id)
+        named = exchange.named
+        if named is None:
+            return
+        self._link.lack(named.unknown)
+        if raised.session_id and not raised.error:
+            named.opened(self._link.route.named_sessions, raised.session_id)
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
         if self._witness is not None and self._witness.see(data[: self._skip]):
@@ -538,8 +543,8 @@ class ResponseFlow(Flow):
             plan = plan_for(maxima, made_up=link.makes_up_ids)
             link.agree(plan if link.route.book is None else plan.reading())
         if ranges and link.route.mode is Mode.ON:
-            topic_ids = link.route.view is not None and link.route.view.topic_ids
-            offers = link.plan.offers(link.uses, topic_ids=topic_ids)
+            offers = link.plan.offers(link.uses, topic_ids=link.ids_have_names)
+            link.by_ids = ApiKey.FETCH in offers and not link.plan.made_up
             api_versions.raise_maxima(frame, ranges, offers)
         if ranges and link.route.book is not None:
             version = exchange.handling.version

@@ -19,12 +19,13 @@ from itertools import chain
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
-from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from proxy.core.clock import Clock, stopped
 from proxy.core.doubts import Doubts
 from proxy.core.events import LeaderMoved
 from proxy.core.leader import Leader
 from proxy.core.made_up_ids import made_up_id
+from proxy.core.unknown_ids import UnknownIds
 
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
@@ -103,11 +104,13 @@ class LeaderView:
 
     ``clock``: seconds that never go back, by which moves are noted. ``forgotten``: how many topics
     were forgotten, or found to be recreated, so far; while it stays, no id or name that was known
-    has come to mean another topic, or none.
+    has come to mean another topic, or none. ``unknown_ids``: those that
+    clients use and that have no name here.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
         self.cluster_id = cluster_id
+        self.unknown_ids = UnknownIds()
         self._clock = clock
         self.forgotten = 0
         self._with_ids = 0
@@ -120,6 +123,7 @@ class LeaderView:
         self._aliases: OrderedDict[bytes, str] = OrderedDict()
         self._hidden: set[str] = set()
         self._doubts = Doubts(clock, RECENT_MOVES)
+        self._asked_what_is_hidden = False
 
     def __len__(self) -> int:
         """Partitions known."""
@@ -140,11 +144,22 @@ class LeaderView:
         """Whether brokers keep some topic from the proxy's own principal."""
         return bool(self._hidden)
 
+    @property
+    def hidden(self) -> Collection[str]:
+        """Names of topics that brokers keep from the proxy's own principal."""
+        return self._hidden
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether brokers were asked whether they hide topics, and hide none that is known of."""
+        return self._asked_what_is_hidden and not self._hidden
+
     def permitted(self, answer: TopicMetadata) -> None:
         """Note whether an answer to the proxy's own question hides its topic.
 
         Answers to clients tell of what those may see.
         """
+        self._asked_what_is_hidden |= answer.name == ANY_TOPIC
         hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if hidden == (answer.name in self._hidden):
             return

@@ -5,6 +5,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
 from typing import Protocol
 
@@ -34,6 +35,8 @@ _REFUSED_SECONDS = 1.0
 #: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
 #: ask for the known ones, in slices.
 FULL_POLL_EVERY = 5
+#: Names of hidden topics that one request asks for again.
+_MOST_HIDDEN = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class Listener(Protocol):
         """The connection ended, or could not be made."""
 
     async def learn(
-        self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool
+        self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
     ) -> set[str]:
-        """Take an answer; return the names of its topics."""
+        """Take an answer, about all topics if it is ``whole``; return the names of its topics."""
 
     def offices(
         self,
@@ -279,8 +282,11 @@ class Peer:
         due = self._polls % FULL_POLL_EVERY == 0
         self._polls += 1
         if due or view is None or not view.names:
+            # First, since what is offered to clients hangs on it as soon as topics are known. What
+            # was hidden is asked for again, or one that was deleted would count as hidden for ever.
+            hidden = islice(view.hidden if view is not None else (), _MOST_HIDDEN)
+            await self._ask(connection, {metadata.ANY_TOPIC, *hidden}, Cause.POLL)
             present = await self._ask(connection, None, Cause.POLL)
-            await self._ask(connection, (metadata.ANY_TOPIC,), Cause.POLL)
             known = self._listener.view(self)
             if known is not None:
                 known.forget_absent(present)
@@ -301,7 +307,8 @@ class Peer:
         self._brokers = answer.brokers
         # Of the brokers behind no route no poll tells anything.
         poll = cause is Cause.POLL and self.route is not None
-        return await self._listener.learn(self, answer, asked_at, poll=poll)
+        whole = topics is None
+        return await self._listener.learn(self, answer, asked_at, poll=poll, whole=whole)
 
     async def _ask_whether_it_leads(
         self, connection: BrokerConnection, epochs: Mapping[Partition, int]

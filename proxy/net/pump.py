@@ -19,7 +19,7 @@ import socket
 import struct
 import termios
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -69,7 +69,8 @@ _MOVED = 65_536
 _INT = struct.Struct("@i")
 
 Snoop = Callable[[Route, int, bytes], None]
-Lack = Callable[[Route], None]
+Lack = Callable[[Route, Collection[bytes]], None]
+Doubt = Callable[[Route], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +166,8 @@ class Pump:
     """Owns the sockets of all links from :meth:`adopt` on.
 
     ``emit``: where events go. ``snoop``: where Metadata responses go that pass by. ``lack``: what
-    is called when a client used a topic id that is not known; ``doubt``: when one had no id for a
-    topic although this proxy makes them up. ``recovery``: what all links await.
+    is called with topic ids that a client used and that are not known; ``doubt``: when one had no
+    id for a topic although this proxy makes them up. ``recovery``: what all links await.
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class Pump:
         emit: Callable[[Event], None],
         snoop: Snoop,
         lack: Lack,
-        doubt: Lack,
+        doubt: Doubt,
         recovery: Recovery,
         limits: PumpLimits,
         *,
@@ -461,9 +462,6 @@ class Pump:
         return buffer[:_LITTLE]
 
     def _requested(self, joint: _Joint) -> None:
-        if joint.link.state.lacking:
-            joint.link.state.lacking = False
-            self._lack(joint.link.state.route)
         if joint.link.state.events:
             self._tell(joint)
         if joint.client.events != READ or joint.link.crowded:
@@ -482,6 +480,10 @@ class Pump:
             snooped, responses.snooped = responses.snooped, []
             for version, payload in snooped:
                 self._snoop(joint.link.state.route, version, payload)
+        state = joint.link.state
+        if state.lacking:
+            lacking, state.lacking = state.lacking, []
+            self._lack(state.route, lacking)
         if not joint.open:
             return
         if joint.link.state.events:
@@ -496,6 +498,8 @@ class Pump:
             self._watch(joint.client)
         if self._spared is not None:
             self._close_at_rest(joint, quiet=False)
+        elif state.outdated:
+            self._close_outdated(joint)
 
     def _end(self, side: _Side) -> None:
         """The other end has no more to say: pass on what was kept back, and say so too."""
@@ -733,6 +737,11 @@ class Pump:
         if not link.resting if link.matched else not quiet:
             return
         self._close(joint)
+
+    def _close_outdated(self, joint: _Joint) -> None:
+        """Close a link whose client is to be offered other versions, once nothing is under way."""
+        if joint.open and joint.link.resting and not (joint.client.queue or joint.broker.queue):
+            self._close(joint)
 
     def _blame(self, joint: _Joint, fault: str) -> None:
         route = joint.link.state.route

@@ -59,7 +59,8 @@ _ENOUGH = 2
 #: behind routes: each question costs brokers time just when they have leaders to change, and who
 #: leads is mostly told by the new leader itself.
 _ALL_IN_EVERY = 4
-#: What an operator can do about a broker that does not give the ids that are made up here.
+#: What an operator can do about topic ids that are made up here and that cannot be offered.
+_SHOW_ALL = "it hides topics from the proxy, so ids of theirs have no names; allow it Describe"
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
 #: Of a node that was asked whether it leads: not, or not yet.
@@ -187,8 +188,12 @@ class Subscription:
                 continue
             peers = self._peers(view.cluster_id)
             many = self._are_many(wants, len(peers))
-            names = {view.name(topic) for topic in self._metadata_of(wants, many=many)}
-            known = [name for name in names if name is not None]
+            wanted = self._metadata_of(wants, many=many)
+            known = [*{name for name in map(view.name, wanted) if name is not None}]
+            lost = [topic for topic in wanted if view.name(topic) is None]
+            if lost:
+                # The route's own broker has just answered for them.
+                self.lacking(wants.route, [topic for topic in lost if isinstance(topic, bytes)])
             topics: dict[Peer, list[str]] = {}
             sizes = [view.partitions(name) for name in known]
             tellers, share = peers, self._share
@@ -217,8 +222,8 @@ class Subscription:
                         if claim.node == peer.node:
                             asked[partition] = claim.epoch
                 asked_for = topics.get(peer, ())
-                if asked or asked_for or None in names:
-                    peer.refresh(asked_for, asked, everything=None in names)
+                if asked or asked_for:
+                    peer.refresh(asked_for, asked)
 
     def _candidates_of(self, view: LeaderView) -> Candidates:
         return self._candidates.setdefault(view.cluster_id, Candidates(view))
@@ -308,7 +313,7 @@ class Subscription:
         self._note_asked()
 
     async def learn(
-        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool
+        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
     ) -> set[str]:
         """See :class:`proxy.net.peer.Listener`."""
         self._clusters[peer] = answer.cluster_id
@@ -321,7 +326,11 @@ class Subscription:
         names: set[str] = set()
         told: set[Topic] = set()
         await self._turns.take(self._learning(peer, view, answer, names, told, poll=poll))
-        self._tell_hidden(peer, view)
+        if whole:
+            view.unknown_ids.answered(view.name, asked_at, trio.current_time())
+        if whole or not poll:
+            # The first question of all is what is hidden: nothing else is known by then.
+            self._tell_hidden(peer, view)
         if peer.route is not None:
             self._keeper.desk.asked(peer.route, told, asked_at)
         self._keeper.news()
@@ -397,26 +406,25 @@ class Subscription:
             self._keeper.desk.probed(peer.route, of_the_view, asked_at)
         self._keeper.news()
 
-    def lacking(self, route: Route) -> None:
-        """Have the names of all topics asked for: a client uses an id that is not known."""
-        if self._rate.take(trio.current_time()):
+    def lacking(self, route: Route, ids: Collection[bytes]) -> None:
+        """Have the names of ``ids`` looked for, which a client uses and which are not known."""
+        if route.view is not None and route.view.unknown_ids.used(ids, trio.current_time()):
             for peer in self._own:
                 if peer.route is route and peer.connected:
                     peer.refresh((), everything=True)
 
     def doubt(self, route: Route) -> None:
-        """Have all other brokers asked whether they give ids: one of them gave a client none."""
+        """Have all other brokers asked whether they give ids: a client says that one gave it none.
+
+        Anybody can say that, so it is a reason to ask, and no proof.
+        """
         if route.view is None:
             return
         cluster_id = route.view.cluster_id
-        others = {node: p for (of, node), (p, _) in self._others.items() if of == cluster_id}
-        reason = "a client came without a topic id, so some broker gave none; all are asked again"
-        for event in self._agreement(cluster_id).doubt(others.keys(), reason):
-            self._emit(event)
-        self._agree(cluster_id)
-        if self._rate.take(trio.current_time()):
-            for peer in others.values():
-                peer.reconnect()
+        if self._agreement(cluster_id).doubted(trio.current_time()):
+            for (of, _), (peer, _) in self._others.items():
+                if of == cluster_id:
+                    peer.reconnect()
 
     def sample(self, peer: Peer) -> Collection[str]:
         """See :class:`proxy.net.peer.Listener`: one topic, whose id tells of all of them."""
@@ -498,12 +506,14 @@ class Subscription:
         if not self._synthesize or listener is None:
             return
         nodes = listener.endpoints.keys()
-        agreement = self._agreement(cluster_id)
+        agreement, view = self._agreement(cluster_id), self._views.get(cluster_id)
         own = [p for p in self._own if self._clusters.get(p) == cluster_id]
         for peer in own:
             route = peer.route
             if route is not None and route.node is not None and route.plan is not None:
                 fault = None if route.plan.reads else _NEEDS_NO_PROXY
+                if fault is None and view is not None and view.hides:
+                    fault = _SHOW_ALL
                 broker = f"{route.node} at {peer.address}"
                 for event in agreement.judge(route.node, broker, fault):
                     self._emit(event)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from proxy.apis.keys import ApiKey
-from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
+from proxy.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from proxy.core.made_up_ids import made_up_id
 from proxy.core.mode import Mode
 from proxy.core.plan import plan_for
@@ -29,6 +29,7 @@ _RELEASES: Mapping[str, Mapping[int, int]] = {
     "3.6": BROKER_3_6,
     "3.7": {P: 10, F: 16, L: 8, M: 12, V: 3},
 }
+_UNKNOWN_TOPIC = 3
 #: Ends the names of those before which topic ids are made up.
 MADE_UP = "+"
 BROKERS: Mapping[str, Mapping[int, int]] = {
@@ -53,6 +54,7 @@ def route_before(release: str, mode: Mode = Mode.ON) -> Route:
     for node, (topic_id, name) in enumerate(NAMES.items()):
         known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id
         view.learn(TopicMetadata(0, name, known, (Led(0, 1, 5), Led(1, 1, 6))), node)
+    view.permitted(TopicMetadata(_UNKNOWN_TOPIC, ANY_TOPIC, ZERO_ID, ()))
     made_up = release.endswith(MADE_UP)
     return Route(
         "route",

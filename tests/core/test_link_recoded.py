@@ -8,10 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.apis.keys import ApiKey
-from proxy.apis.metadata import Led, TopicMetadata
+from proxy.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from proxy.core.budget import Budget
+from proxy.core.route import Route
 from proxy.core.view import LeaderView
-from tests.apis.messages import element, plain, read_request_frame, request_frame, request_type
+from tests.apis.messages import (
+    element,
+    plain,
+    read_request_frame,
+    read_response_frame,
+    request_frame,
+    request_type,
+    response_type,
+)
 from tests.core.brokers import BROKERS, NAMES, route_before
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, decide, same
 from tests.core.links import Driven
@@ -29,6 +38,7 @@ from tests.core.samples import (
 
 P, F = ApiKey.PRODUCE, ApiKey.FETCH
 UNKNOWN_TOPIC_ID, NO_SUCH_SESSION = 100, 70
+_HIDDEN = 29
 
 
 def _hello(release: str, offered: Mapping[int, int]) -> Exchanged:
@@ -208,12 +218,99 @@ def test_an_id_that_is_not_known_is_answered_and_looked_for() -> None:
     three = topic_id(3)
     driven.up(fetch_request(16, 5, {(ONE, 0): 5, (three, 4): 1}, session=(0, 0)))
     assert driven.to_broker == fetch_request(12, 5, {("one", 0): 5}, session=(0, -1))
-    assert driven.link.state.lacking
+    # Not before the broker answers, which it does to those alone who have authenticated.
+    assert driven.link.state.lacking == []
     driven.down(fetch_answer(12, 5, [("one", 0, 0, b"r")]))
+    assert driven.link.state.lacking == [three]
     expected = fetch_answer(16, 5, [(ONE, 0, 0, b"r"), (three, 4, UNKNOWN_TOPIC_ID, b"")])
     # kio's answer leaves the offsets of the refused partition at 0, where brokers say -1.
     assert len(driven.to_client) == len(expected)
     assert b"r" in driven.to_client
+
+
+def _offered(route: Route, client_id: str = "c") -> int:
+    """Up to which version a client's new link is offered Fetch."""
+    driven = Driven(route, decide=decide)
+    software = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
+    body = plain(request_type(18, 3), **software)
+    driven.up(request_frame(body, 1, client_id))
+    driven.down(versions_answer(3, 1, BROKERS["2.8"]))
+    got = read_response_frame(response_type(18, 3), bytes(driven.to_client))
+    return next(int(key.max_version) for key in got.api_keys if key.api_key == F)
+
+
+def _looked_for(view: LeaderView, topic: bytes, *times: float) -> None:
+    """Have brokers list all topics at these times, after a client used an id."""
+    for now in times:
+        view.unknown_ids.used([topic], now)
+        view.unknown_ids.answered(view.name, now, now)
+
+
+def test_who_uses_an_id_that_brokers_do_not_list_is_to_go_by_name() -> None:
+    driven = _at_2_8()
+    route, view = driven.link.state.route, driven.link.state.route.known
+    three = topic_id(3)
+
+    def fetch() -> bool:
+        driven.up(fetch_request(16, 5, {(three, 0): 5}))
+        driven.down(fetch_answer(12, 5, []))
+        return driven.link.state.outdated
+
+    assert not fetch()
+    # A broker may lag.
+    _looked_for(view, three, 1.0, 1.5)
+    assert not fetch()
+    _looked_for(view, three, 2.1)
+    assert fetch()
+    assert _offered(route) == 12
+    assert _offered(route, "another") == 16
+    # It was a topic's after all.
+    view.learn(TopicMetadata(0, "three", three, (Led(0, 1, 0),)), 1)
+    assert _offered(route) == 16
+
+
+def test_a_link_that_did_not_agree_on_versions_itself_goes_on() -> None:
+    """Its client, franz-go say, would ask by id on the next one as well."""
+    driven = Driven(route_before("2.8"), decide=decide)
+    three = topic_id(3)
+    _looked_for(driven.link.state.route.known, three, 1.0, 3.0)
+    driven.up(fetch_request(16, 5, {(three, 0): 5}))
+    driven.down(fetch_answer(12, 5, []))
+    assert driven.link.state.lacking == [three]
+    assert not driven.link.state.outdated
+
+
+def test_where_brokers_hide_topics_ids_are_not_offered() -> None:
+    route = route_before("2.8")
+    assert _offered(route) == 16
+    route.known.permitted(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
+    assert _offered(route) == 12
+    route.known.permitted(TopicMetadata(0, "secret", ZERO_ID, ()))
+    assert _offered(route) == 16
+
+
+def test_ids_are_not_offered_before_it_is_known_whether_brokers_hide_topics() -> None:
+    route = route_before("2.8")
+    route.view = LeaderView("k")
+    route.view.learn(TopicMetadata(0, "one", ONE, (Led(0, 1, 5),)), 1)
+    assert _offered(route) == 12
+    route.view.permitted(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()))
+    assert _offered(route) == 12
+
+
+def test_a_link_that_used_ids_ends_when_its_topic_is_hidden_and_forgotten() -> None:
+    driven = _at_2_8()
+    view = driven.link.state.route.known
+    view.permitted(TopicMetadata(_HIDDEN, "one", ZERO_ID, ()))
+    driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
+    driven.down(fetch_answer(12, 5, [("one", 0, 0, b"r")]))
+    assert not driven.link.state.outdated
+    for _ in range(2):
+        view.forget_absent(["two"])
+    _looked_for(view, ONE, 1.0)
+    driven.up(fetch_request(16, 6, {(ONE, 0): 5}))
+    driven.down(fetch_answer(12, 6, []))
+    assert driven.link.state.outdated
 
 
 def test_a_session_that_is_not_known_is_refused_by_the_broker() -> None:

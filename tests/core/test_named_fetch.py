@@ -1,6 +1,9 @@
 """A broker that knows topics by name, a client that asks by id, and a view that learns."""
 
 import struct
+import tracemalloc
+
+import pytest
 
 from proxy.apis.fetch_request import FetchRequest
 from proxy.apis.metadata import Led, TopicMetadata
@@ -68,6 +71,30 @@ def test_a_topic_that_is_not_known_is_answered_at_once_and_leaves_no_session() -
     assert named.names(scene.view).unknown == ((C, (4, 5)),)
 
 
+@pytest.mark.parametrize("topics", [1, 3000])
+def test_what_is_kept_of_ids_without_names_is_smaller_than_the_request(topics: int) -> None:
+    """It is in no budget, and the broker gets a request that has nothing of it."""
+    scene = _Scene(a=A)
+    each = 30_000 // topics
+    request = _request(
+        topics={number.to_bytes(16, "big"): tuple(range(each)) for number in range(topics)}
+    )
+    size = sum(len(topic) + sum(map(len, asked)) for topic, asked in request.topics)
+    scene.down(request)
+    tracemalloc.start()
+    try:
+        _, named = scene.down(request)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < size / 4
+    assert len(named.unknown) == topics
+    assert named.names(scene.view).unknown[-1] == (
+        (topics - 1).to_bytes(16, "big"),
+        tuple(range(each)),
+    )
+
+
 def test_a_session_goes_on_by_names() -> None:
     scene = _Scene(a=A, b=B)
     scene.open(7, A)
@@ -77,28 +104,26 @@ def test_a_session_goes_on_by_names() -> None:
     assert named.names(scene.view).ids == {"a": A, "b": B}
 
 
-def test_sessions_of_many_names_give_way_to_newer_ones_and_are_refused() -> None:
-    scene = _Scene(a=A, b=B, c=C)
-    scene.sessions = NamedSessions(most_names=3)
-    scene.open(1, A)
-    scene.open(2, A, B)
-    assert not _is_lost(scene.down(_request(1, 1))[0])
-    # It grows, and the other one, unused for longer, gives way.
-    assert not _is_lost(scene.down(_request(1, 2, {B: (0,)}))[0])
-    assert _is_lost(scene.down(_request(2, 1))[0])
-    assert scene.sessions.names == 2
-    # The newest is kept whatever it has.
-    scene.sessions = NamedSessions(most_names=1)
-    scene.open(1, A)
-    scene.open(2, A, B, C)
-    assert _is_lost(scene.down(_request(1, 1))[0])
-    assert not _is_lost(scene.down(_request(2, 1))[0])
-    assert (len(scene.sessions), scene.sessions.names) == (1, 3)
-
-
 def _is_lost(sent: FetchRequest) -> bool:
     """Whether the broker will say that there is no such session."""
     return (sent.session_id, sent.topics, sent.forgotten) == (-1, (), ())
+
+
+def test_sessions_are_bounded_by_their_topics_too() -> None:
+    """The one used last stays, however large it is; who comes back to another begins a new one."""
+    scene = _Scene(a=A, b=B)
+    scene.sessions = NamedSessions(most_topics=3)
+    for session in (1, 2, 3):
+        scene.open(session, A)
+    # A session grows by what it asks for later.
+    assert not _is_lost(scene.down(_request(1, 1, {B: (0,)}))[0])
+    assert _is_lost(scene.down(_request(2, 1))[0])
+    assert not _is_lost(scene.down(_request(1, 2))[0])
+    assert not _is_lost(scene.down(_request(3, 1))[0])
+    scene.sessions = NamedSessions(most_topics=1)
+    scene.open(4, A, B)
+    assert not _is_lost(scene.down(_request(4, 1))[0])
+    assert len(scene.sessions) == 1
 
 
 def test_a_session_that_is_not_known_begins_anew() -> None:

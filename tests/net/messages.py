@@ -108,6 +108,11 @@ def fetch_response(correlation: int, error: int = 0, records: bytes = b"") -> by
     return response(FETCH, 15, correlation, body)
 
 
+def fetch_response_by_name(correlation: int) -> bytes:
+    """A Fetch response v12 without partitions."""
+    return response(FETCH, 12, correlation, struct.pack(">ihi", 0, 0, 0) + array([]) + _TAGS)
+
+
 def api_versions_request(correlation: int) -> bytes:
     """An ApiVersions request v3 of a Java client."""
     body = text("apache-kafka-java") + text("3.9.1") + _TAGS

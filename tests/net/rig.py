@@ -48,7 +48,8 @@ class Ends:
 class Rig:
     """A Pump with all that it needs.
 
-    ``events``: what it told; ``lacks``: routes that lack ids; ``doubts``: whose clients lack them.
+    ``events``: what it told; ``lacks``: routes and ids that have no names; ``doubts``:
+    routes whose clients lack ids.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Rig:
         poller: Poller | None = None,
     ) -> None:
         self.events: list[Event] = []
-        self.lacks: list[str] = []
+        self.lacks: list[tuple[str, list[bytes]]] = []
         self.doubts: list[str] = []
         self.budget = Budget(link_buffer, 2 * link_buffer)
         # So long that only the view lets a held response go, unless a test says otherwise.
@@ -72,7 +73,7 @@ class Rig:
             self.keeper,
             self.events.append,
             snoop,
-            lambda route: self.lacks.append(route.name),
+            lambda route, ids: self.lacks.append((route.name, [*ids])),
             lambda route: self.doubts.append(route.name),
             Recovery([]),
             limits,

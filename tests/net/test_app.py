@@ -220,7 +220,7 @@ async def test_with_made_up_ids_nobody_is_let_in_before_brokers_were_asked(
         broker.gate = trio.Event()
         settings = _settings((_ANY, address), topic_ids="synthesize", topic_ids_wait_ms=patience)
         nursery.start_soon(app.serve, settings)
-        await _until(broker.metadata)
+        await _until(lambda: broker.probes)
         if patience:
             assert not log.events("listening")
             broker.gate.set()

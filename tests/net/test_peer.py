@@ -56,7 +56,7 @@ class _Told:
         self.reasons.append(reason)
 
     async def learn(
-        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool
+        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
     ) -> set[str]:
         if self.route.view is None:
             self.route.view = LeaderView(answer.cluster_id)

@@ -23,7 +23,7 @@ from kio.schema.produce.v10.response import ProduceResponse
 from kio.serial import entity_reader
 
 from proxy.apis.leader_hint import Endpoint
-from proxy.apis.metadata import Led, TopicMetadata
+from proxy.apis.metadata import ANY_TOPIC, Led, TopicMetadata
 from proxy.core.events import BadBrokerBytes, BadClientBytes, HintGiven, HintMissed, LinkFailed
 from proxy.core.flow import Flow
 from proxy.core.link_state import LinkState
@@ -663,6 +663,15 @@ def _before_2_8() -> Route:
     )
 
 
+def _hello(rig: Rig, ends: Ends, *, offered: int) -> None:
+    """Have the client agree on versions, and check up to which it is offered Fetch."""
+    maxima = {0: 9, 1: 12, 3: 11, 18: 3}
+    rig.send(ends.client, messages.api_versions_request(1))
+    rig.send(ends.broker, messages.api_versions_response(1, 3, maxima))
+    raised = {**maxima, 0: 10, 1: offered}
+    assert received(ends.client) == messages.api_versions_response(1, 3, raised)
+
+
 def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed() -> None:
     route = _before_2_8()
     with opened(Rig()) as rig:
@@ -680,15 +689,43 @@ def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed(
     assert told.reason.startswith("Fetch v12 response: ")
 
 
-def test_an_id_that_is_not_known_is_asked_for() -> None:
+def test_an_id_that_is_not_known_is_asked_for_once_the_broker_has_answered() -> None:
+    """It answers nobody who has not authenticated."""
     route = _before_2_8()
     with opened(Rig()) as rig:
         ends = rig.link(route)
         rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
         assert received(ends.broker)
-        assert rig.lacks == ["r"]
+        assert rig.lacks == []
+        rig.send(ends.broker, messages.fetch_response_by_name(2))
+        assert received(ends.client)
+        assert rig.lacks == [("r", [messages.TOPIC_ID])]
         rig.send(ends.client, messages.metadata_request(12, 3))
-        assert rig.lacks == ["r"]
+        rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
+        assert len(rig.lacks) == 1
+
+
+def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under_way() -> None:
+    route = _before_2_8()
+    view = route.view
+    assert view is not None
+    view.learn(TopicMetadata(0, "one", bytes([1] * 16), (Led(0, 1, 0),)), 1)
+    view.permitted(TopicMetadata(3, ANY_TOPIC, bytes(16), ()))
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        _hello(rig, ends, offered=16)
+        for now in (0.0, 2.0):
+            view.unknown_ids.used([messages.TOPIC_ID], now)
+            view.unknown_ids.answered(view.name, now, now)
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        rig.send(ends.client, messages.metadata_request(11, 3))
+        rig.send(ends.broker, messages.fetch_response_by_name(2))
+        assert received(ends.client)
+        assert not ended(ends.client)
+        rig.send(ends.broker, messages.metadata_response(3, 11, [], {}))
+        assert ended(ends.client)
+        assert ended(ends.broker)
+        _hello(rig, rig.link(route), offered=12)
 
 
 def test_a_client_that_lacks_a_made_up_id_is_closed_and_told_of() -> None:

@@ -57,6 +57,9 @@ _SHOWN = [Broker(1, "one", 9092), Broker(2, "two", 9092), Broker(3, "three", 909
 _BEFORE: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}
 _AFTER: Leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
 
+#: An id that is no topic's.
+_UNKNOWN = bytes(15) + b"\1"
+
 _E = TypeVar("_E", bound=Event)
 
 
@@ -597,13 +600,22 @@ async def test_who_is_named_as_leader_is_asked_alone_and_in_spite_of_what_it_sai
         assert scene.settled == [(1.04, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
 
 
-async def test_a_topic_whose_name_is_not_known_has_everything_asked(
+async def test_a_topic_whose_name_is_not_known_has_its_own_broker_asked_for_everything(
     autojump_clock: MockClock,
 ) -> None:
+    """It has answered for the topic just now, so it knows it."""
     async with _scene(1) as scene:
-        scene.hold(bytes(range(16)))
+        before = [len(broker.metadata()) for broker in scene.brokers.values()]
+        scene.hold(_UNKNOWN)
         await trio.sleep(0.005)
-        assert scene.brokers[2].metadata()[-1].topics is None
+        assert scene.brokers[1].metadata()[-1].topics is None
+        await trio.sleep(1)
+        asked = [
+            sum(one.topics is None for one in broker.metadata()[n:])
+            for n, broker in zip(before, scene.brokers.values(), strict=True)
+        ]
+        assert 1 <= asked[0] <= 5
+        assert asked[1:] == [0, 0]
 
 
 async def test_refreshes_are_bounded_however_long_responses_are_held(
@@ -651,10 +663,58 @@ async def test_names_are_looked_for_at_the_routes_own_broker_when_a_client_lacks
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1) as scene:
-        scene.subscription.lacking(scene.route)
+        scene.subscription.lacking(scene.route, [_UNKNOWN])
         await trio.sleep(0.1)
         assert scene.brokers[1].metadata()[-1].topics is None
         assert None not in [asked.topics for asked in scene.brokers[2].metadata()]
+
+
+def _asked_for_all(scene: _Scene) -> int:
+    return sum(asked.topics is None for b in scene.brokers.values() for asked in b.metadata())
+
+
+async def test_ids_that_nobody_knows_take_nothing_from_the_questions_of_held_errors(
+    autojump_clock: MockClock,
+) -> None:
+    """Anybody may use any id, and as often as he likes."""
+    async with _scene(1) as scene:
+        before = _asked_for_all(scene)
+        scene.hold()
+        for number in range(300):
+            scene.subscription.lacking(scene.route, [number.to_bytes(16, "big")])
+            await trio.sleep(0.01)
+        # Of 20 a second and a burst of 20, none is missing.
+        assert len(scene.rounds(2, LIST_OFFSETS)) >= 75
+        assert _asked_for_all(scene) - before <= 5 + 3
+
+
+async def test_an_id_that_brokers_do_not_list_is_asked_for_less_and_less(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        before = _asked_for_all(scene)
+        for _ in range(3000):
+            scene.subscription.lacking(scene.route, [_UNKNOWN])
+            await trio.sleep(0.01)
+        # After 0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7 and 25.5 seconds, and in a poll.
+        assert 5 <= _asked_for_all(scene) - before <= 10
+
+
+async def test_where_answers_take_long_names_are_looked_for_in_a_small_part_of_the_time(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        began = trio.current_time()
+        before = _asked_for_all(scene)
+        broker = scene.brokers[1]
+        for number in range(6000):
+            if broker.gate.is_set() and broker.metadata()[-1].topics is None:
+                broker.gate = trio.Event()
+            scene.subscription.lacking(scene.route, [number.to_bytes(16, "big")])
+            await trio.sleep(0.01)
+            if not broker.gate.is_set() and number % 100 == 99:
+                broker.gate.set()
+        assert _asked_for_all(scene) - before <= 5 + (trio.current_time() - began) / 5
 
 
 # Plans, losses and returns.
@@ -859,13 +919,10 @@ async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
         asked = len(scene.brokers[3].metadata())
         scene.brokers[3].ids = {}
         scene.subscription.doubt(scene.route)
-        assert not scene.route.ids_everywhere
+        assert scene.route.ids_everywhere
         await trio.sleep(0.2)
         assert len(scene.brokers[3].metadata()) == asked + 1
-        offered, doubted, withheld = _told_of_ids(scene)
-        assert (offered, withheld) == (_OFFERED, _withheld("no topic ids"))
-        assert isinstance(doubted, TopicIdsWithheld)
-        assert doubted.broker == "not known"
+        assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
         assert not scene.route.ids_everywhere
 
 
@@ -883,10 +940,35 @@ async def test_in_doubt_old_connections_do_not_count(autojump_clock: MockClock) 
         assert scene.told(SubscriptionLost) == []
 
 
-async def test_a_doubt_ends_when_all_give_them_after_all(autojump_clock: MockClock) -> None:
+async def test_what_clients_claim_withholds_nothing_and_asks_little(
+    autojump_clock: MockClock,
+) -> None:
+    """Anybody can claim to be franz-go and lack an id, before he has authenticated."""
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
-        scene.subscription.doubt(scene.route)
-        await trio.sleep(0.2)
+        before = len(scene.net.attempts)
+        for _ in range(100):
+            scene.subscription.doubt(scene.route)
+            await trio.sleep(0.2)
+            assert scene.route.ids_everywhere
+        assert _told_of_ids(scene) == [_OFFERED]
+        # Two other brokers, about every ten seconds.
+        assert len(scene.net.attempts) - before <= 3 * 2
+
+
+async def test_ids_of_topics_that_brokers_hide_are_not_made_up(autojump_clock: MockClock) -> None:
+    def hidden(scene: _Scene) -> None:
+        _all_proxied(scene)
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: topic != "t"
+
+    async with _scene(1, before=hidden, synthesize=True) as scene:
+        assert not scene.route.ids_everywhere
+        (told,) = _told_of_ids(scene)
+        assert isinstance(told, TopicIdsWithheld)
+        assert told.reason.startswith("it hides topics")
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: False
+        await trio.sleep(200)
         assert scene.route.ids_everywhere
 
 
@@ -1049,7 +1131,7 @@ async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockC
         await trio.sleep(0.1)
         assert Cause.HOLD in {cause for cause, _ in scene.refreshed}
         scene.refreshed.clear()
-        scene.subscription.lacking(scene.route)
+        scene.subscription.lacking(scene.route, [_UNKNOWN])
         await trio.sleep(0.1)
         assert Cause.UNKNOWN_TOPIC_ID in {cause for cause, _ in scene.refreshed}
 

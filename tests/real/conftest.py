@@ -28,6 +28,7 @@ from tests.real.names import (
     KRAFT_36,
     OLD_JAVA,
     SASL_24,
+    SASL_28,
     SASL_36,
     TLS_36,
     ZK_24,
@@ -49,6 +50,7 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
     SASL_24: lambda folder: _with_sasl("2.4.1", "zk", folder),
+    SASL_28: lambda folder: _with_sasl("2.8.2", "zk", folder),
     SASL_36: lambda folder: _with_sasl("3.6.2", "kraft", folder),
     TLS_36: lambda folder: RealCluster(
         "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()

@@ -9,6 +9,7 @@ ZK_34 = "3.4-zk"  # takes Fetch 13
 ZK_28 = "2.8-zk"  # takes Fetch 12, and is the first with topic ids
 ZK_24 = "2.4-zk"  # the oldest that is supported: takes Produce 8 and Fetch 11
 SASL_24 = "2.4-zk-sasl"  # asks clients for SASL, and has ACLs
+SASL_28 = "2.8-zk-sasl"
 SASL_36 = "3.6-kraft-sasl"
 TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
@@ -30,6 +31,7 @@ __all__ = [
     "KRAFT_36",
     "OLD_JAVA",
     "SASL_24",
+    "SASL_28",
     "SASL_36",
     "TLS_36",
     "ZK_24",
