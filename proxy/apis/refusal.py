@@ -1,9 +1,9 @@
 """Refusals of Produce and Fetch that no broker gave: a leadership error for chosen partitions.
 
-Written in the version that the client asked: Produce 3 to 12, Fetch 4 to 17. CurrentLeader and
-NodeEndpoints stand where the version has them (KIP-951). A Fetch in an incremental session does
-not say all its partitions, so it is answered FETCH_SESSION_ID_NOT_FOUND (KIP-227): clients ask in
-full then.
+Written in the version that the client asked: Produce 3 to 12, Fetch 4 to 17. Of other versions
+acks alone is read. CurrentLeader and NodeEndpoints stand where the version has them (KIP-951). A
+Fetch in an incremental session does not say all its partitions, so it is answered
+FETCH_SESSION_ID_NOT_FOUND (KIP-227): clients ask in full then.
 """
 
 import dataclasses
@@ -14,10 +14,15 @@ from typing import NamedTuple
 from kio.schema.errors import ErrorCode
 
 from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
+from proxy.apis.header import FLEXIBLE_FROM, read_request_header
 from proxy.apis.keys import ApiKey
 from proxy.apis.kio_messages import Message, parts, read_request, write_response
 from proxy.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, LeaderHint
+from proxy.apis.produce import read_acks
+from proxy.wire.reader import Reader
 
+#: The versions whose partitions are read, by API key.
+_VERSIONS: Mapping[int, range] = {ApiKey.PRODUCE: range(3, 13), ApiKey.FETCH: range(4, 18)}
 #: Of what kio has no default for.
 _NOTHING: Mapping[str, object] = {
     "throttle_time": timedelta(),
@@ -29,13 +34,17 @@ _NOTHING: Mapping[str, object] = {
 class Asked(NamedTuple):
     """What a Produce or Fetch request names.
 
-    ``incremental``: it is a fetch session's, and names only what changed. ``silent``: it wants no
+    ``incremental``: it is of the fetch session ``session``, and names only what changed;
+    ``forgotten``: what leaves that. ``opens``: it asks for a session. ``silent``: it wants no
     response (acks=0).
     """
 
     partitions: tuple[tuple[Topic, int], ...]
     incremental: bool = False
     silent: bool = False
+    session: int = 0
+    forgotten: tuple[tuple[Topic, int], ...] = ()
+    opens: bool = False
 
 
 #: Says of a partition which hint its error carries, ``None`` for none.
@@ -45,24 +54,54 @@ Chosen = Callable[[Topic, int], bool]
 
 
 def read_asked(request: memoryview) -> Asked:
-    """Return what a whole Produce or Fetch request names.
+    """Return what a whole Produce or Fetch request names; of an unknown version no partitions.
 
     :raises WireError: it is not well formed.
     """
+    header = read_request_header(request)
+    # Whoever awaits a response that never comes takes the next one for it, so acks counts always.
+    silent = header.key == ApiKey.PRODUCE and read_acks(request) == 0
+    if header.version not in _VERSIONS[header.key]:
+        return Asked((), silent=silent)
     message = read_request(request)
-    if message.__api_key__ == ApiKey.PRODUCE:
+    if header.key == ApiKey.PRODUCE:
         produced = tuple(
             (topic.name, part.index)
             for topic in message.topic_data
             for part in topic.partition_data
         )
-        return Asked(produced, silent=message.acks == 0)
+        return Asked(produced, silent=silent)
     fetched = tuple(
         (_topic(message, topic), part.partition)
         for topic in message.topics
         for part in topic.partitions
     )
-    return Asked(fetched, incremental=getattr(message, "session_epoch", -1) > 0)
+    epoch = getattr(message, "session_epoch", -1)
+    forgotten = tuple(
+        (_topic(message, topic), partition)
+        for topic in getattr(message, "forgotten_topics_data", ())
+        for partition in topic.partitions
+    )
+    return Asked(
+        fetched,
+        incremental=epoch > 0,
+        session=getattr(message, "session_id", 0),
+        forgotten=forgotten,
+        opens=epoch == 0,
+    )
+
+
+def read_session_id(response: memoryview, version: int) -> int:
+    """Return the fetch session that a whole Fetch response is of, 0 for none.
+
+    :raises WireError: it is not well formed.
+    """
+    reader = Reader(response, 8)
+    if version >= FLEXIBLE_FROM[ApiKey.FETCH]:
+        reader.skip_tags()
+    # Throttle time and error.
+    reader.skip(6)
+    return reader.int32()
 
 
 def refuse(

@@ -1,19 +1,48 @@
 """Metadata that tells a former state: leaders as they were, and brokers left out."""
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from proxy.apis.keys import ApiKey
 from proxy.apis.kio_messages import Message, read_response, write_response
 
-#: Returns leader and epoch that are to be told of a partition; ``None``: as they are.
-Told = Callable[[str, int], tuple[int, int] | None]
+#: Leader and epoch by topic and partition.
+Leaders = Mapping[tuple[str, int], tuple[int, int]]
+
+
+class Told(NamedTuple):
+    """What a response says. ``leaders``: with the epoch -1 in versions that have none."""
+
+    leaders: Leaders
+    nodes: frozenset[int]
+
+
+def read_told(response: memoryview, version: int) -> Told:
+    """Return what a whole response says.
+
+    :raises WireError: the response is not well formed.
+    """
+    message = read_response(ApiKey.METADATA, version, response)
+    leaders = {
+        (topic.name or "", part.partition_index): (
+            int(part.leader_id),
+            int(getattr(part, "leader_epoch", -1)),
+        )
+        for topic in message.topics
+        for part in topic.partitions
+    }
+    return Told(leaders, frozenset(int(broker.node_id) for broker in message.brokers))
 
 
 def restage(
-    response: memoryview, version: int, correlation_id: int, told: Told, hidden: Collection[int]
+    response: memoryview,
+    version: int,
+    correlation_id: int,
+    leaders: Leaders,
+    hidden: Collection[int],
 ) -> bytes:
-    """Return a whole response with the leaders that ``told`` says, without ``hidden`` brokers.
+    """Return a whole response with ``leaders`` where it has others, without ``hidden`` brokers.
 
     :raises WireError: the response is not well formed.
     """
@@ -22,7 +51,7 @@ def restage(
         dataclasses.replace(
             topic,
             partitions=tuple(
-                _restaged(part, told(topic.name or "", part.partition_index))
+                _restaged(part, leaders.get((topic.name or "", part.partition_index)))
                 for part in topic.partitions
             ),
         )

@@ -208,9 +208,7 @@ def _settings(
     for node, upstream in brokers.items():
         port = book.port(node)
         if not port:
-            raise ConfigurationError(
-                f"node {node} would listen on a port above 65535; give --port {node}=PORT"
-            )
+            raise ConfigurationError(book.lack(node))
         routes.append(f"{Address(local.listen.host, port)}={upstream}")
     by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
     return load_settings({**by_key, "routes": routes}, os.environ, file)

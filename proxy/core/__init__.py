@@ -27,7 +27,8 @@ Nouns:
 - RouteFacts, MachineFacts: what a checkup found; Finding: what is right, or wrong, and its remedy;
   Outlook: what a kind of client gets on a route.
 - AddressBook: where clients find each broker of a virtual cluster, and what they are offered.
-- Fault: something that is done on purpose to what passes; Scenario: faults by the clock.
+- Fault: something that is done on purpose to what passes; Scenario: faults by the clock;
+  SessionPartitions: what fetch sessions ask about, for faults that choose topics.
 - Seen: a message that was seen; Trait: one thing that a client does with hints.
 - Tally: counts of what passed; Event: something worth a line in a log.
 

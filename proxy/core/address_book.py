@@ -69,12 +69,25 @@ class AddressBook:
         self._host = host
         self._base = base
         self._ports = dict(ports)
+        self._given = frozenset(ports.values())
         self._met = met
 
     def port(self, node: int) -> int:
-        """Return the port of a node's listener; 0 where the rule leads beyond the last port."""
-        port = self._ports.get(node, self._base + 1 + node)
-        return port if port <= _HIGHEST_PORT else 0
+        """Return the port of a node's listener; 0 where it has none.
+
+        That is where the rule leads beyond the last port, or to one that is given to another node:
+        clients must never be led to another broker than the one they ask for.
+        """
+        if node in self._ports:
+            return self._ports[node]
+        port = self._base + 1 + node
+        return 0 if port > _HIGHEST_PORT or port in self._given else port
+
+    def lack(self, node: int) -> str:
+        """Return why a node has no port, and what to do, for whoever set the ports."""
+        port = self._base + 1 + node
+        reason = "another node has" if port in self._given else "is above 65535"
+        return f"node {node} would listen on port {port}, which {reason}; give --port {node}=PORT"
 
     def readdress(self, node: int, host: str, port: int) -> tuple[str, int]:
         """Return the address of a node's listener in place of its own; see ``met``."""

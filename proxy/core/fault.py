@@ -7,8 +7,16 @@ mind. Those of several that do the same to one message do not add up: the oldest
 import random
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from proxy.apis.error_codes import ErrorCode
 from proxy.apis.fetch import Topic
@@ -19,6 +27,8 @@ from proxy.core.route import Route
 
 #: A port that nobody listens on.
 _DEAD_PORT = 1
+#: Bytes a second that nothing here sends.
+_FASTEST = 1 << 40
 
 
 class Action(StrEnum):
@@ -37,6 +47,13 @@ class Action(StrEnum):
     DROP = "drop"
     REFUSE = "refuse"
     STALE_METADATA = "stale_metadata"
+
+
+#: The APIs that an action can be done to, where these are not all.
+_APIS: Final[Mapping[Action, frozenset[str]]] = {
+    Action.ERROR: frozenset({"Produce", "Fetch"}),
+    Action.STALE_METADATA: frozenset({"Metadata"}),
+}
 
 
 class Hint(StrEnum):
@@ -78,15 +95,18 @@ class Fault(BaseModel):
     )
     client_ids: frozenset[str] = Field(default=frozenset(), description="Client ids; all if none.")
     topics: frozenset[str] = Field(
-        default=frozenset(), description="Topics, in Produce and Fetch; all if none."
+        default=frozenset(),
+        description="Topics, in Produce and Fetch, and in Metadata of stale_metadata; all if none.",
     )
     partitions: frozenset[int] = Field(
-        default=frozenset(), description="Partitions, in Produce and Fetch; all if none."
+        default=frozenset(), description="Partitions, where topics count; all if none."
     )
     error: Error = Field(default=Error.NOT_LEADER_OR_FOLLOWER, description="Of action error.")
     hint: Hint = Field(default=Hint.NONE, description="Of action error: which hint it carries.")
     delay_ms: int = Field(default=0, ge=0, le=600_000, description="Of action delay.")
-    bytes_per_second: int = Field(default=1024, ge=1, description="Of action throttle.")
+    bytes_per_second: int = Field(
+        default=1024, ge=1, le=_FASTEST, description="Of action throttle."
+    )
     hide_nodes: frozenset[int] = Field(
         default=frozenset(), description="Of action stale_metadata: brokers that are left out."
     )
@@ -103,6 +123,13 @@ class Fault(BaseModel):
             raise ValueError(f"no such API: {', '.join(unknown)}; they are named as Produce is")
         return apis
 
+    @model_validator(mode="after")
+    def _check_action(self) -> Self:
+        possible = _APIS.get(self.action)
+        if possible is not None and self.apis - possible:
+            raise ValueError(f"{self.action} is only done to {' and '.join(sorted(possible))}")
+        return self
+
     def chooses(self, route: str, api: str, client_id: str) -> bool:
         """Whether a request is chosen, as far as its header tells."""
         return (
@@ -110,6 +137,16 @@ class Fault(BaseModel):
             and (not self.apis or api in self.apis)
             and (not self.client_ids or client_id in self.client_ids)
         )
+
+    @property
+    def chooses_connections(self) -> bool:
+        """Whether all that a connection may bring is chosen, so that it can be refused at once."""
+        return not (self.apis or self.client_ids or self.chooses_some_partitions)
+
+    @property
+    def chooses_some_partitions(self) -> bool:
+        """Whether topics or partitions are chosen."""
+        return bool(self.topics or self.partitions)
 
     def chooses_partition(self, topic: str, partition: int) -> bool:
         """Whether a partition is chosen."""

@@ -58,8 +58,12 @@ class MockCluster:
         Raises MockClusterError if the cluster refuses an argument, MockClusterDiedError if its
         process fails.
         """
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
-        self._process = _start_child(self._errors)
+        try:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+            self._process = _start_child(self._errors)
+        except OSError as error:
+            # Descriptors, processes or the disk are short: whoever wants a cluster tries again.
+            raise MockClusterError(f"cannot start the mock cluster: {error.strerror}") from None
         try:
             started = self._command(
                 "start",
@@ -171,7 +175,10 @@ class MockCluster:
 
     def _read_answer(self) -> bytes:
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], _ANSWER_SECONDS)
+        # Not select(), which refuses descriptors from 1024 on: a process with many links has them.
+        answer = select.poll()
+        answer.register(self._process.stdout, select.POLLIN)
+        ready = answer.poll(_ANSWER_SECONDS * 1000)
         line: bytes = self._process.stdout.readline() if ready else b""
         if not line:
             raise self._death()

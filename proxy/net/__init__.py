@@ -24,6 +24,7 @@ Nouns:
 - VirtualCluster: the listeners of `local`, one for each broker; discovery finds the first ones.
 - Interposer: stands before a link where faults are allowed; FaultStage: all that is for them;
   FaultPages: what the admin server has for them; WireRecorder: writes down what passes.
+- reset: how a client that cannot be served is turned away.
 - Lab: a virtual cluster in a thread, for tests. StandingCluster: a real one for it, whose leaders
   are moved.
 - App: everything together, from the first listener to the last.

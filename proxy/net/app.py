@@ -4,9 +4,8 @@ import gc
 import math
 import signal
 import socket
-import struct
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 
@@ -48,13 +47,14 @@ from proxy.net.descriptors import raise_descriptors
 from proxy.net.gate import Admitted, RefusedError, peer_name
 from proxy.net.greeting import Session
 from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.journal_opening import open_journal
+from proxy.net.journal_opening import make_sampler, open_journal
 from proxy.net.listening import Handler, accept, open_listeners
 from proxy.net.own_connections import Made, OwnConnections
 from proxy.net.peer import PeerSettings
 from proxy.net.poller import KeepingPoller, make_poller
 from proxy.net.pump import Pump, PumpLimits
 from proxy.net.readiness import Readiness
+from proxy.net.reset import turn_away
 from proxy.net.route_watch import RouteWatch
 from proxy.net.route_watch import Watched as WatchedRoute
 from proxy.net.security import LOOK_SECONDS, Security, make_route
@@ -165,6 +165,7 @@ class _App:
     def __init__(self, settings: Settings, local: Found | None) -> None:
         self._settings = settings
         self._local = local
+        self._latencies = make_sampler(settings.journal)
         self._routes = [(self._route(r), r) for r in settings.routes if local is None]
         self._nursery: trio.Nursery | None = None
         self._security = Security(
@@ -253,6 +254,7 @@ class _App:
         route.sessions = FetchSessions(
             most_weight=MOST_WEIGHT // max(len(self._settings.routes), 1)
         )
+        route.latencies = self._latencies
         return route
 
     def _make_virtual(self, local: LocalSettings) -> VirtualCluster:
@@ -260,6 +262,7 @@ class _App:
             local,
             self._add,
             self._move,
+            self._admits,
             self._join,
             self._accept_all,
             self._emit,
@@ -290,13 +293,15 @@ class _App:
         nursery.start_soon(self._watch_certificates)
         if self._settings.admin is not None:
             await self._start_admin(nursery, self._settings.admin)
+        if self._virtual is not None and self._local is not None:
+            self._virtual.prepare(self._local.brokers)
         if any(route.synthesize for route, _ in self._routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would hear of no leader any more.
             with trio.move_on_after(self._settings.topic_ids_wait_ms / 1000):
                 await self._subscription.all_asked.wait()
         if self._virtual is not None and self._local is not None:
-            self._virtual.start(nursery, self._local.brokers)
+            self._virtual.start(nursery)
             if self._local.renew is not None:
                 nursery.start_soon(self._virtual.keep, self._local.renew)
             if self._stage is not None:
@@ -449,12 +454,10 @@ class _App:
             # This very process. A link would lead through itself once more, and so on for ever.
             if made.link_of:
                 self._emit(RouteLoops(route=made.link_of, leads_to=route.name))
-            _reset_when_closed(client)
-            await trio.aclose_forcefully(client)
+            await turn_away(client)
             return
         if not await self._join(route, settings.upstream, client):
-            _reset_when_closed(client)
-            await trio.aclose_forcefully(client)
+            await turn_away(client)
 
     async def _join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
         """Connect to the broker and hand both sockets to the pump.
@@ -462,8 +465,6 @@ class _App:
         A client that is refused for what it says is closed; false where its broker is at fault, or
         a limit: another broker may take it.
         """
-        if self._stage is not None and self._stage.refuses(route):
-            return False
         limit = self._admission.refusal(route)
         if limit is not None:
             self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
@@ -542,6 +543,10 @@ class _App:
 
     # Of a virtual cluster.
 
+    def _admits(self, routes: Sequence[str]) -> Sequence[str]:
+        """Return which of some routes, by name, no fault has refuse a connection now."""
+        return routes if self._stage is None else self._stage.admits(routes)
+
     async def _accept_all(self, listener: trio.SocketListener, handler: Handler) -> None:
         assert self._nursery is not None
         with trio.CancelScope() as door:
@@ -599,15 +604,6 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     # A client whose machine vanished must not keep its link for ever.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return sock
-
-
-def _reset_when_closed(client: trio.SocketStream) -> None:
-    """Have a client that cannot be served try again.
-
-    franz-go takes an end before the first answer for TLS that was not expected, and gives up; it
-    tries again after a reset, as it does where nobody listens.
-    """
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def _is_the_journals(link: LinkState) -> bool:

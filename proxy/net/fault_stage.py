@@ -4,7 +4,7 @@ Only `leader-hints local --allow-faults` has one.
 """
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
@@ -46,10 +46,10 @@ class FaultStage:
         """Put a fault in force; return its number."""
         return self.faults.begin(fault, self._leaders())
 
-    def refuses(self, route: Route) -> bool:
-        """Whether a connection that is made now is to be closed at once."""
+    def admits(self, routes: Sequence[str]) -> Sequence[str]:
+        """Return which of some routes, by name, take a connection that is made now."""
         assert self._interposer is not None
-        return self._interposer.refuses(route)
+        return self._interposer.admits(routes)
 
     def interpose(
         self, nursery: trio.Nursery, route: Route, client: trio.SocketStream

@@ -6,7 +6,8 @@ test clients, not for throughput.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import trio
@@ -14,12 +15,15 @@ import trio
 from proxy.apis.fetch import Topic
 from proxy.apis.header import RequestHeader, read_request_header
 from proxy.apis.keys import ApiKey, api_name
-from proxy.apis.refusal import Asked, read_asked, refuse
-from proxy.apis.stale_metadata import restage
+from proxy.apis.refusal import Asked, read_asked, read_session_id, refuse
+from proxy.apis.stale_metadata import Leaders, read_told, restage
 from proxy.core.events import Event, FaultDone, LinkFailed
 from proxy.core.fault import Action, Begun, Fault, Faults, hint_for
 from proxy.core.route import Route
+from proxy.core.session_partitions import Partitions, SessionPartitions
+from proxy.core.sessions import UNKNOWN_EPOCH
 from proxy.errors import places_of
+from proxy.net.reset import reset_when_closed
 from proxy.wire.errors import WireError
 
 _SIZE = struct.Struct(">i")
@@ -32,14 +36,16 @@ _NOTHING = Asked(())
 
 
 class Asking(NamedTuple):
-    """A request that went by, on the connection number ``link``. ``refused``: what is answered in
-    place of a broker's response.
+    """A request that went by, on the connection number ``link``. ``about``: all partitions that it
+    asks about, those of its session too. ``refused``: what is answered in place of a broker's
+    response.
     """
 
     link: int
     header: RequestHeader
     frame: bytes
     asked: Asked
+    about: Partitions = ()
     refused: bytes | None = None
 
 
@@ -50,6 +56,10 @@ OnResponse = Callable[[Route, Asking, bytes], None]
 
 class _Over(Exception):
     """The connection is to end now."""
+
+
+class _RefusedError(_Over):
+    """It is to end as where nobody listens."""
 
 
 class Interposer:
@@ -67,16 +77,25 @@ class Interposer:
         self._on_request = on_request
         self._on_response = on_response
         self._links = 0
+        self._sessions: defaultdict[str, SessionPartitions] = defaultdict(SessionPartitions)
 
-    def refuses(self, route: Route) -> bool:
-        """Whether a connection that is made now is to be closed at once."""
-        return any(
-            begun.fault.action is Action.REFUSE
-            and begun.fault.chooses(route.name, "", "")
-            and self._faults.due(begun)
-            and self._told(begun, route, "", "")
-            for begun in self._faults
-        )
+    def admits(self, routes: Sequence[str]) -> Sequence[str]:
+        """Return which of some routes, by name, take a connection that is made now.
+
+        A fault that leaves others of them only sends the connection there, as where one broker is
+        down. It is done, and counted, where it leaves none.
+        """
+        for begun in self._faults:
+            fault = begun.fault
+            if fault.action is not Action.REFUSE or not fault.chooses_connections:
+                continue
+            left = [route for route in routes if not fault.chooses(route, "", "")]
+            if left:
+                routes = left
+            elif routes and self._faults.due(begun):
+                self._told(begun, routes[0], "", "")
+                return ()
+        return routes
 
     async def serve(
         self,
@@ -93,7 +112,11 @@ class Interposer:
                 nursery.start_soon(self._answer, route, client, link, asked, nursery.cancel_scope)
                 async with waiting:
                     async for frame in _Frames(client):
-                        asking = self._look(route, number, frame)
+                        try:
+                            asking = self._look(route, number, frame)
+                        except _RefusedError:
+                            reset_when_closed(client)
+                            raise
                         self._on_request(route, asking)
                         if asking.refused is None:
                             await link.send_all(frame)
@@ -121,17 +144,21 @@ class Interposer:
         asked = _NOTHING
         if header.key in (ApiKey.PRODUCE, ApiKey.FETCH):
             asked = _read(frame)
+        about: Partitions = asked.partitions
+        if asked.incremental:
+            sessions = self._sessions[route.name]
+            about = sessions.change(asked.session, asked.partitions, asked.forgotten)
         for begun in self._of(Action.REFUSE, route, header):
-            if self._faults.due(begun):
-                self._told(begun, route, api, client_id)
-                raise _Over
+            if _concerns(begun.fault, route, about) and self._faults.due(begun):
+                self._told(begun, route.name, api, client_id)
+                raise _RefusedError
         for begun in self._of(Action.ERROR, route, header):
             if not asked.partitions and not asked.incremental:
                 continue
             refused = self._refuse(begun, route, header, frame, asked)
             if refused is not None:
-                return Asking(link, header, frame, asked, refused)
-        return Asking(link, header, frame, asked)
+                return Asking(link, header, frame, asked, about, refused)
+        return Asking(link, header, frame, asked, about)
 
     def _refuse(
         self, begun: Begun, route: Route, header: RequestHeader, frame: bytes, asked: Asked
@@ -179,7 +206,9 @@ class Interposer:
                 async with busy:
                     frame = asking.refused
                     if frame is None:
-                        frame = self._restage(route, asking, await responses.receive())
+                        frame = await responses.receive()
+                        self._follow(route, asking, frame)
+                        frame = self._restage(route, asking, frame)
                     await self._send(route, client, asking, frame)
             nursery.cancel_scope.cancel()
         scope.cancel()
@@ -205,21 +234,43 @@ class Interposer:
                 return
         await client.send_all(frame)
 
+    def _follow(self, route: Route, asking: Asking, frame: bytes) -> None:
+        """Remember what a new fetch session asks about."""
+        if not asking.asked.opens:
+            return
+        session = read_session_id(memoryview(frame), asking.header.version)
+        if session:
+            self._sessions[route.name].begin(session, asking.asked.partitions)
+
     def _restage(self, route: Route, asking: Asking, frame: bytes) -> bytes:
+        """Return Metadata as it was where a fault says so.
+
+        A fault is done only where it changes something: clients also ask for brokers alone, and
+        for what is still as it was. Of several that choose a partition the oldest counts.
+        """
         header = asking.header
-        if header.key != ApiKey.METADATA:
+        staging = self._of(Action.STALE_METADATA, route, header)
+        if header.key != ApiKey.METADATA or not staging:
             return frame
-        for begun in self._of(Action.STALE_METADATA, route, header):
-            if self._done(begun, route, asking):
-                told = begun.told
-                frame = restage(
-                    memoryview(frame),
-                    header.version,
-                    header.correlation_id,
-                    lambda topic, partition, told=told: told.get((topic, partition)),  # type: ignore[misc]
-                    begun.fault.hide_nodes,
-                )
-        return frame
+        now, _ = told = read_told(memoryview(frame), header.version)
+        leaders: dict[tuple[str, int], tuple[int, int]] = {}
+        hidden: set[int] = set()
+        for begun in staging:
+            former = {
+                at: leader
+                for at, leader in begun.told.items()
+                if at in now and at not in leaders and begun.fault.chooses_partition(*at)
+            }
+            hides = begun.fault.hide_nodes & told.nodes - hidden if _names(begun, now) else set()
+            if not hides and all(_is_as(now[at], leader) for at, leader in former.items()):
+                continue
+            if self._faults.due(begun):
+                self._told(begun, route.name, api_name(header.key), header.client_id or "")
+                leaders |= former
+                hidden |= hides
+        if not leaders and not hidden:
+            return frame
+        return restage(memoryview(frame), header.version, header.correlation_id, leaders, hidden)
 
     def _of(self, action: Action, route: Route, header: RequestHeader) -> list[Begun]:
         """Return the faults of an action that choose a message, by its header."""
@@ -232,14 +283,16 @@ class Interposer:
 
     def _done(self, begun: Begun, route: Route, asking: Asking) -> bool:
         """Whether a fault is done to a response now; it is told then."""
-        if not _concerns(begun.fault, route, asking.asked) or not self._faults.due(begun):
+        if not _concerns(begun.fault, route, asking.about) or not self._faults.due(begun):
             return False
-        return self._told(begun, route, api_name(asking.header.key), asking.header.client_id or "")
+        header = asking.header
+        self._told(begun, route.name, api_name(header.key), header.client_id or "")
+        return True
 
-    def _told(self, begun: Begun, route: Route, api: str, client_id: str) -> bool:
+    def _told(self, begun: Begun, route: str, api: str, client_id: str) -> None:
         self._emit(
             FaultDone(
-                route=route.name,
+                route=route,
                 number=begun.number,
                 action=begun.fault.action,
                 api=api,
@@ -250,7 +303,6 @@ class Interposer:
                 hint="",
             )
         )
-        return True
 
     def _tell(
         self, begun: Begun, route: Route, header: RequestHeader, topic: str, partition: int
@@ -285,10 +337,21 @@ async def _send_slowly(client: trio.abc.SendStream, frame: bytes, rate: int) -> 
         await client.send_all(frame[at : at + sip])
 
 
-def _concerns(fault: Fault, route: Route, asked: Asked) -> bool:
-    if not fault.topics and not fault.partitions:
+def _concerns(fault: Fault, route: Route, about: Partitions) -> bool:
+    if not fault.chooses_some_partitions:
         return True
-    return any(fault.chooses_partition(*_named(route, at)) for at in asked.partitions)
+    return any(fault.chooses_partition(*_named(route, at)) for at in about)
+
+
+def _names(begun: Begun, leaders: Leaders) -> bool:
+    """Whether Metadata names something that a fault chooses."""
+    fault = begun.fault
+    return not fault.chooses_some_partitions or any(fault.chooses_partition(*at) for at in leaders)
+
+
+def _is_as(now: tuple[int, int], former: tuple[int, int]) -> bool:
+    """Whether a leader is the former one, as far as the version says it."""
+    return now[0] == former[0] and now[1] in (former[1], UNKNOWN_EPOCH)
 
 
 def _named(route: Route, at: tuple[Topic, int]) -> tuple[str, int]:

@@ -36,8 +36,7 @@ def open_journal(
 ) -> JournalWriter | None:
     """Return the writer of a new run, ``None`` where no journal is wanted.
 
-    ``software``: the proxy's own. Latencies are sampled on ``routes`` from then on, if they are to
-    be.
+    ``software``: the proxy's own.
 
     :raises ConfigurationError: the journal could never be written.
     """
@@ -47,10 +46,6 @@ def open_journal(
     sidecar = wanted.sidecar or _NOT_IN_NAMES.sub("-", socket.gethostname())
     run = uuid4().hex
     sink = _files(wanted, sidecar, run) if wanted.kind == "files" else _topic(wanted, sidecar, run)
-    if wanted.sample_latencies:
-        sampler = LatencySampler(wanted.sample_latencies, trio.current_time)
-        for route in routes:
-            route.latencies = sampler
     tally = JournalTally()
     metrics.count_journal(tally)
     journal = Journal(routes, sidecar, run, lambda: time.time_ns() // 1000)
@@ -58,6 +53,13 @@ def open_journal(
     writer = JournalWriter(journal, sink, tally, wanted.buffer_bytes, flush, emit)
     writer.begin(software.name, software.version, settings.hints)
     return writer
+
+
+def make_sampler(wanted: JournalSettings) -> LatencySampler | None:
+    """Return what times exchanges on all routes, ``None`` where none is to be timed."""
+    if wanted.kind == "off" or not wanted.sample_latencies:
+        return None
+    return LatencySampler(wanted.sample_latencies, trio.current_time)
 
 
 def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:

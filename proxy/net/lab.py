@@ -9,6 +9,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -35,8 +37,14 @@ _HOST: Final = "127.0.0.1"
 #: Below the ports that systems pick for outgoing connections, so that none of those takes one.
 _PORTS: Final = range(20_000, 30_000)
 _ATTEMPTS: Final = 50
+#: Labs that may find their ports taken by another process, one after the other.
+_STARTS: Final = 5
 _START_SECONDS: Final = 60.0
+_ANSWER_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.01
+#: Not the module's own generator: tests seed that, so labs of several processes would all try the
+#: same ports, and what a test draws would depend on how many labs there were before.
+_chance: Final = random.SystemRandom()
 
 
 class LabError(LeaderHintsError):
@@ -76,7 +84,7 @@ class Lab:
         self._stage = FaultStage(
             on_request=self._recorder.request, on_response=self._recorder.response
         )
-        self._base = _free_base(1 + len(cluster.brokers))
+        self._base = 0
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
         self._started = threading.Event()
@@ -85,13 +93,14 @@ class Lab:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given as bootstrap.servers."""
+        """What clients are given as bootstrap.servers, once the lab is entered."""
         return f"{_HOST}:{self._base}"
 
     def __enter__(self) -> Self:
         self._thread.start()
         self._started.wait(_START_SECONDS)
         if self._failed is not None or not self._started.is_set():
+            self._end()
             raise LabError(f"the lab did not start: {self._failed or 'no answer of the brokers'}")
         return self
 
@@ -101,8 +110,12 @@ class Lab:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._token is not None and self._thread.is_alive():
-            self._token.run_sync_soon(self._scope.cancel)
+        self._end()
+
+    def _end(self) -> None:
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(lambda: self._scope.cancel())
         self._thread.join(_START_SECONDS)
 
     def move_leader(
@@ -146,17 +159,50 @@ class Lab:
             time.sleep(_LOOK_SECONDS)
 
     def _call(self, work: Callable[[], Any]) -> Any:
+        """Do something in the lab's thread; return what came of it.
+
+        Trio's own way (trio.from_thread) refuses callers that run Trio themselves.
+
+        :raises LabError: the lab has ended.
+        """
         assert self._token is not None
-        return trio.from_thread.run_sync(work, trio_token=self._token)
+        done: Future[Any] = Future()
+
+        def settle() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        try:
+            self._token.run_sync_soon(settle)
+            return done.result(_ANSWER_SECONDS)
+        except (trio.RunFinishedError, TimeoutError):
+            raise LabError(f"the lab has ended: {self._failed or 'it was left'}") from None
 
     def _run(self) -> None:
         try:
-            trio.run(self._serve)
+            for left in reversed(range(_STARTS)):
+                if self._try(may_be_taken=left > 0):
+                    return
         except BaseException as error:
-            self._failed = error
+            self._failed = _leaf(error)
             self._started.set()
 
+    def _try(self, *, may_be_taken: bool) -> bool:
+        """Serve until the lab is left; false where another process took its ports meanwhile."""
+        self._base = _free_base(1 + len(self._cluster.brokers))
+        taken = False
+        try:
+            trio.run(self._serve)
+        except* ListenError:
+            if not may_be_taken:
+                raise
+            taken = True
+        return not taken
+
     async def _serve(self) -> None:
+        self._scope = trio.CancelScope()
         self._token = trio.lowlevel.current_trio_token()
         brokers = {node: Address(*address) for node, address in self._cluster.brokers.items()}
         # Ids may be far apart.
@@ -184,9 +230,16 @@ class Lab:
             await app.hold(settings, Found(local, brokers, stage=self._stage), self._started.set)
 
 
+def _leaf(error: BaseException) -> BaseException:
+    """Return what is told of an error: Trio groups what its tasks raise."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 def _free_base(span: int) -> int:
     for _ in range(_ATTEMPTS):
-        base = random.choice(_PORTS)  # any port will do  # nosec B311
+        base = _chance.choice(_PORTS[: len(_PORTS) - span])
         if all(_is_free(port) for port in range(base, base + span)):
             return base
     raise ListenError(f"no {span} free ports in a row from {_PORTS[0]} to {_PORTS[-1]}")

@@ -135,6 +135,7 @@ class Subscription:
             door = self._doors(route).upstream
             peer = Peer(address, self._settings, self, route=route, door=door)
             self._own.append(peer)
+            self._synthesize = self._synthesize or route.synthesize
             if self._nursery is not None:
                 self._nursery.start_soon(peer.run)
 

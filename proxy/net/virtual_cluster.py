@@ -6,7 +6,7 @@ client never knows of a broker that this does not know.
 """
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -24,6 +24,7 @@ from proxy.core.events import (
 from proxy.core.route import Route
 from proxy.errors import BrokerError, ListenError
 from proxy.net.listening import Handler
+from proxy.net.reset import turn_away
 from proxy.settings import Address, LocalSettings, RouteSettings
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class _Node:
 
 class VirtualCluster:
     """``add``: makes a route of the process. ``move``: tells that one's broker is elsewhere.
+    ``admits``: returns which of some routes, by name, take a connection now.
     ``join``: connects a client to the broker of a route, false where that takes no connection.
     ``accept``: takes connections of a listener until cancelled, and then closes it.
     """
@@ -74,6 +76,7 @@ class VirtualCluster:
         settings: LocalSettings,
         add: Callable[[RouteSettings], Route],
         move: Callable[[Route, Address], None],
+        admits: Callable[[Sequence[str]], Sequence[str]],
         join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
         accept: Callable[[trio.SocketListener, Handler], Awaitable[None]],
         emit: Callable[[Event], None],
@@ -81,6 +84,7 @@ class VirtualCluster:
         self._settings = settings
         self._add = add
         self._move = move
+        self._admits = admits
         self._join = join
         self._accept_all = accept
         self._emit = emit
@@ -89,14 +93,18 @@ class VirtualCluster:
         self._turn = 0
         self.book = AddressBook(settings.host, settings.listen.port, settings.ports, self.met)
 
-    def start(self, nursery: trio.Nursery, brokers: Mapping[int, Address]) -> None:
+    def prepare(self, brokers: Mapping[int, Address]) -> None:
+        """Make the routes of the brokers that there are; they can be asked from then on."""
+        for node, upstream in brokers.items():
+            self._meet(node, upstream)
+
+    def start(self, nursery: trio.Nursery) -> None:
         """Open the listeners of the brokers that there are, and then that for bootstrap.
 
         :raises ListenError: one cannot be opened.
         """
         self._nursery = nursery
-        for node, upstream in brokers.items():
-            self._meet(node, upstream)
+        for node in self._nodes:
             self._open(node)
         listen = self._settings.listen
         self._serve(_listener(listen), self._accept, trio.CancelScope())
@@ -186,17 +194,14 @@ class VirtualCluster:
         found = self._nodes[node]
         port = self.book.port(node)
         if not port:
-            raise ListenError(
-                f"node {node} would listen on a port above 65535; give --port {node}=PORT"
-            )
+            raise ListenError(self.book.lack(node))
         listen = Address(self._settings.listen.host, port)
         listener = _listener(listen)
         found.scope = trio.CancelScope()
         found.without_port = False
 
         async def accept(client: trio.SocketStream) -> None:
-            if not await self._join(found.route, found.upstream, client):
-                await client.aclose()
+            await self._lead([found], client)
 
         self._serve(listener, accept, found.scope)
         self._emit(
@@ -216,10 +221,16 @@ class VirtualCluster:
 
     async def _accept(self, client: trio.SocketStream) -> None:
         """Join a client of the bootstrap listener to a broker that takes it, another each time."""
-        for found in self._in_turn():
+        await self._lead([*self._in_turn()], client)
+
+    async def _lead(self, nodes: Sequence[_Node], client: trio.SocketStream) -> None:
+        """Join a client to the first broker that takes it, or turn it away."""
+        by_name = {found.route.name: found for found in nodes}
+        for name in self._admits([*by_name]):
+            found = by_name[name]
             if await self._join(found.route, found.upstream, client):
                 return
-        await client.aclose()
+        await turn_away(client)
 
     def _in_turn(self) -> Iterator[_Node]:
         self._turn += 1

@@ -5,9 +5,10 @@ import pytest
 from proxy.apis.leader_hint import Endpoint
 from proxy.core.destination import Destinations, Look, proved
 from proxy.core.events import AdvertisedPast, AdvertisedRight, RouteCrossed
+from proxy.core.leader import Leader
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.core.view import Leader, LeaderView
+from proxy.core.view import LeaderView
 
 NONE, NOT_LEADER, FENCED = 0, 6, 74
 ADDRESSES = {node: Endpoint("host", 9000 + node, None) for node in (1, 2, 3)}

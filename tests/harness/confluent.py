@@ -42,7 +42,8 @@ class ConfluentProducer:
     def send(self, partition: int, key: bytes, value: bytes, delivered: Delivered) -> None:
         def report(error: KafkaError | None, message: Message) -> None:
             offset = message.offset()
-            delivered(-1 if offset is None or offset < 0 else offset, str(error) if error else None)
+            told = -1 if offset is None or offset < 0 else offset
+            delivered(told, None if error is None else str(error))
 
         self._producer.produce(self._topic, value, key, partition=partition, on_delivery=report)
         self._producer.poll(0)

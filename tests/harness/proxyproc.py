@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.harness import processes
 from tests.harness.connection import Address
+from tests.harness.log_lines import check_name
 from tests.harness.maven import ROOT
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
@@ -22,6 +23,8 @@ Hints = Literal["on", "observe", "off"]
 Route = tuple[Address, Address]
 LogLine = Mapping[str, Any]
 
+#: What samples have behind the name of their family.
+_ENDINGS = ("", "_total", "_info", "_bucket", "_sum", "_count")
 #: Longer than a proxy may take for its links and its journal.
 _STOP_S = 60.0
 
@@ -153,6 +156,7 @@ class ProxyProcess:
 
     def events(self, name: str) -> list[LogLine]:
         """Its log lines of one event."""
+        check_name(name)
         return [line for line in self.lines() if line["event"] == name]
 
     def metric(self, name: str, **labels: str) -> float:
@@ -168,10 +172,16 @@ class ProxyProcess:
         )
 
     def samples(self, name: str) -> list[tuple[Mapping[str, str], float]]:
-        """A metric's present values, each with its labels."""
+        """A metric's present values, each with its labels.
+
+        One that the proxy does not have is an error, since it would be zero for ever.
+        """
+        families = list(text_string_to_metric_families(self.get("/metrics")))
+        known = {f"{family.name}{end}" for family in families for end in _ENDINGS}
+        assert name in known, f"the proxy has no metric {name}"
         return [
             (sample.labels, sample.value)
-            for family in text_string_to_metric_families(self.get("/metrics"))
+            for family in families
             for sample in family.samples
             if sample.name == name
         ]

@@ -91,6 +91,8 @@ class ProducerRun(Run):
         self._transaction = int(options["transaction"])
         self._next = dict.fromkeys(self.partitions, 0)
         self._sent = 0
+        #: Partition and seq of what the client has reported no outcome of.
+        self._open: set[tuple[int, int]] = set()
 
     def work(self) -> None:
         self._producer = self._make(self.topic, self.settings)
@@ -104,6 +106,8 @@ class ProducerRun(Run):
                 self._send(self._report_outcome)
         self._producer.flush()
         self._producer.close()
+        # A client that forgets a record must be told from a harness that loses what it reported.
+        assert not self._open, f"the client reported no outcome of {sorted(self._open)[:5]}"
 
     def _send_transactions(self) -> None:
         for number in itertools.count(1):
@@ -155,11 +159,14 @@ class ProducerRun(Run):
         self._next[partition] += 1
         at = time.time()
         text = f"{self.name}|{partition}|{seq}|{at:.6f}|".ljust(self._size, "x")
+
+        def delivered(offset: int, error: str | None) -> None:
+            self._open.remove((partition, seq))
+            outcome(partition, seq, offset, at, error)
+
+        self._open.add((partition, seq))
         self._producer.send(
-            partition,
-            f"{self.name}-{partition}".encode(),
-            text.encode(),
-            lambda offset, error: outcome(partition, seq, offset, at, error),
+            partition, f"{self.name}-{partition}".encode(), text.encode(), delivered
         )
 
     def _report_outcome(

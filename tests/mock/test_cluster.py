@@ -1,11 +1,15 @@
 """The mock cluster itself, without a proxy."""
 
+import contextlib
+import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -178,3 +182,27 @@ def test_close_ends_the_brokers() -> None:
     assert listens(cluster.brokers[1])
     cluster.close()
     assert not listens(cluster.brokers[1])
+
+
+def test_it_starts_in_a_process_with_many_descriptors() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, before[1]))
+    try:
+        with contextlib.ExitStack() as opened:
+            while opened.enter_context(Path(os.devnull).open("rb")).fileno() < 1100:
+                pass
+            with MockCluster(1, {"t": 1}) as cluster:
+                assert cluster.set_leader("t", 0, 1) == (1, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`local` tries to start it again; anything else that is raised would end that process."""
+
+    def short(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(subprocess, "Popen", short)
+    with pytest.raises(MockClusterError, match="Too many open files"):
+        MockCluster(1)

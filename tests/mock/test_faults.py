@@ -68,8 +68,8 @@ def lab(_lab: _Lab) -> Iterator[_Lab]:
 def _journalling(folder: Path) -> Path:
     (folder / "journal").mkdir()
     file = folder / "settings.yaml"
-    place = f"journal:\n  kind: files\n  path: {folder / 'journal'}\n"
-    file.write_text(place, encoding="utf-8")
+    journal = f"{{kind: files, path: {folder / 'journal'}, sample_latencies: 1}}"
+    file.write_text(f"journal: {journal}\n", encoding="utf-8")
     return file
 
 
@@ -224,22 +224,30 @@ def _known(lab: _Lab, partition: int) -> int:
     return int(moves[-1]["leader"]) if moves else 0
 
 
+def _journalled(lab: _Lab, event: str) -> list[dict[str, Any]]:
+    """The journal's lines of an event, of the client of that id."""
+    texts = []
+    for file in (lab.folder / "journal").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # It was finished, and so renamed, since.
+            texts.append(file.read_text(encoding="utf-8"))
+    lines = [json.loads(line) for text in texts for line in text.splitlines() if line.endswith("}")]
+    wanted = {"client_id": "journalled", "event": event}
+    return [line for line in lines if wanted.items() <= line.items()]
+
+
+def test_latencies_are_sampled(lab: _Lab) -> None:
+    producer = lab.producer(**{"client.id": "journalled"})
+    assert _acked(producer, _send(producer))
+    sampled = until(lambda: _journalled(lab, "latency"), "it is written")
+    assert {line["api"] for line in sampled} == {"Produce"}
+
+
 def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
     producer = lab.producer(**{"client.id": "journalled"})
     lab.local.begin_fault("error", apis=["Produce"], hint="right", times=1)
     assert _acked(producer, _send(producer))
 
-    def found() -> list[dict[str, Any]]:
-        texts = []
-        for file in (lab.folder / "journal").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # It was finished, and so renamed, since.
-                texts.append(file.read_text(encoding="utf-8"))
-        lines = [
-            json.loads(line) for text in texts for line in text.splitlines() if line.endswith("}")
-        ]
-        return [line for line in lines if line.get("client_id") == "journalled"]
-
-    faults = until(lambda: [line for line in found() if line["event"] == "fault"], "it is written")
+    faults = until(lambda: _journalled(lab, "fault"), "it is written")
     wanted = {
         "action": "error",
         "hint": "right",
@@ -258,6 +266,8 @@ def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
         (b'{"action": "explode"}', "action: Input should be"),
         (b'{"action": "drop", "apis": ["Poduce"]}', "no such API: Poduce"),
         (b'{"action": "drop", "colour": 1}', "colour: Extra inputs are not permitted"),
+        (b'{"action": "throttle", "bytes_per_second": 1%s}' % (b"0" * 400), "bytes_per_second"),
+        (b'{"action": "error", "apis": ["Metadata"]}', "error is only done to Fetch and Produce"),
         (b"no json", "fault: Invalid JSON"),
     ],
 )

@@ -10,6 +10,7 @@ import trio
 
 from proxy.net import app
 from proxy.settings import Address, Settings
+from tests.harness.log_lines import check_name
 
 _SECONDS = 10.0
 ANY = Address("127.0.0.1", 0)
@@ -20,6 +21,7 @@ class Log(io.StringIO):
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Its lines of one event."""
+        check_name(name)
         lines = map(json.loads, self.getvalue().splitlines())
         return [line for line in lines if line["event"] == name]
 

@@ -1,6 +1,7 @@
 """The listeners of a virtual cluster as brokers come, move and go."""
 
 import errno
+import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -12,6 +13,8 @@ import pytest
 import trio
 import trustme
 
+from proxy.core.fault import Action, Fault
+from proxy.core.made_up_ids import made_up_id
 from proxy.errors import BrokerError, ListenError
 from proxy.net import app
 from proxy.net.fault_stage import FaultStage
@@ -26,7 +29,7 @@ from proxy.settings import (
 )
 from tests.harness.ports import free_ports, free_range
 from tests.net.fake_broker import FakeBroker
-from tests.net.messages import Broker
+from tests.net.messages import Broker, metadata_request
 from tests.net.serving import Log, until_true
 
 _SECONDS = 5.0
@@ -104,7 +107,10 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
     base = free_range(_SPAN)
     host = values.pop("host", "127.0.0.1")
     renew, stage = values.pop("renew", None), values.pop("stage", None)
+    more = values.pop("settings", {})
     listen = Address(host, base)
+    if "ports_from_base" in values:
+        values["ports"] = {n: base + at for n, at in values.pop("ports_from_base").items()}
     local = LocalSettings(bootstrap=tuple(real.addresses.values()), listen=listen, **values)
     settings = Settings(
         routes=tuple(
@@ -112,6 +118,7 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
             for node, address in real.addresses.items()
         ),
         subscription=SubscriptionSettings(poll_interval_ms=100),
+        **more,
     )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(app.serve, settings, Found(local, real.addresses, renew, stage))
@@ -121,11 +128,11 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
         nursery.cancel_scope.cancel()
 
 
-async def _ask(port: int, host: str = "127.0.0.1") -> bytes:
+async def _ask(port: int, host: str = "127.0.0.1", request: bytes = _METADATA) -> bytes:
     """Ask for Metadata; return the answer."""
     with trio.fail_after(_SECONDS):
         async with await trio.open_tcp_stream(host, port) as stream:
-            await stream.send_all(_METADATA)
+            await stream.send_all(request)
             data = b""
             while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
                 chunk = await stream.receive_some()
@@ -293,3 +300,59 @@ async def test_an_address_that_is_taken_is_named(real: _Real, log: Log) -> None:
             flatten_subgroups=True,
         ):
             await app.serve(settings, Found(local, real.addresses))
+
+
+async def _ended(port: int) -> BaseException | None:
+    """How a connection ends that is turned away: ``None``, or the error of a reset."""
+    with trio.fail_after(_SECONDS):
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            try:
+                assert await stream.receive_some() == b""
+            except trio.BrokenResourceError as error:
+                return error.__cause__
+            return None
+
+
+async def test_a_client_whose_broker_is_down_is_reset_so_that_it_tries_again(
+    real: _Real, log: Log
+) -> None:
+    """franz-go takes an end before the first answer for TLS, and its producers give up."""
+    real.start(1)
+    async with _local(real, log) as base:
+        real.stop(1)
+        for port in (base, base + 2):
+            assert isinstance(await _ended(port), ConnectionResetError)
+
+
+async def test_a_refused_connection_is_reset_and_counted_once_at_bootstrap_too(
+    real: _Real, log: Log
+) -> None:
+    for node in (1, 2):
+        real.start(node)
+    stage = FaultStage()
+    async with _local(real, log, stage=stage) as base:
+        stage.begin(Fault(action=Action.REFUSE, times=1))
+        assert isinstance(await _ended(base), ConnectionResetError)
+        assert _address("127.0.0.1", base + 2) in await _ask(base)
+        assert len(log.events("fault_done")) == 1
+
+
+async def test_a_port_that_another_node_has_leads_no_client_there(real: _Real, log: Log) -> None:
+    real.start(1)
+    async with _local(real, log, ports_from_base={1: 3}) as base:
+        real.start(2)
+        answer = await _ask(base)
+        (line,) = await _wait(log, "broker_without_port", 1)
+        assert "which another node has; give --port 2=PORT" in line["reason"]
+        assert answer.count(_address("127.0.0.1", base + 3)) == 1
+        assert _address("127.0.0.1", 0) in answer
+
+
+async def test_topic_ids_are_synthesized_and_no_client_comes_before_it_is_known_where(
+    real: _Real, log: Log
+) -> None:
+    real.start(1)
+    async with _local(real, log, settings={"topic_ids": "synthesize"}) as base:
+        events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
+        assert events.index("topic_ids_offered") < events.index("listening")
+        assert made_up_id("k", "t") in await _ask(base, request=metadata_request(12, 1))

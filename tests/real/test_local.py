@@ -62,10 +62,10 @@ class _Virtual:
 
 
 @contextmanager
-def _before(cluster: RealCluster, folder: Path) -> Iterator[_Virtual]:
+def _before(cluster: RealCluster, folder: Path, *more: str) -> Iterator[_Virtual]:
     base = free_range(2 + len(_BROKERS) + 1)
     log = folder / "local.log"
-    arguments = ("--advertise", _SEEN)
+    arguments = ("--advertise", _SEEN, *more)
     process = LocalProcess(cluster.bootstrap, base, log, brokers=len(_BROKERS), arguments=arguments)
     ports = [base, *(base + 1 + node for node in _BROKERS)]
     with ExitStack() as opened:
@@ -113,6 +113,39 @@ def test_clients_stay_here_and_hear_of_no_broker(
             assert host.encode() not in told, host
         if cluster.version < "3.7":
             until(lambda: virtual.process.events("hint_given"), "a hint was given")
+
+
+@pytest.mark.parametrize("cluster", [APART_24], indirect=True, scope="session")
+def test_fetch_hints_come_with_synthetic_topic_ids(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topics: Callable[..., list[str]],
+    tmp_path: Path,
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        "topic_ids: synthesize\nhold: {deadline_ms: 5000, link_ms_per_second: 1000}\n"
+    )
+    # Each broker is known by what it leads.
+    topic = new_topics("synthetic", partitions=len(_BROKERS))[0]
+    with _before(cluster, tmp_path, "--config", str(settings)) as virtual:
+        until(lambda: virtual.process.events("topic_ids_offered"), "topic ids are offered")
+        process = clients(CONFLUENT)
+        consumer = process.consume(ConsumerSpec(virtual.bootstrap, topic))
+        producer = process.produce(ProducerSpec(virtual.bootstrap, topic, rate=50))
+        for _ in range(_MOVES):
+            consumer.wait_count(len(consumer.consumed) + 10)
+            if _FETCH in virtual.hinted():
+                break
+            admin.move_leader(topic)
+        producer.stop()
+        consumer.wait_count(len(producer.acked))
+        consumer.stop()
+        assert _FETCH in virtual.hinted()
+        for node in _BROKERS:
+            host, _ = cluster.brokers[node].upstream
+            assert host.encode() not in virtual.told(), host
 
 
 def _ask_every_version(address: tuple[str, int]) -> int:

@@ -1,0 +1,25 @@
+"""Ends a connection with a reset, which tells a client to try again."""
+
+import socket
+import struct
+
+import trio
+
+_AT_ONCE = struct.pack("ii", 1, 0)
+
+
+def reset_when_closed(client: trio.abc.AsyncResource) -> None:
+    """Have a client that cannot be served try again.
+
+    franz-go takes an end before the first answer for TLS that was not expected, and gives up; it
+    tries again after a reset, as it does where nobody listens. A stream that is no socket's stays
+    as it is.
+    """
+    if isinstance(client, trio.SocketStream):
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+
+
+async def turn_away(client: trio.SocketStream) -> None:
+    """Close a client that cannot be served."""
+    reset_when_closed(client)
+    await trio.aclose_forcefully(client)
