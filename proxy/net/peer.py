@@ -68,6 +68,9 @@ class Listener(Protocol):
     def lost(self, peer: "Peer", reason: str) -> None:
         """The connection ended, or could not be made."""
 
+    def failed(self, error: Exception) -> None:
+        """A defect of the proxy has ended a piece of the work."""
+
     async def learn(
         self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool
     ) -> set[str]:
@@ -163,20 +166,25 @@ class Peer:
         """Ask until cancelled; connect again whenever the connection is lost."""
         while True:
             try:
-                connection = await self._door.connect(
-                    self.address,
-                    self._settings.connect,
-                    self._settings.client.name,
-                    self._settings.answer,
-                )
-                async with contextlib.aclosing(connection):
-                    await self._open(connection)
-                    await self._serve(connection)
+                await self._ask_while_connected()
             except (BrokerError, WireError) as error:
                 self.connected = False
                 self._listener.lost(self, str(error))
+            except Exception as error:
+                # A defect of ours must end one connection and not all of them.
+                self.connected = False
+                self._listener.failed(error)
+                self._listener.lost(self, "a defect of leader-hints; see its log")
             await trio.sleep(self._pause)
             self._pause = min(2 * self._pause, self._settings.reconnect_max)
+
+    async def _ask_while_connected(self) -> None:
+        connection = await self._door.connect(
+            self.address, self._settings.connect, self._settings.client.name, self._settings.answer
+        )
+        async with contextlib.aclosing(connection):
+            await self._open(connection)
+            await self._serve(connection)
 
     async def _open(self, connection: BrokerConnection) -> None:
         maxima: dict[int, int] = {}

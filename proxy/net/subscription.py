@@ -26,6 +26,7 @@ from proxy.core.events import (
     RoutePlan,
     SubscriptionLost,
     SubscriptionReady,
+    TaskFailed,
     TopicsHidden,
 )
 from proxy.core.made_up_ids import made_up_id
@@ -34,6 +35,7 @@ from proxy.core.refresh_rate import RefreshRate
 from proxy.core.refresh_share import RefreshShare
 from proxy.core.route import Route
 from proxy.core.view import Leader, LeaderView
+from proxy.errors import places_of
 from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
@@ -165,7 +167,10 @@ class Subscription:
                 rounds = 0
             if self._rate.take(trio.current_time()):
                 rounds += 1
-                self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
+                try:
+                    self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
+                except Exception as error:
+                    self.failed(error)
             self._over = trio.Event()
             with trio.move_on_after(self._interval):
                 await self._over.wait()
@@ -293,6 +298,10 @@ class Subscription:
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
         self._asked.add(peer)
         self._note_asked()
+
+    def failed(self, error: Exception) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        self._emit(TaskFailed(task="subscription", traceback=places_of(error)))
 
     async def learn(
         self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from proxy.core.events import (
+    AdminFailed,
     BadBrokerBytes,
     BadClientBytes,
     CertificatesRefused,
@@ -18,6 +19,7 @@ from proxy.core.events import (
     LinkFailed,
     LoopStood,
     NotUnderstood,
+    TaskFailed,
     UpstreamUnreachable,
 )
 from proxy.core.mode import Mode
@@ -62,6 +64,8 @@ class Counts:
         self.faults: Counter[tuple[str, str]] = Counter()
         self.limits: Counter[tuple[str, str]] = Counter()
         self.stalls = 0
+        #: Of the proxy itself, by the work that they ended.
+        self.defects: Counter[str] = Counter()
         self.topic_given: Counter[tuple[str, str]] = Counter()
         self.topic_missed: Counter[tuple[str, str, str]] = Counter()
         self.topic_moves: Counter[tuple[str, str]] = Counter()
@@ -91,10 +95,16 @@ class Counts:
             self.clients[self._names.label(event.software, event.version)] += 1
         elif isinstance(event, _Fault):
             self.faults[event.route, FAULTS[type(event)]] += 1
+            if isinstance(event, LinkFailed):
+                self.defects["link"] += 1
         elif isinstance(event, LimitReached):
             self.limits[event.route, event.limit] += 1
         elif isinstance(event, LoopStood):
             self.stalls += 1
+        elif isinstance(event, TaskFailed):
+            self.defects[event.task] += 1
+        elif isinstance(event, AdminFailed):
+            self.defects["admin"] += 1
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1

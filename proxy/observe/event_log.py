@@ -37,6 +37,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.CertificatesReloaded: _Line("routes", "info"),
     events.CertificatesRefused: _Line("routes", "warning"),
     events.LinkFailed: _Line("routes", "error"),
+    events.TaskFailed: _Line("routes", "error"),
     events.BadBrokerBytes: _Line("routes", "warning"),
     events.NotUnderstood: _Line("routes", "warning"),
     events.LimitReached: _Line("routes", "warning"),
@@ -73,6 +74,7 @@ _MOST: dict[type[Event], int] = {
     events.BadBrokerBytes: 10,
     events.NotUnderstood: 10,
     events.LinkFailed: 10,
+    events.TaskFailed: 10,
     events.LimitReached: 3,
     events.AcceptFailed: 1,
 }
