@@ -125,8 +125,11 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         with trio.open_signal_receiver(*wanted) as signals:
-            await app.start(nursery)
-            await _ending(app, signals)
+            async with trio.open_nursery() as starting:
+                # Beside it: to start may take minutes, where brokers are waited for.
+                starting.start_soon(app.start, nursery)
+                await _ending(app, signals)
+                starting.cancel_scope.cancel()
             async with trio.open_nursery() as ending:
 
                 async def give_up() -> None:

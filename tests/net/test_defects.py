@@ -4,6 +4,8 @@ import contextlib
 import errno
 import os
 import signal
+import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,7 @@ from proxy.net.security import Security
 from proxy.net.subscription import Subscription
 from proxy.observe.history import History
 from proxy.settings import Address, Settings
+from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
@@ -263,3 +266,32 @@ async def test_work_that_a_defect_ended_begins_again(
             await _is_served(address)
             assert len(log.events("task_failed")) == 1
         nursery.cancel_scope.cancel()
+
+
+# The end, while the process still begins.
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_process_that_still_waits_for_topic_ids(
+    log: Log, number: signal.Signals
+) -> None:
+    def interrupt() -> None:
+        until(lambda: log.events("admin_listening"), "it waits", _SECONDS)
+        # What is asked for meanwhile is done.
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), number)
+
+    # It takes connections and never answers.
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        settings = _settings(
+            Address(*broker.getsockname()),
+            topic_ids="synthesize",
+            topic_ids_wait_ms=600_000,
+            subscription={"answer_timeout_ms": 60_000},
+        )
+        assert app.run(settings) == 0
+        thread.join()
+    assert log.events("listening") == []
+    assert [line["links"] for line in log.events("stopped")] == [0]
