@@ -74,7 +74,7 @@ check: lint types contracts scan ## All checks that run no code
 fuzz: $(STAMP) ## One million mutated messages through links of all kinds
 	$(BIN)/python -m tests.fuzz --messages 1000000
 
-fuzz-sockets: $(STAMP) ## Attack a proxy's listening sockets for five minutes
+fuzz-sockets: $(STAMP) ## Attack a proxy's listeners and its admin server for five minutes
 	$(BIN)/python -m tests.fuzz.sockets $(FUZZ)
 
 docs: $(STAMP) ## Write the pages of docs/ that are made of the code

@@ -42,5 +42,11 @@ class BrokerError(LeaderHintsError):
 
 
 def places_of(error: BaseException) -> str:
-    """Return where an error came from and of what kind it is; no value, as that may be a secret."""
-    return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
+    """Return where an error came from and of what kind it is; no value, as that may be a secret.
+
+    Of a group, as nurseries raise them, each of its errors follows.
+    """
+    places = "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
+    if not isinstance(error, BaseExceptionGroup):
+        return places
+    return "\n".join((places, *map(places_of, error.exceptions)))

@@ -20,6 +20,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 from pydantic_core import core_schema
@@ -221,6 +222,20 @@ class BrokerTlsSettings(_TlsSettings):
         description="The host name or IP address that must stand in the certificate. Empty: the "
         "host that is connected to.",
     )
+
+    @field_validator("server_name")
+    @classmethod
+    def _check_server_name(cls, name: str) -> str:
+        """What is neither would be refused by Python's TLS only at the first connection."""
+        try:
+            if name:
+                _parse_host(f"[{name}]" if ":" in name else name)
+        except ValueError:
+            raise ValueError(
+                "that is neither a host name nor an IP address; allowed: such as "
+                "broker-1.example.com, 192.0.2.1 or 2001:db8::1"
+            ) from None
+        return name
 
 
 class SaslSettings(_Group):

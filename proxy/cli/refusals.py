@@ -43,9 +43,18 @@ def shown(value: Any) -> str:
     """A value as text in one short line; control characters are escaped."""
     try:
         text = json.dumps(value, default=str)
-    except ValueError:  # a list in a YAML file can hold itself
-        text = json.dumps(str(value))
+    except (ValueError, RecursionError):
+        text = _shown_otherwise(value)
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+def _shown_otherwise(value: Any) -> str:
+    """What is no JSON: a list in a YAML file can hold itself, or be thousands of lists deep, and
+    Python turns no number of more than 4300 digits into text."""
+    try:
+        return json.dumps(str(value))
+    except (ValueError, RecursionError):
+        return f"too large to show ({type(value).__name__})"
 
 
 def key_text(path: Path) -> str:

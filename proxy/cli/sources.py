@@ -20,6 +20,7 @@ from proxy.settings import Settings
 
 _PREFIX: Final = "LEADER_HINTS_"
 _DELIMITER: Final = "__"
+_TOO_DEEP: Final = "groups and lists are nested too deeply; settings have at most three levels"
 CONFIG_VARIABLE: Final = f"{_PREFIX}CONFIG"  # names the file; it is no setting itself
 
 # For a Service whose name begins with "leader-hints", Kubernetes puts these into the environment of
@@ -139,8 +140,11 @@ def file_layer(file: FilePath) -> Layer:
         return layer
     try:
         _read_document(layer, text, file)
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, LookupError) as error:
+        # The library raises what Python's own readers of numbers, dates and truth values raise.
         layer.problems.append(f"{file}{_yaml_problem(error)}")
+    except RecursionError:
+        layer.problems.append(f"{file}: {_TOO_DEEP}")
     return layer
 
 
@@ -163,6 +167,8 @@ def _put_environment_routes(layer: Layer, text: str, origin: str) -> None:
         layer.put(("routes",), json.loads(text), origin)
     except ValueError as error:
         layer.problems.append(f"{origin}: {shown(text)} is no JSON list: {error}")
+    except RecursionError:
+        layer.problems.append(f"{origin}: {_TOO_DEEP}")
 
 
 def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +267,11 @@ def _key_nodes(
 
 def _read_key(key: yaml.Node) -> Any:
     is_text = key.tag in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:merge")
-    return key.value if is_text else _read_scalar(str(key.value))
+    if is_text:
+        return key.value
+    value = _read_scalar(str(key.value))
+    # One of a text with another tag, such as !!binary, is no text.
+    return value.encode() if isinstance(value, str) and isinstance(key, yaml.ScalarNode) else value
 
 
 def _yaml_problem(error: Exception) -> str:

@@ -420,6 +420,18 @@ class LinkFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed:
+    """A defect of the proxy ended a piece of work that is no link; the process goes on.
+
+    ``task``: which work, such as "subscription" or "connection"; it begins again where that makes
+    sense. ``traceback`` holds no values, only places.
+    """
+
+    task: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatencySampled:
     """One ordinary exchange: from the request's passing to the beginning of its response."""
 
@@ -494,6 +506,7 @@ Event = (
     | AdminExposed
     | AdminFailed
     | LinkFailed
+    | TaskFailed
     | LatencySampled
     | JournalFailing
     | JournalWritten

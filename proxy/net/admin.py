@@ -78,27 +78,32 @@ class Admin:
         async with stream:
             with trio.move_on_after(_PATIENCE):
                 try:
-                    reply, with_body = await self._reply(stream, connection)
-                    await stream.send_all(_written(connection, reply, with_body))
+                    await self._serve(stream, connection)
                 except (h11.ProtocolError, trio.BrokenResourceError):
                     return
+                except Exception as error:
+                    # A defect here must not end the process, which relays other people's data.
+                    self._emit(AdminFailed(traceback=places_of(error)))
 
-    async def _reply(
-        self, stream: trio.abc.Stream, connection: h11.Connection
-    ) -> tuple[Reply, bool]:
+    async def _serve(self, stream: trio.abc.Stream, connection: h11.Connection) -> None:
+        with_body = True
         try:
             request = await _read(stream, connection)
+            with_body = request.method != "HEAD"
+            reply = await self._reply(request)
         except _TooLarge:
-            return Reply(413, b"the body is too long\n"), True
-        refused = refusal(request.method, request.headers, self._listen)
-        if refused is not None:
-            return Reply(403, f"{refused}\n".encode()), request.method != "HEAD"
+            reply = Reply(413, b"the body is too long\n")
+        await stream.send_all(_written(connection, reply, with_body))
+
+    async def _reply(self, request: Request) -> Reply:
         try:
-            return await self._answer(request), request.method != "HEAD"
+            refused = refusal(request.method, request.headers, self._listen)
+            if refused is not None:
+                return Reply(403, f"{refused}\n".encode())
+            return await self._answer(request)
         except Exception as error:
-            # A defect here must not end the process, which relays other people's data.
             self._emit(AdminFailed(traceback=places_of(error)))
-            return Reply(500, b"a defect of leader-hints; see its log\n"), True
+            return Reply(500, b"a defect of leader-hints; see its log\n")
 
 
 async def _read(stream: trio.abc.Stream, connection: h11.Connection) -> Request:

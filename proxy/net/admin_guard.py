@@ -32,11 +32,20 @@ def refusal(method: str, headers: Mapping[str, str], listen: Address) -> str | N
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if site is not None and site not in _OURS:
         return "the request comes from another site"
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and _place(origin) != host:
         return "the request comes from another origin"
     if not trusted and (origin is not None or site is not None):
         return "unknown host: browsers may change something only by IP address or localhost"
     return None
+
+
+def _place(origin: str) -> str | None:
+    """Return the host and port of an origin, ``None`` where it is no URL."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        # It begins with a bracket that nothing closes, say.
+        return None
 
 
 def _is_ours(host: str, listen: Address) -> bool:

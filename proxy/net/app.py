@@ -1,13 +1,15 @@
 """Everything together: listeners, pump, subscription, admin server, signals."""
 
+import contextlib
 import gc
 import math
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from typing import TypeVarTuple, Unpack
 
 import structlog
 import trio
@@ -32,6 +34,7 @@ from proxy.core.events import (
     RouteLoops,
     Stopped,
     Stopping,
+    TaskFailed,
     UpstreamUnreachable,
 )
 from proxy.core.link_state import LinkState
@@ -40,7 +43,7 @@ from proxy.core.recovery import Recovery
 from proxy.core.refresh_rate import RefreshRate
 from proxy.core.route import Route
 from proxy.core.sessions import MOST_WEIGHT, FetchSessions
-from proxy.errors import BrokerError, ListenError
+from proxy.errors import BrokerError, ListenError, places_of
 from proxy.net.admin import Admin
 from proxy.net.admin_pages import AdminPages
 from proxy.net.descriptors import raise_descriptors
@@ -79,6 +82,8 @@ from proxy.settings import (
     Settings,
 )
 
+_Ts = TypeVarTuple("_Ts")
+
 _DISTRIBUTION = "kafka-leader-hints"
 #: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
 #: With Python's own figures a storm of leader moves, which makes many objects, has all of them
@@ -87,6 +92,8 @@ _GARBAGE = (10_000, 20, 10)
 #: Seconds between two looks whether a link's time is over or the log has something to sum up, and
 #: between two summaries.
 _TICK = 1.0
+#: Seconds before work begins again that a defect has ended.
+_AGAIN = 1.0
 #: Seconds between two looks whether all brokers are known.
 _MOMENT = 0.01
 _SUMMARY = 60.0
@@ -124,8 +131,11 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
     async with trio.open_nursery() as nursery:
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         with trio.open_signal_receiver(*wanted) as signals:
-            await app.start(nursery)
-            await _ending(app, signals)
+            async with trio.open_nursery() as starting:
+                # Beside it: to start may take minutes, where brokers are waited for.
+                starting.start_soon(app.start, nursery)
+                await _ending(app, signals)
+                starting.cancel_scope.cancel()
             async with trio.open_nursery() as ending:
 
                 async def give_up() -> None:
@@ -207,7 +217,7 @@ class _App:
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
             lambda route: self._security.doors[route.name],
-            placed=lambda: self._virtual.review() if self._virtual is not None else None,
+            placed=self._guarded("virtual cluster", self._placed),
         )
         self._watched = Watched(
             version(_DISTRIBUTION),
@@ -228,15 +238,25 @@ class _App:
             budget,
             self._keeper,
             self._emit,
-            self._subscription.snooped,
-            self._subscription.lacking,
-            self._subscription.doubt,
+            self._guarded("subscription", self._subscription.snooped),
+            self._guarded("subscription", self._subscription.lacking),
+            self._guarded("subscription", self._subscription.doubt),
             self._recovery,
             _pump_limits(limits),
             poller=self._poller,
         )
         self._keeper.settle = self._pump.settle
+        #: Of events.
+        self._takers: list[Callable[[Event], None]] = [
+            self._recovery.take,
+            self._counts.take,
+            self._history.take,
+            self._metrics.take,
+            self._log.take,
+        ]
         self._journal = open_journal(settings, routes, _software(), self._metrics, self._emit)
+        if self._journal is not None:
+            self._takers.append(self._journal.take)
         self._watchdog = Watchdog(
             settings.stuck_ms / 1000,
             self._log.stuck,
@@ -257,6 +277,10 @@ class _App:
         route.latencies = self._latencies
         return route
 
+    def _placed(self) -> None:
+        if self._virtual is not None:
+            self._virtual.review()
+
     def _make_virtual(self, local: LocalSettings) -> VirtualCluster:
         return VirtualCluster(
             local,
@@ -269,27 +293,62 @@ class _App:
         )
 
     def _emit(self, event: Event) -> None:
-        self._recovery.take(event)
-        self._counts.take(event)
-        self._history.take(event)
-        self._metrics.take(event)
-        self._log.take(event)
-        if self._journal is not None:
-            self._journal.take(event)
+        for take in self._takers:
+            try:
+                take(event)
+            except Exception as error:
+                self._taker_failed(error)
+
+    def _taker_failed(self, error: Exception) -> None:
+        """Tell that one who only watches has failed, by those who may have failed themselves."""
+        failed = TaskFailed(task="events", traceback=places_of(error))
+        for take in (self._counts.take, self._log.take):
+            with contextlib.suppress(Exception):
+                take(failed)
+
+    def _failed(self, task: str, error: Exception) -> None:
+        self._emit(TaskFailed(task=task, traceback=places_of(error)))
+
+    def _guarded(self, task: str, work: Callable[[Unpack[_Ts]], None]) -> Callable[..., None]:
+        """Return ``work`` for callers who must not fail with it."""
+
+        def guarded(*arguments: *_Ts) -> None:
+            try:
+                work(*arguments)
+            except Exception as error:
+                self._failed(task, error)
+
+        return guarded
+
+    async def _keep_up(
+        self,
+        task: str,
+        work: Callable[[], Awaitable[None]],
+        after: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        """Do ``work`` until cancelled: where a defect ends it, call ``after`` and begin again."""
+        while True:
+            try:
+                await work()
+                return
+            except Exception as error:
+                self._failed(task, error)
+                after(error)
+            await trio.sleep(_AGAIN)
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         self._fit_to_descriptors()
         if self._settings.stuck_ms:
-            nursery.start_soon(self._watchdog.run)
+            nursery.start_soon(self._keep_up, "watchdog", self._watchdog.run)
         self._nursery = nursery
         nursery.start_soon(self._pump.run)
-        nursery.start_soon(self._keeper.run)
+        nursery.start_soon(self._keep_up, "holds", self._keeper.run, self._pump.end_held)
         nursery.start_soon(self._subscription.run)
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
-        nursery.start_soon(self._tick)
-        nursery.start_soon(self._sum_up)
+        nursery.start_soon(self._keep_up, "tick", self._tick)
+        nursery.start_soon(self._keep_up, "summary", self._sum_up)
         nursery.start_soon(self._watch_certificates)
         if self._settings.admin is not None:
             await self._start_admin(nursery, self._settings.admin)
@@ -303,7 +362,8 @@ class _App:
         if self._virtual is not None and self._local is not None:
             self._virtual.start(nursery)
             if self._local.renew is not None:
-                nursery.start_soon(self._virtual.keep, self._local.renew)
+                renewing = partial(self._virtual.keep, self._local.renew)
+                nursery.start_soon(self._keep_up, "virtual cluster", renewing)
             if self._stage is not None:
                 nursery.start_soon(self._stage.play)
             return
@@ -472,6 +532,10 @@ class _App:
         route.tally.connecting += 1
         try:
             return await self._connect(route, upstream, client)
+        except OSError as error:
+            # No room to watch the client while it greets.
+            self._tell_short(route, error)
+            return False
         finally:
             route.tally.connecting -= 1
 
@@ -501,13 +565,19 @@ class _App:
                 client = self._stage.interpose(self._nursery, route, client)
             except OSError as error:
                 await trio.aclose_forcefully(broker)
-                reason = (error.strerror or str(error)).lower()
-                self._emit(AcceptFailed(listen=self._listens[route.name], error=reason))
+                self._tell_short(route, error)
                 return False
-        self._pump.adopt(
-            route, self._transport(client, session), self._transport(broker, broker_session), name
-        )
+        try:
+            ends = self._transport(client, session), self._transport(broker, broker_session)
+            self._pump.adopt(route, *ends, name)
+        except OSError as error:
+            self._tell_short(route, error)
         return True
+
+    def _tell_short(self, route: Route, error: OSError) -> None:
+        """Tell that the system is short of what a connection needs."""
+        reason = (error.strerror or str(error)).lower()
+        self._emit(AcceptFailed(listen=self._listens[route.name], error=reason))
 
     async def _admit(self, route: Route, client: trio.SocketStream) -> Admitted:
         """Have a client do what goes before its first request.
@@ -538,7 +608,12 @@ class _App:
 
     async def reload_certificates(self, *, all_of_them: bool = False) -> None:
         """Read TLS files again: those that have changed, or all."""
-        for event in await self._security.reload(all_of_them=all_of_them):
+        try:
+            events = await self._security.reload(all_of_them=all_of_them)
+        except Exception as error:
+            self._failed("certificates", error)
+            return
+        for event in events:
             self._emit(event)
 
     # Of a virtual cluster.

@@ -3,6 +3,8 @@
 import math
 import ssl
 import struct
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple, Unpack
 
 import trio
 
@@ -14,6 +16,9 @@ from proxy.errors import BrokerError, ConfigurationError
 from proxy.net import tls_faults
 from proxy.net.credentials import Conversation, Credentials
 from proxy.wire.reader import Reader
+
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
 
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
@@ -104,13 +109,15 @@ class BrokerConnection:
             _check_offer(self._credentials.mechanism, sasl_handshake.read_response(reader))
             lifetime = await self._converse(self._credentials.converse())
         except (BrokerError, ConfigurationError) as error:
-            raise BrokerError(f"SASL: {self._credentials.hidden(str(error))}") from None
+            # In a thread: it reads secrets, and a file may be on a disk that hangs.
+            words = await _in_thread(self._credentials.hidden, str(error))
+            raise BrokerError(f"SASL: {words}") from None
         until = trio.current_time() + _RENEWED_AFTER * lifetime
         self._authenticate_at = until if lifetime else math.inf
 
     async def _converse(self, conversation: Conversation) -> float:
         """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""
-        token = await trio.to_thread.run_sync(next, conversation)
+        token = await _in_thread(next, conversation)
         while True:
             body = sasl_authenticate.write_request_body(token)
             key, version = ApiKey.SASL_AUTHENTICATE, sasl_authenticate.VERSION
@@ -118,7 +125,7 @@ class BrokerConnection:
             if answer.error:
                 raise BrokerError(answer.message or f"error {answer.error}")
             try:
-                token = await trio.to_thread.run_sync(_step, conversation, answer.token)
+                token = await _in_thread(_step, conversation, answer.token)
             except _OverError:
                 return answer.lifetime_ms / 1000
 
@@ -143,6 +150,12 @@ class BrokerConnection:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._stream.aclose()
+
+
+async def _in_thread(work: Callable[[Unpack[_Ts]], _T], *arguments: *_Ts) -> _T:
+    """Abandoned when it is cancelled: a process that is told to end does not wait for a hash of
+    ten million rounds, nor for a disk that hangs."""
+    return await trio.to_thread.run_sync(work, *arguments, abandon_on_cancel=True)
 
 
 class _OverError(Exception):

@@ -23,8 +23,9 @@ async def open_broker_stream(address: Address, patience: float) -> trio.SocketSt
             return await trio.open_tcp_stream(address.host, address.port)
     except trio.TooSlowError:
         raise BrokerError(f"no connection within {patience:g} s") from None
-    except (OSError, ValueError, OverflowError) as error:
-        # Brokers may advertise what is no address: a port of 70000, a name with empty labels.
+    except (OSError, ValueError, OverflowError, RuntimeError) as error:
+        # Brokers may advertise what is no address: a port of 70000, a name with empty labels. And
+        # a name is looked up in a thread, which the system may refuse ("can't start new thread").
         raise BrokerError(f"cannot connect: {_reason(error)}") from None
 
 

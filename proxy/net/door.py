@@ -1,5 +1,6 @@
 """Door: how brokers are entered, with TLS or without, and with which credentials."""
 
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
@@ -65,12 +66,8 @@ class Door:
         stream = await self._open_tcp(address, patience)
         if self._tls is None:
             return stream
-        name = self._server_name or address.host
-        secured = trio.SSLStream(
-            stream, self._tls.context, server_hostname=name, https_compatible=True
-        )
-        await _finish(stream, secured.do_handshake, deadline)
-        return secured
+        context, name = self._tls.context, self._server_name or address.host
+        return await _finish(stream, lambda: _secure(stream, context, name), deadline)
 
     async def open_for_link(
         self,
@@ -92,6 +89,15 @@ class Doors(NamedTuple):
 
     upstream: Door = Door()
     peers: Door = Door()
+
+
+async def _secure(stream: trio.abc.Stream, context: ssl.SSLContext, name: str) -> trio.abc.Stream:
+    try:
+        secured = trio.SSLStream(stream, context, server_hostname=name, https_compatible=True)
+    except ValueError as error:
+        raise HandshakeError(f"cannot be verified by the name {name!r}: {error}") from None
+    await secured.do_handshake()
+    return secured
 
 
 async def _finish(

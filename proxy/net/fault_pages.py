@@ -9,8 +9,6 @@ from proxy.core.fault import Fault, Faults, problems
 from proxy.net.admin import TEXT, Reply, Request, json_reply
 
 PATH: Final = "/faults"
-#: Of a fault's number.
-_MOST_DIGITS: Final = 18
 _ALLOWED: Final = "DELETE, GET, HEAD, POST"
 
 
@@ -45,11 +43,11 @@ class FaultPages:
     def _one(self, method: str, number: str) -> Reply:
         if method != "DELETE":
             return Reply(405, b"only DELETE\n", TEXT, (("Allow", "DELETE"),))
-        # Python refuses to read what is longer than thousands of digits.
-        known = number.isdecimal() and len(number) <= _MOST_DIGITS
-        if not known or not self._faults.end(int(number)):
+        # Not turned into a number first: Python refuses that for thousands of digits.
+        begun = {str(fault.number): fault.number for fault in self._faults}
+        if number not in begun or not self._faults.end(begun[number]):
             return json_reply(404, {"error": "no such fault"})
-        return json_reply(200, {"number": int(number)})
+        return json_reply(200, {"number": begun[number]})
 
     def _add(self, body: bytes) -> Reply:
         try:

@@ -70,9 +70,13 @@ async def shake_hands(
     :raises HandshakeError: it failed.
     """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(
-        incoming, outgoing, server_side=server_name is None, server_hostname=server_name
-    )
+    try:
+        tls = context.wrap_bio(
+            incoming, outgoing, server_side=server_name is None, server_hostname=server_name
+        )
+    except ValueError as error:
+        # Of a name that no certificate can have: empty labels, labels of 64 letters.
+        raise HandshakeError(f"cannot be verified by the name {server_name!r}: {error}") from None
     begun = False
     try:
         while True:

@@ -13,14 +13,22 @@ line may be torn; it tells them by their locks.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from proxy.net.journal_writer import LinesLostError
+
 _FINISHED: Final = ".jsonl"
 _OPEN: Final = ".jsonl.open"
+
+
+#: What a file system answers that cannot sync what it is asked to, as some of FUSE and SMB.
+_CANNOT_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS})
+_COPIED_BYTES: Final = 1 << 20
 
 
 class FileSink:
@@ -30,6 +38,9 @@ class FileSink:
     ``file_seconds``: how large and how old a file becomes, but for one write. ``kept_bytes``: what
     the sidecar's finished files take up at most; the oldest are removed. ``clock``: seconds that
     never go back; ``stamp``: the time for names, such as 20261121T193129000000Z.
+
+    No failure is for good: a file that was removed, or cannot be finished, is replaced by a copy,
+    and each call tries again what the last one could not do.
     """
 
     def __init__(
@@ -54,77 +65,71 @@ class FileSink:
         self._stamp = stamp
         self._number = 0
         self._recovered = False
-        self._file = -1
-        self._path = folder
+        self._file: _OpenFile | None = None
         self._opened_at = 0.0
-        self._size = 0
-        self._torn = False
 
     def write(self, lines: Sequence[bytes]) -> None:
         """See :class:`proxy.net.journal_writer.Sink`.
 
         :raises OSError: nothing of ``lines`` stays in the file.
+        :raises LinesLostError: the same, and lines from before are lost.
         """
         if not self._recovered:
             self._finish_left_behind()
             self._recovered = True
-        if self._file >= 0 and self._is_due():
+        self._replace_unfit()
+        if self._file is not None and self._is_due(self._file):
             self._finish()
         if not lines:
             return
-        if self._file < 0:
-            self._open()
-        self._append(b"\n".join((*lines, b"")))
+        if self._file is None:
+            self._file = self._open()
+            self._opened_at = self._clock()
+        self._file.append(lines)
 
     def close(self) -> None:
         """See :class:`proxy.net.journal_writer.Sink`."""
-        if self._file >= 0:
+        self._replace_unfit()
+        if self._file is not None:
             self._finish()
 
-    def _is_due(self) -> bool:
+    def _is_due(self, file: "_OpenFile") -> bool:
         return (
-            self._size >= self._file_bytes or self._clock() - self._opened_at >= self._file_seconds
+            file.size >= self._file_bytes or self._clock() - self._opened_at >= self._file_seconds
         )
 
-    def _open(self) -> None:
+    def _open(self) -> "_OpenFile":
         self._number += 1
         name = f"{self._name}_{self._stamp()}_{self._run}_{self._number:06}{_OPEN}"
-        path = self._folder / name
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
-        with contextlib.suppress(OSError):  # Without locks nobody finishes what is left behind.
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._path, self._size, self._opened_at = path, 0, self._clock()
+        return _OpenFile(self._folder / name)
 
-    def _append(self, data: bytes) -> None:
-        self._mend()
-        self._torn = True
-        rest = memoryview(data)
+    def _replace_unfit(self) -> None:
+        """Have a copy in place of a file that was taken away, or that failed where that counts.
+
+        What failed to sync once does not fail again, though it was not synced: the system takes
+        its pages for clean then.
+        """
+        unfit = self._file
+        if unfit is None or not (unfit.failed or unfit.is_gone()):
+            return
+        copy = self._open()
         try:
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            copy.take_over(unfit)
+        except _UnreadableError as error:
+            self._file = None
+            copy.discard()
+            unfit.leave()
+            raise LinesLostError(str(error), unfit.first, unfit.last) from None
         except OSError:
-            with contextlib.suppress(OSError):
-                self._mend()
+            copy.discard()
             raise
-        self._torn = False
-        self._size += len(data)
-
-    def _mend(self) -> None:
-        """Take away what a failed write left: all of it comes again."""
-        if self._torn:
-            os.ftruncate(self._file, self._size)
-            os.lseek(self._file, self._size, os.SEEK_SET)
-            self._torn = False
+        self._file = copy
+        unfit.discard()
 
     def _finish(self) -> None:
-        self._mend()
-        os.fsync(self._file)
-        if self._size:
-            _rename_finished(self._path)
-        else:
-            self._path.unlink()
-        file, self._file = self._file, -1
-        os.close(file)
+        assert self._file is not None
+        self._file.finish()
+        self._file = None
         self._remove_oldest()
 
     def _finish_left_behind(self) -> None:
@@ -145,10 +150,138 @@ class FileSink:
                     path.unlink()
 
 
+class _UnreadableError(Exception):
+    """A file that was written cannot be read; the text says why."""
+
+
+class _OpenFile:
+    """A file that is being written, at ``path``. It is locked.
+
+    ``size``: bytes of whole lines. ``first`` and ``last``: of these lines. ``failed``: what is on
+    the disk of it is not known. An OSError says that it was not done, and leaves the file as it was
+    but for that.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        self._torn = False
+        self.size = 0
+        self.first = b""
+        self.last = b""
+        self.failed = False
+        with contextlib.suppress(OSError):  # Without locks nobody finishes what is left behind.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def is_gone(self) -> bool:
+        """Whether somebody removed or cut it, or put another in its place, or hid it."""
+        try:
+            status, there = os.fstat(self._file), os.stat(self._path)
+        except OSError:
+            return True
+        return status.st_size < self.size or not os.path.samestat(status, there)
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Write whole lines, or none of them."""
+        self._write(b"\n".join((*lines, b"")))
+        self.first = self.first or lines[0]
+        self.last = lines[-1]
+
+    def take_over(self, other: "_OpenFile") -> None:
+        """Write what another file has.
+
+        :raises _UnreadableError: that cannot be read.
+        """
+        for at in range(0, other.size, _COPIED_BYTES):
+            self._write(other.read(at, min(_COPIED_BYTES, other.size - at)))
+        self.first, self.last = other.first, other.last
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``at`` on.
+
+        :raises _UnreadableError: they cannot be read.
+        """
+        try:
+            data = os.pread(self._file, size, at)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise _UnreadableError(f"{self._path.name} cannot be read: {reason}") from None
+        if len(data) < size:
+            raise _UnreadableError(f"{self._path.name} was cut by somebody")
+        return data
+
+    def finish(self) -> None:
+        """Sync it and give it the name of a finished one; one without lines is removed."""
+        try:
+            self._cut_torn()
+            _sync(self._file)
+        except OSError:
+            self.failed = True
+            raise
+        if self.size:
+            _rename_finished(self._path)
+        else:
+            self._path.unlink(missing_ok=True)
+        self._close()
+
+    def discard(self) -> None:
+        """Remove it, if it is there."""
+        with contextlib.suppress(OSError):
+            if not self.is_gone():
+                self._path.unlink()
+        self._close()
+
+    def leave(self) -> None:
+        """Let it be; where it is there, it gets the name of a finished one."""
+        with contextlib.suppress(OSError):
+            _rename_finished(self._path)
+        self._close()
+
+    def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+
+    def _write(self, data: bytes) -> None:
+        self._cut_torn()
+        self._torn = True
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._cut_torn()
+            raise
+        self._torn = False
+        self.size += len(data)
+
+    def _cut_torn(self) -> None:
+        """Take away what a failed write left: all of it comes again."""
+        if self._torn:
+            try:
+                os.ftruncate(self._file, self.size)
+                os.lseek(self._file, self.size, os.SEEK_SET)
+            except OSError:
+                self.failed = True
+                raise
+            self._torn = False
+
+
 def _rename_finished(path: Path) -> None:
     path.rename(path.with_name(path.name.removesuffix(_OPEN) + _FINISHED))
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # No line hangs on this one: a machine that crashes may find the former name in the folder, and
+    # the next run of the sidecar finishes that.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _sync(file: int) -> None:
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise

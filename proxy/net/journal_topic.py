@@ -92,6 +92,10 @@ class KafkaSink:
             # The text may quote a value, and that may be a secret at the wrong place.
             text = _VALUE.sub("", error.args[0].str())
             raise ConfigurationError(f"journal.properties_file: {text}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            # Of properties that are for programs, such as stats_cb.
+            text = f"a property is none that can be set in a file: {error}"
+            raise ConfigurationError(f"journal.properties_file: {text}") from None
 
     def _produce(self, batch: "_Batch") -> None:
         unsent, batch.unsent = batch.unsent, []

@@ -6,6 +6,7 @@ lines are tried again after a pause. Where it is too slow, or fails for too long
 full: events are dropped then, and a gap line says which, as soon as there is room.
 """
 
+import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -14,8 +15,15 @@ from typing import Protocol
 
 import trio
 
-from proxy.core.events import Event, JournalAbandoned, JournalFailing, JournalWritten
+from proxy.core.events import (
+    Event,
+    JournalAbandoned,
+    JournalFailing,
+    JournalWritten,
+    TaskFailed,
+)
 from proxy.core.route import Route
+from proxy.errors import places_of
 from proxy.observe.journal import Journal, JournalTally
 
 #: Seconds that events gather before they are handed on: a thread for each would cost more.
@@ -33,6 +41,18 @@ _TOO_SLOW = "it is written more slowly than events come"
 Work = Callable[[], None]
 
 
+class LinesLostError(Exception):
+    """Lines that a sink took are lost; the text says why.
+
+    ``first`` and ``last``: of them. What was to be done now is not done.
+    """
+
+    def __init__(self, reason: str, first: bytes, last: bytes) -> None:
+        super().__init__(reason)
+        self.first = first
+        self.last = last
+
+
 class Sink(Protocol):
     """Where lines go. Its methods block; one call is made at a time, each in a worker thread."""
 
@@ -42,11 +62,16 @@ class Sink(Protocol):
         After a failure the same lines come again. It is called without lines now and then, for
         what is due by time.
 
+        :raises LinesLostError: the same, and of lines that were taken before some are lost.
         :raises Exception: not all was taken; the text says why.
         """
 
     def close(self) -> None:
-        """Finish what was taken; the last call."""
+        """Finish what was taken. After a failure it comes again, perhaps after a last write.
+
+        :raises LinesLostError: see :meth:`write`.
+        :raises Exception: not all is finished; the text says why.
+        """
 
 
 async def _in_thread(work: Work) -> None:
@@ -124,7 +149,7 @@ class JournalWriter:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._finish_when_cancelled)
                 with self._scope:
-                    await self._write_all()
+                    await self._keep_writing()
                 nursery.cancel_scope.cancel()
         finally:
             if self._lines:
@@ -137,22 +162,48 @@ class JournalWriter:
         finally:
             self.finish()
 
-    async def _write_all(self) -> None:
-        while self._lines or not self._ending:
-            await self._gather()
-            batch = self._batch()
-            await self._write(batch)
-            self._wrote(batch)
-        await self._in_thread(self._sink.close)
-
-    async def _write(self, batch: Sequence[bytes]) -> None:
+    async def _keep_writing(self) -> None:
         while True:
             try:
-                return await self._in_thread(partial(self._sink.write, batch))
+                return await self._write_all()
             except Exception as error:
-                # Whatever ails the sink, the process relays other people's data and goes on.
-                self._fail(_reason(error))
+                # A defect of ours: the same lines are taken up again.
+                self._emit(TaskFailed(task="journal", traceback=places_of(error)))
             await trio.sleep(_PAUSE)
+
+    async def _write_all(self) -> None:
+        closed = False
+        while not closed:
+            while self._lines or not self._ending:
+                await self._gather()
+                batch = self._batch()
+                written = False
+                while not written:
+                    written = await self._try(partial(self._sink.write, batch))
+                self._wrote(batch)
+            closed = await self._try(self._sink.close)
+
+    async def _try(self, work: Work) -> bool:
+        """Have the sink do something; return whether it did, after a pause where it did not."""
+        try:
+            await self._in_thread(work)
+            return True
+        except LinesLostError as error:
+            self._lose(error)
+        except Exception as error:
+            # Whatever ails the sink, the process relays other people's data and goes on.
+            self._fail(_reason(error))
+        await trio.sleep(_PAUSE)
+        return False
+
+    def _lose(self, error: LinesLostError) -> None:
+        """Tell of lines that were written and are no more, as of those that found no room."""
+        # What found no room comes first: its numbers are lower than that of the line for these.
+        self._tell_gap()
+        first, last = (json.loads(line)["seq"] for line in (error.first, error.last))
+        self._tally.dropped += last - first + 1
+        self._push(self._journal.gap(first, last, str(error)))
+        self._fail(str(error))
 
     async def _gather(self) -> None:
         """Wait until there is something to do, and then a moment for what comes along."""

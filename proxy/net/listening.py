@@ -6,13 +6,11 @@ from functools import partial
 
 import trio
 
-from proxy.core.events import AcceptFailed, Event
-from proxy.errors import ListenError
+from proxy.core.events import AcceptFailed, Event, TaskFailed
+from proxy.errors import ListenError, places_of
 from proxy.net.pump import Pump
 from proxy.settings import Address
 
-#: The system is short of something: descriptors of this process or of all, memory.
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 #: Seconds before connections are taken again. What came meanwhile waits with the system.
 _PAUSE = 0.1
 #: A port that the system chose for one address of a name may be taken at another.
@@ -66,34 +64,44 @@ async def accept(
 ) -> None:
     """Take connections until cancelled, each served in ``nursery``; then close the listener.
 
-    Where the system is short of descriptors, those that come wait until there are some.
+    Whatever keeps the system from giving a connection ends nothing, and those that come wait: it
+    may be short of descriptors, memory or watches of epoll (ENOSPC), a firewall may refuse
+    (EPERM), and Linux returns here errors of the network that the new connection has met
+    (accept(2)).
     """
     host, port = listener.socket.getsockname()[:2]
     async with listener:
         while True:
-            with pump.heeding(listener.socket.fileno()):
-                failure = await _accept_until_failure(listener, handler, nursery)
-            if failure.errno not in _EXHAUSTED:
-                raise failure
-            reason = (failure.strerror or str(failure)).lower()
-            emit(AcceptFailed(listen=str(Address(host, port)), error=reason))
+            try:
+                with pump.heeding(listener.socket.fileno()):
+                    await _accept_until_failure(listener, handler, nursery, emit)
+            except OSError as error:
+                reason = (error.strerror or str(error)).lower()
+                emit(AcceptFailed(listen=str(Address(host, port)), error=reason))
+            except Exception as error:
+                emit(TaskFailed(task="listener", traceback=places_of(error)))
             # Not heeded meanwhile: what waits there would end each turn of the pump.
             await trio.sleep(_PAUSE)
 
 
 async def _accept_until_failure(
-    listener: trio.SocketListener, handler: Handler, nursery: trio.Nursery
-) -> OSError:
+    listener: trio.SocketListener,
+    handler: Handler,
+    nursery: trio.Nursery,
+    emit: Callable[[Event], None],
+) -> None:
     while True:
-        try:
-            stream = await listener.accept()
-        except OSError as error:
-            return error
-        nursery.start_soon(partial(_handle, handler, stream))
+        stream = await listener.accept()
+        nursery.start_soon(partial(_handle, handler, stream, emit))
 
 
-async def _handle(handler: Handler, stream: trio.SocketStream) -> None:
+async def _handle(
+    handler: Handler, stream: trio.SocketStream, emit: Callable[[Event], None]
+) -> None:
     try:
         await handler(stream)
+    except Exception as error:
+        # A defect of ours must end one connection and not all of them.
+        emit(TaskFailed(task="connection", traceback=places_of(error)))
     finally:
         await trio.aclose_forcefully(stream)

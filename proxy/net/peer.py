@@ -74,6 +74,9 @@ class Listener(Protocol):
     def lost(self, peer: "Peer", reason: str) -> None:
         """The connection ended, or could not be made."""
 
+    def failed(self, error: Exception) -> None:
+        """A defect of the proxy has ended a piece of the work."""
+
     async def learn(
         self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
     ) -> set[str]:
@@ -175,12 +178,7 @@ class Peer:
         while True:
             connected = False
             try:
-                connection = await self._door.connect(
-                    self.address,
-                    self._settings.connect,
-                    self._settings.client.name,
-                    self._settings.answer,
-                )
+                connection = await self._connect()
                 connected = True
                 async with contextlib.aclosing(connection):
                     await self._open(connection)
@@ -188,7 +186,17 @@ class Peer:
             except (BrokerError, WireError) as error:
                 self.connected = False
                 self._listener.lost(self, str(error))
+            except Exception as error:
+                # A defect of ours must end one connection and not all of them.
+                self.connected = False
+                self._listener.failed(error)
+                self._listener.lost(self, "a defect of leader-hints; see its log")
             await self._rest(connected=connected)
+
+    async def _connect(self) -> BrokerConnection:
+        return await self._door.connect(
+            self.address, self._settings.connect, self._settings.client.name, self._settings.answer
+        )
 
     async def _rest(self, *, connected: bool) -> None:
         """Pause until the next attempt.

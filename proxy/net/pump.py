@@ -216,6 +216,8 @@ class Pump:
         """Join two connected sockets, which do not block, to a link of ``route``.
 
         Once :meth:`run` is over they are closed.
+
+        :raises OSError: the system has no room to watch them (ENOSPC of epoll); they are closed.
         """
         if self._over:
             client.close()
@@ -239,8 +241,12 @@ class Pump:
         self._joints[self._numbers] = joint
         route.tally.links += 1
         route.tally.links_open += 1
-        self._watch(joint.client)
-        self._watch(joint.broker)
+        try:
+            self._watch(joint.client)
+            self._watch(joint.broker)
+        except OSError:
+            self._close(joint)
+            raise
 
     @contextmanager
     def heeding(self, descriptor: int) -> Iterator[None]:
@@ -269,18 +275,30 @@ class Pump:
                 self._expire(young, "first_bytes_ms")
         everyone = self._spared is not None or self._limits.idle < math.inf
         for joint in list((self._joints if everyone else self._ending).values()):
-            if joint.moves != joint.seen:
-                joint.seen = joint.moves
-                joint.since = now
-            elif joint.ending and now - joint.since >= self._limits.linger:
-                before, joint.unsent = joint.unsent, _unsent(joint)
-                if joint.unsent == before:
-                    self._expire(joint, "linger_ms")
-                joint.since = now
-            elif now - joint.since >= self._limits.idle:
-                self._expire(joint, "idle_ms")
-            elif self._spared is not None:
-                self._close_at_rest(joint, quiet=True)
+            try:
+                self._review(joint, now)
+            except Exception as error:
+                self._failed(joint, error)
+
+    def _review(self, joint: _Joint, now: float) -> None:
+        if joint.moves != joint.seen:
+            joint.seen = joint.moves
+            joint.since = now
+        elif joint.ending and now - joint.since >= self._limits.linger:
+            before, joint.unsent = joint.unsent, _unsent(joint)
+            if joint.unsent == before:
+                self._expire(joint, "linger_ms")
+            joint.since = now
+        elif now - joint.since >= self._limits.idle:
+            self._expire(joint, "idle_ms")
+        elif self._spared is not None:
+            self._close_at_rest(joint, quiet=True)
+
+    def end_held(self, error: Exception) -> None:
+        """End the links whose responses are held: a defect has ended what would let them go."""
+        for joint in list(self._joints.values()):
+            if joint.link.responses.held is not None:
+                self._failed(joint, error)
 
     def spared(self) -> int:
         """Return how many links are open that :meth:`drain` does not close."""

@@ -11,6 +11,21 @@ _LARGEST: Final = 65_536
 _FILE, _VARIABLE = "file:", "env:"
 
 
+def file_of(source: str) -> str:
+    """Return the path of the file that a secret stands in, "" where it stands in none."""
+    return source.removeprefix(_FILE) if source.startswith(_FILE) else ""
+
+
+def _is_text(secret: str) -> bool:
+    """Whether it can be sent: bytes that are not UTF-8 come out of the environment as surrogates
+    (PEP 383), which nothing encodes."""
+    try:
+        secret.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_secret(source: str) -> str:
     """Return the secret at ``source``, which is file:PATH (its first line) or env:NAME.
 
@@ -23,6 +38,8 @@ def read_secret(source: str) -> str:
         secret = os.environ.get(name, "")
         if not secret:
             raise ConfigurationError(f"the environment variable {name} has no secret")
+        if not _is_text(secret):
+            raise ConfigurationError(f"the secret in environment variable {name} is not UTF-8")
         return secret
     path = Path(source.removeprefix(_FILE))
     try:

@@ -27,6 +27,7 @@ from proxy.core.events import (
     RoutePlan,
     SubscriptionLost,
     SubscriptionReady,
+    TaskFailed,
     TopicsHidden,
 )
 from proxy.core.leader import Leader
@@ -36,6 +37,7 @@ from proxy.core.refresh_rate import RefreshRate
 from proxy.core.refresh_share import RefreshShare
 from proxy.core.route import Route
 from proxy.core.view import LeaderView
+from proxy.errors import places_of
 from proxy.net.door import Doors
 from proxy.net.hold_keeper import HoldKeeper
 from proxy.net.peer import Cause, Peer, PeerSettings
@@ -176,7 +178,10 @@ class Subscription:
                 rounds = 0
             if self._rate.take(trio.current_time()):
                 rounds += 1
-                self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
+                try:
+                    self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
+                except Exception as error:
+                    self.failed(error)
             self._over = trio.Event()
             with trio.move_on_after(self._interval):
                 await self._over.wait()
@@ -312,6 +317,10 @@ class Subscription:
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
         self._asked.add(peer)
         self._note_asked()
+
+    def failed(self, error: Exception) -> None:
+        """See :class:`proxy.net.peer.Listener`."""
+        self._emit(TaskFailed(task="subscription", traceback=places_of(error)))
 
     async def learn(
         self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool

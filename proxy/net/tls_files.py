@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.errors import ConfigurationError
-from proxy.net.secret import read_secret
+from proxy.net.secret import file_of, read_secret
 from proxy.settings import BrokerTlsSettings, ClientTlsSettings
 from proxy.wire.errors import WireError
 from proxy.wire.x509 import not_after
@@ -26,6 +26,8 @@ _WORDS: Final = {
 _CERTIFICATE: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL
 )
+#: Bytes; OpenSSL's PEM_BUFSIZE, beyond which Python raises ValueError.
+_LONGEST_PASSWORD: Final = 1024
 
 _Settings = ClientTlsSettings | BrokerTlsSettings
 
@@ -63,7 +65,8 @@ class TlsFiles:
 
     def _look(self) -> tuple[tuple[int, int, int] | None, ...]:
         settings = self._settings
-        return tuple(map(_stamp, (settings.certificate, settings.key, settings.ca)))
+        password = file_of(settings.key_password)
+        return tuple(map(_stamp, (settings.certificate, settings.key, settings.ca, password)))
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
@@ -107,6 +110,11 @@ def _context(settings: _Settings) -> ssl.SSLContext:
 def _load_chain(context: ssl.SSLContext, settings: _Settings) -> None:
     # Without a password of ours OpenSSL would ask for one on the terminal.
     password = read_secret(settings.key_password) if settings.key_password else ""
+    if len(password.encode()) > _LONGEST_PASSWORD:
+        raise ConfigurationError(
+            f"key_password {settings.key_password} is longer than OpenSSL takes, "
+            f"{_LONGEST_PASSWORD} bytes; encrypt the key with a shorter one"
+        )
     if settings.key:
         # Which of two files is missing is not told by the loading itself.
         with open(settings.key, "rb"):
@@ -123,3 +131,6 @@ def _load(what: str, path: str, load: Callable[[], None]) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigurationError(f"{what} {error.filename or path}: {reason}") from None
+    except ValueError as error:
+        # What Python refuses before it asks OpenSSL.
+        raise ConfigurationError(f"{what} {path}: {error}") from None

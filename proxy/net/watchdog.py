@@ -35,6 +35,7 @@ class Watchdog:
     async def run(self) -> None:
         """Watch until cancelled."""
         watched = threading.get_ident()
+        self._over.clear()
         self._beat = time.monotonic()
         thread = threading.Thread(target=self._watch, args=(watched,), daemon=True)
         thread.start()

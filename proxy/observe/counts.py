@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from proxy.core.events import (
+    AdminFailed,
     BadBrokerBytes,
     BadClientBytes,
     CertificatesRefused,
@@ -19,6 +20,7 @@ from proxy.core.events import (
     LinkFailed,
     LoopStood,
     NotUnderstood,
+    TaskFailed,
     UpstreamUnreachable,
 )
 from proxy.core.mode import Mode
@@ -65,6 +67,8 @@ class Counts:
         #: Route and group of settings whose newest TLS files cannot be used.
         self.unusable: set[tuple[str, str]] = set()
         self.stalls = 0
+        #: Of the proxy itself, by the work that they ended.
+        self.defects: Counter[str] = Counter()
         self.topic_given: Counter[tuple[str, str]] = Counter()
         self.topic_missed: Counter[tuple[str, str, str]] = Counter()
         self.topic_moves: Counter[tuple[str, str]] = Counter()
@@ -96,12 +100,18 @@ class Counts:
             self.faults[event.route, FAULTS[type(event)]] += 1
             if isinstance(event, CertificatesRefused):
                 self.unusable.add((event.route, event.group))
+            if isinstance(event, LinkFailed):
+                self.defects["link"] += 1
         elif isinstance(event, CertificatesReloaded):
             self.unusable.discard((event.route, event.group))
         elif isinstance(event, LimitReached):
             self.limits[event.route, event.limit] += 1
         elif isinstance(event, LoopStood):
             self.stalls += 1
+        elif isinstance(event, TaskFailed):
+            self.defects[event.task] += 1
+        elif isinstance(event, AdminFailed):
+            self.defects["admin"] += 1
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1

@@ -41,6 +41,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.CertificatesReloaded: _Line("routes", "info"),
     events.CertificatesRefused: _Line("routes", "warning"),
     events.LinkFailed: _Line("routes", "error"),
+    events.TaskFailed: _Line("routes", "error"),
     events.BadBrokerBytes: _Line("routes", "warning"),
     events.NotUnderstood: _Line("routes", "warning"),
     events.LimitReached: _Line("routes", "warning"),
@@ -78,6 +79,7 @@ _MOST: dict[type[Event], int] = {
     events.NotUnderstood: 10,
     events.LinkFailed: 10,
     events.RouteLoops: 3,
+    events.TaskFailed: 10,
     events.LimitReached: 3,
     events.AcceptFailed: 1,
 }

@@ -41,6 +41,9 @@ _REFRESH_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2
 _HINTED = (api_name(ApiKey.PRODUCE), api_name(ApiKey.FETCH))
 _ERRORS = tuple(str(int(code)) for code in sorted(HINTABLE))
 
+#: What a defect can end, as labels; other tasks come when they have failed.
+_DEFECTS = ("admin", "connection", "link", "subscription")
+
 _Answered = HintGiven | HintMissed
 
 _K = TypeVar("_K")
@@ -175,6 +178,12 @@ FAMILIES = {
         Family("kept_bytes", "gauge", (), "Bytes kept back, of limits.process_buffer_bytes."),
         Family("queued_bytes", "gauge", (), "Bytes that wait for slow readers."),
         Family("loop_stalls", "counter", (), "Times that the event loop stood still too long."),
+        Family(
+            "defects",
+            "counter",
+            ("task",),
+            "Defects of the proxy itself, by the work that they ended; see the log.",
+        ),
         Family("journal_written", "counter", (), "Events of the journal that were written."),
         Family(
             "journal_dropped",
@@ -279,6 +288,8 @@ class _Read(Collector):
         )
         yield _family("limits_reached", counts.limits.items())
         yield _family("loop_stalls", [((), counts.stalls)])
+        defects = _from_zero(_DEFECTS, counts.defects)
+        yield _family("defects", (((task,), n) for task, n in defects.items()))
         load = watched.load()
         yield _family("tasks", [((), load.tasks)])
         yield _family("exchanges", [((), load.exchanges)])

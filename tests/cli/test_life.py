@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -243,3 +244,42 @@ def _connects(port: int) -> bool:
 def _name(proxy: ProxyProcess) -> str:
     ((listen, _),) = proxy.routes
     return f"{listen[0]}:{listen[1]}"
+
+
+def test_a_journal_whose_open_file_was_removed_is_whole_and_the_end_is_a_clean_one(
+    broker: _Broker, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    journal.mkdir()
+    kept = {"kind": "files", "path": str(journal)}
+    with _proxy(broker, tmp_path, {"hints": "off", "journal": kept}) as proxy:
+        until(lambda: _stored(journal, ".open"), "a file is begun", _SECONDS)
+        for file in journal.glob("*.open"):
+            file.unlink()
+        proxy.signal(signal.SIGTERM)
+        until(lambda: _ended(proxy), "it ends", _SECONDS)
+        assert proxy.exit_code() == 0
+        assert proxy.events("journal_abandoned") == []
+    (file,) = journal.iterdir()
+    assert file.name.endswith(".jsonl")
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
+    assert [line["seq"] for line in lines] == list(range(len(lines)))
+    assert (lines[0]["event"], lines[-1]["event"]) == ("start", "stop")
+
+
+def _stored(folder: Path, end: str) -> bool:
+    return any(file.stat().st_size for file in folder.glob(f"*{end}"))
+
+
+def test_no_request_to_the_admin_server_ends_the_process(broker: _Broker, tmp_path: Path) -> None:
+    with _proxy(broker, tmp_path, {"hints": "off"}) as proxy:
+        url = f"{proxy.admin}/routes/{_name(proxy)}/hints"
+        for origin in ("http://[", "http://[x]:1", "http://evil.example"):
+            put = urllib.request.Request(url, b"on", {"Origin": origin}, method="PUT")
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(put, timeout=_SECONDS)
+        assert proxy.get("/livez") == "alive\n"
+        assert proxy.status()["routes"][0]["hints"] == "off"
+        client, behind = _at_work(proxy, broker)
+        client.close()
+        behind.close()

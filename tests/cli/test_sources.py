@@ -238,3 +238,66 @@ def test_a_refused_flag_is_not_blamed_on_the_file_that_it_replaces(tmp_path: Pat
 
     with pytest.raises(ConfigurationError, match=r"^--route: routes\[0\]\.listen is"):
         load_settings({"routes": ("nonsense=broker-1:9092",)}, {}, file)
+
+
+_ROUTE = "routes: [{listen: '127.0.0.1:1', upstream: 'b:2'}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 5000, "nested too deeply"),
+        ("{a: " * 5000, "nested too deeply"),
+        (_ROUTE + "drain_ms: " + "9" * 5000, "no valid YAML"),
+        (
+            _ROUTE + "drain_ms: 0x" + "f" * 5000,
+            "drain_ms is too large to show (int); allowed: a wh",
+        ),
+        (_ROUTE + "drain_ms: !!bool 'x'", "no valid YAML"),
+        (_ROUTE + "drain_ms: !!int 'x'", "no valid YAML"),
+        (_ROUTE + "drain_ms: !!timestamp '2001-99-99'", "no valid YAML"),
+        (_ROUTE + "!!binary 'aGludHM=': 1", "keys are words"),
+        (_ROUTE + "hints: &a [*a]", "hints is "),
+        (_ROUTE + "a: &a {<<: *a}", "unknown key a"),
+        (_ROUTE + '? [a]\n: "x"', "no valid YAML"),
+        (_ROUTE + 'hints: "\\ud800"', 'hints is "\\ud800"'),
+        (_ROUTE + 'journal: {kind: files, path: "\\ud800"}', 'journal.path is "\\ud800"'),
+        (_ROUTE + 'metrics: {topics: ["\\ud800"]}', "\\ud800"),
+        ("routes: &a [*a]", "routes[0]"),
+        ("routes: {a: 1}", "routes"),
+        (_ROUTE[:-3] + ", upstream_tls: {server_name: .b.example}}]", "neither a host name nor"),
+        (_ROUTE[:-3] + ", upstream_tls: {server_name: a..b}}]", "neither a host name nor"),
+    ],
+)
+def test_what_libraries_stumble_over_in_a_file_is_a_line_of_its_own(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings({}, {}, _file(tmp_path, text))
+    assert said in str(refused.value)
+    assert all(len(problem) < 2000 for problem in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    "value", ["\udcff", "[" * 20_000 + "]", '[{"a":' * 20_000 + "]", "9" * 5000, "\x00"]
+)
+@pytest.mark.parametrize(
+    "name",
+    ["ROUTES", "JOURNAL__PATH", "HINTS", "DRAIN_MS", "JOURNAL", "A__B__C", "METRICS__TOPICS"],
+)
+def test_what_libraries_stumble_over_in_the_environment_is_a_line_of_its_own(
+    name: str, value: str
+) -> None:
+    variables = {"LEADER_HINTS_ROUTES": ROUTES[0], f"LEADER_HINTS_{name}": value}
+    if name == "JOURNAL__PATH" and value.isprintable():
+        assert load_settings({}, variables, None).journal.path == value
+        return
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings({}, variables, None)
+    assert any(f"LEADER_HINTS_{name}" in problem for problem in refused.value.problems)
+
+
+def test_a_variable_of_thousands_of_groups_is_a_line_of_its_own() -> None:
+    name = "LEADER_HINTS_" + "A__" * 5000 + "B"
+    with pytest.raises(ConfigurationError, match="LEADER_HINTS_A__A"):
+        load_settings({"routes": ROUTES}, {name: "1"}, None)

@@ -1,4 +1,5 @@
-"""Attack a proxy: it must not end, nor keep too much, nor make others wait.
+"""Attack a proxy's listener and its admin server: it must not end, nor keep too much, nor make
+others wait.
 
 ``python -m tests.fuzz.sockets``. The broker behind it answers what real brokers answered, some of
 it mutated, and the truth to the proxy's own questions and to one client that is well behaved.
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import trio
 
+from tests.fuzz.admin_attacks import ADMIN_ATTACKS, AdminAttacker
 from tests.fuzz.attacks import ATTACKS, Attacker
 from tests.fuzz.mutate import mutated
 from tests.fuzz.timed import VARIABLE
@@ -39,6 +41,8 @@ limits:
 _MOST_MEMORY = 128 << 20
 _LONGEST_STEP = 0.05
 _AT_ONCE = 12
+#: Of so many attacks one is on the admin server.
+_ADMIN_IN_EVERY = 4
 #: The first request of the one that behaves well, and the client id of the proxy. A mutated request
 #: may well have a client id of one letter.
 _BEHAVED = messages.api_versions_request(1)
@@ -149,7 +153,7 @@ async def _attack(
     options: argparse.Namespace, listen: Address, proxy: ProxyProcess, longest: Path
 ) -> None:
     recorded = recorded_exchanges()
-    made = dict.fromkeys(ATTACKS, 0)
+    made = dict.fromkeys([*ATTACKS, *ADMIN_ATTACKS], 0)
     numbers = iter(range(options.attacks))
     behaved = Tally()
     behaved.times = []
@@ -161,7 +165,10 @@ async def _attack(
         async def go_on() -> None:
             for number in numbers:
                 chance = random.Random(options.seed << 40 | number)
-                await Attacker(listen, recorded, chance).attack(made)
+                if number % _ADMIN_IN_EVERY:
+                    await Attacker(listen, recorded, chance).attack(made)
+                else:
+                    await AdminAttacker(proxy.admin_address, chance).attack(made)
                 if trio.current_time() >= end:
                     return
 

@@ -98,6 +98,11 @@ class ProxyProcess:
         self._errs = True
 
     @property
+    def admin_address(self) -> Address:
+        """Where its admin server listens."""
+        return "127.0.0.1", self._admin
+
+    @property
     def admin(self) -> str:
         """The URL of its admin server, without a path."""
         return f"http://127.0.0.1:{self._admin}"

@@ -2,16 +2,21 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 import trio
+from hypothesis import example, given
+from hypothesis import strategies as st
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair
 
 from proxy.core.events import AdminFailed, Event
+from proxy.core.fault import Faults
 from proxy.core.mode import Mode
 from proxy.core.route import Route
 from proxy.net.admin import Admin, Reply, Request
 from proxy.net.admin_pages import AdminPages
+from proxy.net.fault_pages import FaultPages
 from proxy.observe.metrics import Metrics
 from proxy.settings import Address
 from tests.observe.watching import watched
@@ -47,6 +52,7 @@ class _Process:
             self.ready,
             lambda: self.modes,
             self.switch,
+            FaultPages(Faults(), lambda fault: 1),
         )
         return Admin(pages.answer, listen, self.events.append)
 
@@ -266,7 +272,7 @@ async def test_readiness_says_which_route_is_not_ready_and_why() -> None:
     assert json.loads(body) == {"ready": False, "not_ready": {"a": process.reasons["a"]}}
 
 
-async def test_a_defect_ends_one_request_and_is_told() -> None:
+async def test_a_defect_ends_one_request_and_is_reported() -> None:
     events: list[Event] = []
 
     async def broken(request: Request) -> Reply:
@@ -278,6 +284,105 @@ async def test_a_defect_ends_one_request_and_is_told() -> None:
     assert isinstance(failed, AdminFailed)
     assert failed.traceback.endswith("KeyError")
     assert "secret" not in failed.traceback
+
+
+async def test_a_defect_before_or_after_the_answer_ends_one_request_and_is_reported() -> None:
+    """Also where nothing can be answered any more."""
+    events: list[Event] = []
+
+    async def broken(request: Request) -> Reply:
+        return Reply(200, b"", "text/plain\nX: y")  # No header can be like that.
+
+    async def odd(request: Request) -> Reply:
+        return Reply(200, b"", None)  # type: ignore[arg-type]
+
+    for answer in (broken, odd):
+        assert await _raw(_get("/"), admin=Admin(answer, _LOOPBACK, events.append)) == b""
+    assert [type(event) for event in events] == [AdminFailed]
+
+
+_HOSTILE = [
+    "http://[",
+    "http://[::1",
+    "//[",
+    "[",
+    "]",
+    "http://[x]:y",
+    "http://a:99999999999",
+    "\xff",
+]
+
+
+@pytest.mark.parametrize("value", _HOSTILE)
+@pytest.mark.parametrize("header", ["Origin", "Sec-Fetch-Site", "Accept", "X-Forwarded-Host"])
+async def test_no_header_of_a_change_ends_the_server_or_makes_the_change(
+    header: str, value: str
+) -> None:
+    process = _Process()
+    request_ = b"\r\n".join(
+        [
+            b"PUT /routes/a/hints HTTP/1.1",
+            b"Host: 127.0.0.1:9100",
+            f"{header}: {value}".encode("latin-1"),
+            *(b"Content-Length: 3", b"", b"off"),
+        ]
+    )
+    status, _, _ = await _answer(request_, admin=process.admin())
+
+    trusted = header in ("Accept", "X-Forwarded-Host")
+    assert status.startswith("HTTP/1.1 200" if trusted else "HTTP/1.1 403")
+    assert process.modes["a"] is (Mode.OFF if trusted else Mode.ON)
+    assert not process.events
+
+
+#: What a header's value may be on the wire (RFC 9110): no control characters, no blanks around it.
+_VALUES = st.one_of(
+    st.sampled_from([*_HOSTILE, "127.0.0.1:9100", "http://127.0.0.1:9100", "same-origin", "null"]),
+    st.text(st.characters(min_codepoint=0x21, max_codepoint=0xFF, blacklist_characters="\x7f")),
+)
+_NAMES = st.sampled_from(
+    ["Host", "Origin", "Sec-Fetch-Site", "Accept", "Content-Length", "Transfer-Encoding", "Expect"]
+)
+_PATHS = st.one_of(
+    st.sampled_from(["/", "/metrics", "/status", "/readyz", "/routes/a/hints", "/faults", "*"]),
+    st.builds(
+        lambda name: f"/routes/{name}/hints",
+        st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E)),
+    ),
+    st.builds(lambda rest: f"/faults/{rest}", st.sampled_from(["1", "\xb2", "-1", "9" * 5000])),
+)
+
+
+@given(
+    st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "CONNECT"]),
+    _PATHS,
+    st.lists(st.tuples(_NAMES, _VALUES), max_size=5),
+    st.binary(max_size=30),
+)
+@example("PUT", "/routes/a/hints", [("Origin", "http://[")], b"")
+@example("DELETE", f"/faults/{'9' * 5000}", [], b"")
+def test_whatever_is_asked_is_answered_or_dropped_and_no_defect(
+    method: str, path: str, headers: list[tuple[str, str]], body: bytes
+) -> None:
+    process = _Process()
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1:9100"]
+    lines += [f"{name}: {value}" for name, value in headers if name != "Host"]
+    request_ = "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+    raw: bytes = trio.run(partial(_raw, request_, admin=process.admin()))
+
+    assert not process.events
+    assert raw == b"" or raw.startswith(b"HTTP/1.1 ")
+    assert not raw.startswith(b"HTTP/1.1 5")
+
+
+@given(st.binary(max_size=300))
+def test_whatever_is_sent_is_answered_or_dropped_and_no_defect(data: bytes) -> None:
+    process = _Process()
+    raw: bytes = trio.run(partial(_raw, data, admin=process.admin()))
+
+    assert not process.events
+    assert not raw.startswith(b"HTTP/1.1 5")
 
 
 # The kill switch.

@@ -1,13 +1,16 @@
 """The journal's files: finished ones are whole, a full disk tears nothing, the bound is kept."""
 
+import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proxy.net.journal_files import FileSink
+from proxy.net.journal_writer import LinesLostError
 from tests.harness.small_disk import mounted_small_disk
 
 _TMPFS_BYTES = 65_536
@@ -220,3 +223,189 @@ def test_a_disk_that_is_full_from_the_start_is_used_as_soon_as_there_is_room(
     sink.close()
 
     assert _lines(*_finished(small_disk)) == [b"one"]
+
+
+# What goes wrong with a file that is being written.
+
+
+def _take_away(folder: Path) -> None:
+    (file,) = _open(folder)
+    file.unlink()
+
+
+def _put_another_in_its_place(folder: Path) -> None:
+    (file,) = _open(folder)
+    file.unlink()
+    file.write_bytes(b"somebody else's\n")
+
+
+def _move_away(folder: Path) -> None:
+    (file,) = _open(folder)
+    file.rename(folder / "elsewhere")
+
+
+@pytest.mark.parametrize("harm", [_take_away, _put_another_in_its_place, _move_away])
+@pytest.mark.parametrize("then", ["write", "finish"])
+def test_a_file_that_was_taken_away_is_replaced_and_loses_no_line(
+    tmp_path: Path, harm: Callable[[Path], None], then: str
+) -> None:
+    sink = _sink(tmp_path, file_bytes=1 << 22, kept_bytes=1 << 22)
+    lines = [b"%0999d" % number for number in range(2000)]  # More than is copied at once.
+    sink.write(lines[:-1])
+    harm(tmp_path)
+    if then == "write":
+        sink.write(lines[-1:])
+    sink.close()
+
+    assert _lines(*_finished(tmp_path)) == (lines if then == "write" else lines[:-1])
+    sink.close()
+    # The next run finishes what somebody else has put there, and nothing more.
+    assert len(_finished(tmp_path)) == 1
+
+
+def test_while_the_folder_is_gone_nothing_is_taken_and_afterwards_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    folder, elsewhere = tmp_path / "journal", tmp_path / "elsewhere"
+    folder.mkdir()
+    sink = _sink(folder)
+    sink.write([b"one"])
+    folder.rename(elsewhere)
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError):
+            sink.write([b"two"])
+    with pytest.raises(FileNotFoundError):
+        sink.close()
+    folder.mkdir()
+    sink.write([b"two"])
+    sink.close()
+
+    assert _lines(*_finished(folder)) == [b"one", b"two"]
+    assert _lines(*_open(elsewhere)) == [b"one"]
+
+
+class _Failing:
+    """In place of a function of `os`: fails so many ``times`` where it ``concerns`` the file."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, number: int, times: int, folders: bool
+    ) -> None:
+        self._work = getattr(os, name)
+        self._number = number
+        self._times = times
+        self._folders = folders
+        monkeypatch.setattr(os, name, self)
+
+    def __call__(self, file: int, *arguments: Any) -> Any:
+        if self._times and stat.S_ISDIR(os.fstat(file).st_mode) is self._folders:
+            self._times -= 1
+            raise OSError(self._number, os.strerror(self._number))
+        return self._work(file, *arguments)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EINVAL, errno.ENOTSUP, errno.EACCES])
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_folder_that_is_not_synced_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, times: int
+) -> None:
+    """Once by chance, or always, as some file systems of FUSE and SMB refuse it."""
+    sink = _sink(tmp_path, file_bytes=10)
+    _Failing(monkeypatch, "fsync", number, times, folders=True)
+    for line in range(5):
+        sink.write([b"%019d" % line])
+    sink.close()
+
+    assert len(_finished(tmp_path)) == 5
+    assert _lines(*_finished(tmp_path)) == [b"%019d" % line for line in range(5)]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_syncs_no_file_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    sink = _sink(tmp_path, file_bytes=10)
+    _Failing(monkeypatch, "fsync", number, 1000, folders=False)
+    for line in range(5):
+        sink.write([b"%019d" % line])
+    sink.close()
+
+    assert _lines(*_finished(tmp_path)) == [b"%019d" % line for line in range(5)]
+
+
+def test_a_file_that_could_not_be_synced_is_copied_and_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux tells of a failed write-back once: a second fsync of the file says that all is well."""
+    sink = _sink(tmp_path)
+    sink.write([b"one"])
+    (spoilt,) = _open(tmp_path)
+    _Failing(monkeypatch, "fsync", errno.EIO, 1, folders=False)
+    with pytest.raises(OSError, match="Input/output error"):
+        sink.close()
+    sink.close()
+
+    (file,) = _finished(tmp_path)
+    assert file.read_bytes() == b"one\n"
+    assert file.name.removesuffix(".jsonl") != spoilt.name.removesuffix(".jsonl.open")
+    assert not _open(tmp_path)
+
+
+def test_a_torn_file_that_cannot_be_cut_is_copied_as_far_as_it_is_whole(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
+    sink = _sink(small_disk)
+    sink.write([b"one"])
+    _Failing(monkeypatch, "ftruncate", errno.ENOTSUP, 1000, folders=False)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left"):
+            sink.write([b"y" * 9000])
+    filler.unlink()
+    sink.write([b"two"])
+    sink.close()
+
+    assert _lines(*_finished(small_disk)) == [b"one", b"two"]
+    assert not _open(small_disk)
+
+
+@pytest.mark.parametrize("harm", ["cut", "stale"])
+def test_lines_that_cannot_be_read_any_more_are_reported_and_the_journal_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """As where a server of NFS has lost a file (ESTALE), or a daemon of FUSE was restarted."""
+    sink = _sink(tmp_path)
+    sink.write([b"one", b"two"])
+    sink.write([b"three"])
+    (file,) = _open(tmp_path)
+    if harm == "cut":
+        os.truncate(file, 1)
+    else:
+        _Failing(monkeypatch, "pread", errno.ESTALE, 1, folders=False)
+        file.unlink()
+    with pytest.raises(LinesLostError) as lost:
+        sink.write([b"four"])
+    assert (lost.value.first, lost.value.last) == (b"one", b"three")
+    assert file.name in str(lost.value)
+    sink.write([b"four"])
+    sink.close()
+
+    # What is left of it is for whoever reads: its last line is torn.
+    assert _lines(*_finished(tmp_path)) == ([b"o"] if harm == "cut" else []) + [b"four"]
+
+
+def test_a_journal_that_failed_leaves_no_descriptor_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for harm in (_take_away, _move_away):
+        sink = _sink(tmp_path)
+        sink.write([b"one"])
+        harm(tmp_path)
+        sink.write([b"two"])
+        _Failing(monkeypatch, "fsync", errno.EIO, 1, folders=False)
+        with pytest.raises(OSError, match="Input/output error"):
+            sink.close()
+        sink.close()
+
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -15,10 +15,11 @@ from proxy.core.events import (
     JournalFailing,
     JournalWritten,
     LeaderMoved,
+    TaskFailed,
 )
 from proxy.core.mode import Mode
 from proxy.core.route import Route
-from proxy.net.journal_writer import JournalWriter, Sink, Work
+from proxy.net.journal_writer import JournalWriter, LinesLostError, Sink, Work
 from proxy.observe.journal import Journal, JournalTally
 from tests.observe.journal_lines import Line, checked, in_order
 
@@ -26,12 +27,15 @@ _FULL = OSError(28, "No space left on device")
 
 
 class _Sink:
-    """Remembers what it took. ``fault``: raised instead, while it is set."""
+    """Remembers what it took. ``fault``: raised instead, while it is set; ``closing_fault``: the
+    same of its end.
+    """
 
     def __init__(self) -> None:
         self.batches: list[list[bytes]] = []
         self.calls = 0
         self.fault: Exception | None = None
+        self.closing_fault: Exception | None = None
         self.closed = 0
 
     def write(self, lines: Sequence[bytes]) -> None:
@@ -45,6 +49,8 @@ class _Sink:
 
     def close(self) -> None:
         """See :class:`proxy.net.journal_writer.Sink`."""
+        if self.closing_fault is not None:
+            raise self.closing_fault
         self.closed += 1
 
     @property
@@ -305,6 +311,101 @@ async def test_large_amounts_go_in_pieces(autojump_clock: trio.testing.MockClock
     assert all(sum(map(len, batch)) <= 1 << 20 for batch in sink.batches)
     written = [json.loads(line)["seq"] for batch in sink.batches for line in batch]
     assert written == list(range(20_002))
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_a_sink_that_cannot_be_closed_is_tried_again_and_raises_nothing(
+    autojump_clock: trio.testing.MockClock, comes_back: bool
+) -> None:
+    sink = _Sink()
+    scene = _Scene(sink)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.writer.run)
+        scene.move(1)
+        await trio.sleep(2)
+        before = trio.current_time()
+        sink.closing_fault = _FULL
+        scene.writer.finish()
+        await trio.sleep(_FLUSH / 2)
+        if comes_back:
+            sink.closing_fault = None
+    assert scene.writer.finished.is_set()
+    assert _events(in_order(sink.lines)) == ["start", "leader_change", "stop"]
+    assert scene.told[0] == JournalFailing(reason="no space left on device")
+    assert sink.closed == comes_back
+    assert trio.current_time() - before <= _FLUSH
+
+
+@pytest.mark.parametrize("when", ["write", "close"])
+async def test_lines_that_the_sink_lost_are_reported_as_a_gap(
+    autojump_clock: trio.testing.MockClock, when: str
+) -> None:
+    class _Losing(_Sink):
+        lost = False
+
+        def close(self) -> None:
+            """Have lost all that was written, the first time."""
+            if when == "close" and not self.lost:
+                self.lost = True
+                lost, self.batches = [line for batch in self.batches for line in batch], []
+                raise LinesLostError("the file cannot be read", lost[0], lost[-1])
+            super().close()
+
+    sink = _Losing()
+    scene = _Scene(sink)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.writer.run)
+        for epoch in range(1, 4):
+            scene.move(epoch)
+        await trio.sleep(2)
+        lost = 4
+        if when == "write":
+            (batch,), sink.batches = sink.batches, []
+            sink.fault = LinesLostError("the file cannot be read", batch[0], batch[-1])
+            scene.move(4)
+            await trio.sleep(0.5)
+            sink.fault = None
+            await trio.sleep(2)
+        else:
+            lost = 5  # The line for the end, too.
+        nursery.cancel_scope.cancel()
+    gaps = [line for line in sink.lines if line["event"] == "gap"]
+    assert [(gap["first_seq"], gap["last_seq"], gap["dropped"]) for gap in gaps] == [
+        (0, lost - 1, lost)
+    ]
+    assert {gap["reason"] for gap in gaps} == {"the file cannot be read"}
+    assert scene.tally.dropped == lost
+    assert JournalFailing(reason="the file cannot be read") in scene.told
+    assert scene.told[-1] == JournalWritten(dropped=lost)
+    numbers = [line["seq"] for line in sink.lines]
+    assert numbers == list(range(lost, lost + len(numbers)))
+
+
+async def test_a_defect_of_the_writer_is_reported_and_the_same_lines_are_taken_up_again(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = _Sink()
+    scene = _Scene(sink)
+    batch = JournalWriter._batch
+    broken = True
+
+    def once(writer: JournalWriter) -> list[bytes]:
+        nonlocal broken
+        if broken:
+            broken = False
+            raise KeyError("a defect")
+        return batch(writer)
+
+    monkeypatch.setattr(JournalWriter, "_batch", once)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.writer.run)
+        scene.move(1)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert _events(in_order(sink.lines)) == ["start", "leader_change", "stop"]
+    (failed,) = scene.told
+    assert isinstance(failed, TaskFailed)
+    assert failed.task == "journal"
 
 
 class _Stuck:

@@ -55,6 +55,9 @@ class _Told:
     def lost(self, peer: Peer, reason: str) -> None:
         self.reasons.append(reason)
 
+    def failed(self, error: Exception) -> None:
+        raise error
+
     async def learn(
         self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
     ) -> set[str]:

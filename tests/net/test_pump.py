@@ -953,6 +953,46 @@ async def test_a_client_that_vanishes_while_its_response_is_held_is_forgotten() 
 # Defects.
 
 
+async def test_a_defect_in_what_lets_responses_go_ends_the_links_that_are_held() -> None:
+    """Else their clients would wait for as long as they wait for any response."""
+    route = _moving_route()
+    with opened(Rig()) as rig:
+        held, free = rig.link(route), rig.link(route)
+        rig.send(held.client, messages.produce_request(10, 1))
+        rig.send(held.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        assert rig.keeper.waiting.is_set()
+        rig.pump.end_held(KeyError("a defect"))
+        rig.spin()
+        assert ended(held.client)
+        assert not ended(free.client)
+        assert not rig.keeper.waiting.is_set()
+        assert rig.desk.held == 0
+        assert [type(event) for event in rig.complaints] == [LinkFailed]
+
+
+def test_a_defect_at_the_look_for_links_whose_time_is_over_ends_one_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = replace(LIMITS, idle=10.0)
+    with opened(Rig(limits=limits)) as rig:
+        unlucky, idle = rig.link(hinting_route("unlucky")), rig.link(hinting_route("idle"))
+        expire = pump.Pump._expire
+
+        def broken(of: pump.Pump, joint: Any, limit: str) -> None:
+            if joint.link.state.route.name == "unlucky":
+                raise KeyError(limit)
+            expire(of, joint, limit)
+
+        monkeypatch.setattr(pump.Pump, "_expire", broken)
+        for now in (0.0, 20.0):
+            rig.pump.sweep(now)
+        assert ended(unlucky.client)
+        assert ended(idle.client)
+        assert [event.route for event in rig.complaints if isinstance(event, LinkFailed)] == [
+            "unlucky"
+        ]
+
+
 def test_a_defect_ends_the_one_link_that_met_it() -> None:
     def snoop(route: Route, version: int, payload: bytes) -> None:
         if route.name == "unlucky":

@@ -328,6 +328,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "link": 7, "traceback": "a\nb"},
     ),
     (
+        events.TaskFailed(task="holds", traceback="a\nb"),
+        "error",
+        "task_failed",
+        {"task": "holds", "traceback": "a\nb"},
+    ),
+    (
         events.LatencySampled(
             route="r",
             link=7,
@@ -439,7 +445,7 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         "topic_ids_withheld",
         "topics_hidden",
     }
-    errors = {"link_failed", "admin_failed", "accept_failed", "loop_stood"}
+    errors = {"link_failed", "task_failed", "admin_failed", "accept_failed", "loop_stood"}
     assert written == errors | of_hints | of_subscription
 
 

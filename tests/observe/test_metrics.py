@@ -13,6 +13,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from proxy.core.events import (
+    AdminFailed,
     BadClientBytes,
     CertificatesRefused,
     CertificatesReloaded,
@@ -21,9 +22,11 @@ from proxy.core.events import (
     HintGiven,
     HintMissed,
     LimitReached,
+    LinkFailed,
     Listening,
     LoopStood,
     Recovered,
+    TaskFailed,
 )
 from proxy.core.mode import Mode
 from proxy.core.route import Route
@@ -141,6 +144,7 @@ def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> No
 
     counted = {key: value for key, value in _samples(metrics).items() if "_total" in key[0]}
     del counted["leader_hints_loop_stalls_total", ()]
+    counted = {key: value for key, value in counted.items() if "defects" not in key[0]}
     assert counted == {("leader_hints_leader_moves_total", (("cluster", "k"),)): 1}
 
 
@@ -172,6 +176,18 @@ def test_limits_stalls_and_what_is_in_hand_are_counted() -> None:
     assert _value(samples, "loop_stalls_total") == 1
     in_hand = ("tasks", "exchanges", "held_responses", "kept_bytes", "queued_bytes")
     assert [_value(samples, name) for name in in_hand] == [9, 8, 7, 6, 5]
+
+
+def test_defects_are_counted_by_what_they_ended_and_are_there_before() -> None:
+    metrics = _Taking([Route("a", Mode.ON)])
+    metrics.take(LinkFailed(route="a", link=1, traceback="x"))
+    metrics.take(TaskFailed(task="holds", traceback="x"))
+    metrics.take(AdminFailed(traceback="x"))
+
+    samples = _samples(metrics)
+    for task, times in (("link", 1), ("holds", 1), ("admin", 1), ("connection", 0)):
+        assert _value(samples, "defects_total", task=task) == times
+    assert _value(samples, "faults_total", route="a", kind="link_failed") == 1
 
 
 def test_no_client_topic_or_link_is_a_label() -> None:
