@@ -354,12 +354,8 @@ def test_half_the_brokers_are_proxied(
             return len(fleet.events("topic_ids_withheld")) > len(warned)
 
         until(lacking, "a client of 2.5.0 asks for a topic without its id", _LACKING_S)
-        assert "not known" in {line["broker"] for line in fleet.events("topic_ids_withheld")}
-        for process in fleet.processes:
-            until(
-                lambda p=process: p.events("topic_ids_withheld")[-1]["broker"] in warned,  # type: ignore[misc]
-                "the third broker was asked on a new connection",
-            )
+        # It was asked on a new connection, and its answer counts: what the client says is no proof.
+        assert {line["broker"] for line in fleet.events("topic_ids_withheld")} == set(warned)
         load.flow()
         load.move()
         load.flow()
