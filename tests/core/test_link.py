@@ -257,7 +257,9 @@ def test_the_clients_epochs_are_those_of_its_session() -> None:
 
 def _cpu_of_errors(partitions: int) -> float:
     """Return the CPU seconds that one response takes in which so many partitions failed."""
-    asked = {(topic_id(1), partition): 3 for partition in range(partitions)}
+    asked: dict[tuple[str | bytes, int], int] = {
+        (topic_id(1), partition): 3 for partition in range(partitions)
+    }
     failed = [(topic, partition, NOT_LEADER, b"") for topic, partition in asked]
     answer = fetch_answer(15, 1, failed)
     driven = Driven(route(), buffer_size=1 << 18)
