@@ -37,6 +37,9 @@ _LAST_FETCHED_EPOCH = slice(16, 20)
 _EPOCH = struct.Struct(">ii")
 _INT32 = struct.Struct(">i")
 
+#: Partitions of a topic up to which it costs less to read them one by one.
+_FEW = 4
+
 #: Session epochs with a meaning of their own (KIP-227): a full fetch that wants a session,
 #: and one that wants none (or the end of one).
 INITIAL_EPOCH = 0
@@ -161,8 +164,19 @@ def read_changes(frame: memoryview) -> Changes:
     asked: Asked = {}
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
-        epochs = asked.setdefault(topic, {})
-        epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader)))
+        epochs = asked.get(topic)
+        if epochs is None:
+            epochs = asked[topic] = {}
+        count = reader.compact_array(_ASKED.size + 1)
+        if count > _FEW:
+            epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader, count)))
+        else:
+            for _ in range(count):
+                at = reader.at
+                reader.skip(_ASKED.size)
+                partition, epoch = _EPOCH.unpack_from(frame, at)
+                epochs[partition] = epoch
+                reader.skip_tags()
         reader.skip_tags()
     return Changes(asked, _read_forgotten(reader, version))
 
@@ -243,19 +257,20 @@ def _read_topics(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[bytes
     topics = []
     for _ in range(reader.compact_array(3)):
         topic = read_topic(reader, version)
-        topics.append((topic, _read_partitions(reader)))
+        count = reader.compact_array(_ASKED.size + 1)
+        topics.append((topic, _read_partitions(reader, count)))
         reader.skip_tags()
     return tuple(topics)
 
 
-def _read_partitions(reader: Reader) -> tuple[bytes, ...]:
-    count = reader.compact_array(_ASKED.size + 1)
-    size = count * (_ASKED.size + 1)
-    block = bytes(reader.buffer[reader.at : reader.at + size])
-    if not any(block[_ASKED.size :: _ASKED.size + 1]):
-        # None has tags, as with nearly all requests: there may be thousands.
-        reader.skip(size)
-        return tuple(block[at : at + _ASKED.size] for at in range(0, size, _ASKED.size + 1))
+def _read_partitions(reader: Reader, count: int) -> tuple[bytes, ...]:
+    if count > _FEW:
+        size = count * (_ASKED.size + 1)
+        block = bytes(reader.buffer[reader.at : reader.at + size])
+        if not any(block[_ASKED.size :: _ASKED.size + 1]):
+            # None has tags, as with nearly all requests: there may be thousands.
+            reader.skip(size)
+            return tuple(block[at : at + _ASKED.size] for at in range(0, size, _ASKED.size + 1))
     partitions = []
     for _ in range(count):
         partitions.append(reader.take(_ASKED.size))

@@ -12,7 +12,7 @@ from proxy.apis.keys import ApiKey
 from proxy.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
 from proxy.core.desk import Desk, HoldRules
-from proxy.core.events import Event, HintGiven, HintMissed
+from proxy.core.events import Event, HintGiven, HintMissed, LoopStood
 from proxy.core.held import Held
 from proxy.core.link_state import LinkState
 from proxy.core.view import LeaderView
@@ -274,3 +274,26 @@ async def test_who_comes_late_no_more_is_forgotten_while_something_is_held(
         await trio.sleep(1)
         # A second after it came late, and before the hold would be cut, it is ahead no more.
         assert desk.settled[1][0] == 2.08
+
+
+async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockClock) -> None:
+    taken: list[Event] = []
+    keeper = HoldKeeper(Desk(_RULES), taken.append)
+    events = [LoopStood(seconds=number) for number in range(1000)]
+    keeper.tell(events)
+    assert len(taken) == 200
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(keeper.run)
+        await trio.testing.wait_all_tasks_blocked()
+        assert taken == events
+        nursery.cancel_scope.cancel()
+
+
+async def test_events_that_wait_to_be_handed_on_are_bounded(autojump_clock: MockClock) -> None:
+    taken: list[Event] = []
+    keeper = HoldKeeper(Desk(_RULES), taken.append)
+    events = [LoopStood(seconds=number) for number in range(50_000)]
+    for begin in range(0, 50_000, 1000):
+        keeper.tell(events[begin : begin + 1000])
+    assert taken == events[: len(taken)]
+    assert len(events) - len(taken) == 20_000
