@@ -66,11 +66,11 @@ def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:
     folder = Path(wanted.path)
     if not folder.is_dir():
         raise ConfigurationError(f"journal.path: {folder} is no folder; make it first")
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        # It is listed for what is to be finished and removed.
-        raise ConfigurationError(
-            f"journal.path: {folder} cannot be read and written to by this user"
-        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"journal.path: {folder} cannot be written to by this user")
+    if not os.access(folder, os.R_OK):
+        # That is done for what is to be finished, and for what is to be removed.
+        raise ConfigurationError(f"journal.path: {folder} cannot be listed by this user")
     return FileSink(
         folder,
         sidecar,
