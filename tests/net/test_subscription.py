@@ -302,6 +302,19 @@ async def test_a_broker_that_leaves_is_asked_no_more(autojump_clock: MockClock) 
         assert 3 not in scene.route.endpoints
 
 
+async def test_who_answers_where_another_is_advertised_is_not_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        assert len(scene.brokers[3].streams) == 1
+        scene.route.misled = {3: scene.route.endpoints[3]}
+        await trio.sleep(40)
+        assert scene.brokers[3].streams == []
+        scene.route.misled = {}
+        await trio.sleep(40)
+        assert len(scene.brokers[3].streams) == 1
+
+
 async def test_a_broker_that_moves_is_asked_at_its_new_address(
     autojump_clock: MockClock,
 ) -> None:
