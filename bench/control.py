@@ -21,10 +21,10 @@ import trio
 from bench.cost import cpu_seconds
 from bench.fake_cluster import HOST, FakeCluster, Layout, Traffic
 from bench.stepped import HOLD
-from proxy.apis.fetch import Topic
-from proxy.apis.metadata import Led, TopicMetadata
-from proxy.core.view import LeaderView
-from proxy.net.peer import FULL_POLL_EVERY
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY
 from tests.apis.messages import element, plain, read_response_frame, request_type, response_type
 from tests.core import samples
 from tests.harness import processes

@@ -17,9 +17,9 @@ from typing import Literal, NamedTuple
 
 import trio
 
-from proxy.apis import header, metadata
-from proxy.apis.keys import ApiKey
-from proxy.wire.writer import frame as framed
+from leader_hints.apis import header, metadata
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.writer import frame as framed
 
 Lateness = Literal["stale", "slow"]
 

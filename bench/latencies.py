@@ -1,5 +1,5 @@
 """Raw latencies of the records that a producer sent, in the form that `leader-hints-report kip951`
-reads: see pipeline/kip951/samples.py."""
+reads: see pipeline/leader_hints_report/kip951/samples.py."""
 
 import csv
 import gzip

@@ -10,7 +10,7 @@ from pathlib import Path
 import trio
 
 from bench.fake_cluster import HOST, FakeCluster, Layout
-from proxy.apis.fetch import Topic
+from leader_hints.apis.fetch_response import Topic
 from tests.core import samples
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess

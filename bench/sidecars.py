@@ -10,15 +10,15 @@ from pathlib import Path
 import trio
 
 from bench.cost import cpu_seconds
-from proxy.apis.api_versions import ClientSoftware
-from proxy.core.desk import Desk, HoldRules
-from proxy.core.mode import Mode
-from proxy.core.refresh_rate import RefreshRate
-from proxy.core.route import Route
-from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.peer import FULL_POLL_EVERY, Cause, PeerSettings
-from proxy.net.subscription import Subscription
-from proxy.settings import Address, SubscriptionSettings
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PeerSettings
+from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.settings import Address, SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 

@@ -1,8 +1,8 @@
 """``python -m bench.stepped FILE SETTINGS``: the proxy, with the steps of its event loop timed.
 
-SETTINGS is JSON as :class:`proxy.settings.Settings` takes it. On SIGUSR1, and at the end, FILE gets
-the longest step of each task since the last time: milliseconds of CPU by the task's name; and the
-longest hold. On SIGUSR1 they begin anew.
+SETTINGS is JSON as :class:`leader_hints.settings.Settings` takes it. On SIGUSR1, and at the end,
+FILE gets the longest step of each task since the last time: milliseconds of CPU by the task's name;
+and the longest hold. On SIGUSR1 they begin anew.
 """
 
 import gc
@@ -15,11 +15,11 @@ from time import thread_time
 
 import trio
 
-from proxy.core.events import Event, HintGiven, HintMissed
-from proxy.net.app import serve
-from proxy.observe.logs import configure_logs
-from proxy.observe.metrics import Metrics
-from proxy.settings import Settings
+from leader_hints.app import serve
+from leader_hints.core.events import Event, HintGiven, HintMissed
+from leader_hints.observe.logs import configure_logs
+from leader_hints.observe.metrics import Metrics
+from leader_hints.settings import Settings
 
 #: Stands among the tasks for the garbage collector.
 GARBAGE = "garbage collection"

@@ -9,7 +9,7 @@ from demo.screen import Screen
 from demo.stage import METADATA_LAG_SECONDS, open_stage, play_round
 from demo.summary import summarize
 from demo.traffic import TrafficError
-from proxy.mock.cluster import MockClusterError
+from leader_hints.mock.cluster import MockClusterError
 
 _ROUNDS = (False, True, False, True)  # Hints on, or not. They alternate, to share a slow moment.
 _MOVES = 9

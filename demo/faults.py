@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from demo.report import COUNTED_APIS, RoundReport
-from proxy.mock.cluster import BEFORE_HINTS
+from leader_hints.mock.cluster import BEFORE_HINTS
 
 
 def find_faults(reports: Sequence[RoundReport]) -> list[str]:

@@ -9,7 +9,7 @@ from demo.ports import free_ports
 from demo.proxy_process import ProxyProcess
 from demo.stage import BROKERS, METADATA_LAG_SECONDS, PARTITIONS, TOPIC
 from demo.traffic import Traffic
-from proxy.mock.cluster import BEFORE_HINTS, MockCluster
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 
 _HOST = "127.0.0.1"
 _SECONDS_BETWEEN_MOVES = 0.15  # Longer than librdkafka's first back-off: moves stay separate.

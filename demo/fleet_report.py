@@ -16,7 +16,7 @@ from rich.progress import Progress
 from demo.fleet import open_fleet
 from demo.proxy_process import ProxyFailedError
 from demo.traffic import TrafficError
-from proxy.mock.cluster import MockClusterError
+from leader_hints.mock.cluster import MockClusterError
 
 _ROUNDS = ("observe", "on")
 _MOVES = 30
@@ -70,7 +70,7 @@ def _report(console: Console, folder: Path) -> Path:
         ("The page from the tables", ["html", "--tables", tables, "--out", page]),
     ):
         console.print(f"{words}, on Spark:")
-        command = [sys.executable, "-m", "pipeline.cli", *map(str, arguments)]
+        command = [sys.executable, "-m", "leader_hints_report.cli", *map(str, arguments)]
         for setting in _SMALL:
             command += ["--conf", setting]
         subprocess.run(command, check=True)

@@ -140,7 +140,7 @@ class ProxyProcess:
 def _start(
     routes: Mapping[Address, Address], hints: str, admin: Address, settings: Mapping[str, str]
 ) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "proxy.cli.main", "run", "--hints", hints]
+    command = [sys.executable, "-m", "leader_hints.cli.main", "run", "--hints", hints]
     for listen, upstream in routes.items():
         command += ["--route", f"{_text(listen)}={_text(upstream)}"]
     command += ["--admin", _text(admin), "--log-level", "debug", "--log-format", "json"]

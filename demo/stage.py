@@ -11,7 +11,7 @@ from demo.ports import free_ports
 from demo.proxy_process import ProxyProcess
 from demo.report import COUNTED_APIS, RoundReport
 from demo.traffic import Traffic
-from proxy.mock.cluster import BEFORE_HINTS, MockCluster
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 
 TOPIC = "demo"
 PARTITIONS = 3

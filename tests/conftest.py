@@ -1,8 +1,14 @@
 """What holds for all tests."""
 
+from collections.abc import Iterator
+
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+from leader_hints.observe.logs import configure_logs
+from tests.net.serving import Log
 
 # No deadline for one example: machines are shared, and a slow one is no defect. The profile
 # that Hypothesis takes with CI=true is derandomized besides; this keeps that.
@@ -39,3 +45,12 @@ class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByWhatIsShared:
     """Say which tests go together; marks (xdist_group) are not seen by pytest 9.2."""
     return _ByWhatIsShared(config, log)
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    """What is logged."""
+    stream = Log()
+    configure_logs("debug", "json", stream)
+    yield stream
+    structlog.reset_defaults()

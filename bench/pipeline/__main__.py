@@ -30,7 +30,7 @@ from bench.pipeline.trials import (
     whole,
 )
 from bench.report import table, write_section
-from pipeline.generator import Fleet
+from leader_hints_report.generator import Fleet
 from tests.harness.maven import ROOT
 
 _PAGE = ROOT / "docs" / "pipeline.md"

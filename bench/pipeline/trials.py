@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 from bench.pipeline.queries import QUERIES
 from bench.pipeline.stages import Stage, stages
-from pipeline.batch import run
-from pipeline.generator import Fleet
-from pipeline.sessions import begin
-from pipeline.sources import stream
-from pipeline.store import Store
-from pipeline.streaming import SETTINGS
-from pipeline.streaming import begin as begin_stream
+from leader_hints_report.batch import run
+from leader_hints_report.generator import Fleet
+from leader_hints_report.journal.sources import stream
+from leader_hints_report.spark_session import begin
+from leader_hints_report.store import Store
+from leader_hints_report.streaming import SETTINGS
+from leader_hints_report.streaming import begin as begin_stream
 from tests.harness.maven import BUILD, ROOT
 
 FOLDER: Final = BUILD / "bench" / "pipeline"
@@ -71,7 +71,9 @@ def journal_of(fleet: Fleet, name: str, master: str) -> Path:
         arguments = [f"--{name}={value}" for name, value in flags.items()]
         # In a process of its own: what is measured begins with a fresh Java.
         subprocess.run(
-            [sys.executable, "-m", "pipeline.cli", "generate", *arguments], cwd=ROOT, check=True
+            [sys.executable, "-m", "leader_hints_report.cli", "generate", *arguments],
+            cwd=ROOT,
+            check=True,
         )
         done.write_text(repr(fleet))
     return folder / "journal"

@@ -9,7 +9,7 @@ import http.client
 import os
 import sys
 
-from proxy.cli.templates import expand
+from leader_hints.cli.templates import expand
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 

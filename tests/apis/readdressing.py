@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proxy.apis.address import Readdress
-from proxy.wire.splice import Splice, spliced
+from leader_hints.apis.address import Readdress
+from leader_hints.wire.splice import Splice, spliced
 from tests.apis.messages import Entity, read_response_frame, response_frame
 
 Splices = Callable[[memoryview, int, Readdress], list[Splice]]

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from proxy.apis import api_versions
-from proxy.apis.api_versions import BODY, ClientSoftware
-from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Truncated, WireError
-from proxy.wire.reader import Reader
+from leader_hints.apis import api_versions
+from leader_hints.apis.api_versions import BODY, ClientSoftware
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.reader import Reader
 from tests.apis.messages import (
     Entity,
     decode,

@@ -17,9 +17,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i8, i32Timedelta
 
-from proxy.apis.describe_configs import read_values, write_request_body
-from proxy.wire.errors import WireError
-from proxy.wire.reader import Reader
+from leader_hints.apis.describe_configs import read_values, write_request_body
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.reader import Reader
 
 _VALUES = st.dictionaries(st.text(max_size=20), st.none() | st.text(max_size=20), max_size=5)
 

@@ -1,6 +1,6 @@
 from kio.schema.errors import ErrorCode as Kio
 
-from proxy.apis.error_codes import HINTABLE, ErrorCode
+from leader_hints.apis.error_codes import HINTABLE, ErrorCode
 
 
 def test_codes_are_kafkas() -> None:

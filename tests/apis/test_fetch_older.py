@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from proxy.apis.error_codes import HINTABLE
-from proxy.apis.fetch_older import Names, Raised, response_up
-from proxy.apis.fetch_request import read_request, write_request
-from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Truncated, WireError
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.fetch_older import Names, Raised, response_up
+from leader_hints.apis.fetch_request import read_request, write_request
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.errors import Truncated, WireError
 from tests.apis.messages import (
     Entity,
     as_version,

@@ -5,11 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
-from proxy.apis.fetch_request import Asker, read_asker, read_changes, read_request, read_session
-from proxy.apis.keys import ApiKey
-from proxy.apis.metadata import ZERO_ID
-from proxy.wire.errors import Malformed, Truncated, WireError
+from leader_hints.apis.fetch_request import (
+    Asker,
+    read_asker,
+    read_changes,
+    read_request,
+    read_session,
+)
+from leader_hints.apis.fetch_response import TOPIC_IDS_FROM, Topic
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata import ZERO_ID
+from leader_hints.wire.errors import Malformed, Truncated, WireError
 from tests.apis.messages import Entity, entities, prefixes, request_frame, request_type
 from tests.core.samples import fetch_request
 

@@ -2,15 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.apis.header import (
+from leader_hints.apis.header import (
     FLEXIBLE_FROM,
     plain_body,
     read_request_header,
     request,
     response_body,
 )
-from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Truncated
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.errors import Truncated
 from tests.apis.messages import (
     encode,
     entities,

@@ -1,6 +1,6 @@
 from kio.schema.index import api_key_map
 
-from proxy.apis.keys import NAMES, ApiKey, api_name
+from leader_hints.apis.keys import NAMES, ApiKey, api_name
 
 
 def test_names_are_kafkas() -> None:

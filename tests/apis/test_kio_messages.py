@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from kio.schema.metadata.v9.response import MetadataResponse
 
-from proxy.apis.kio_messages import write_body, write_response
-from proxy.wire.errors import WireError
+from leader_hints.apis.kio_messages import write_body, write_response
+from leader_hints.wire.errors import WireError
 from tests.apis.messages import plain
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis import produce
-from proxy.apis.error_codes import HINTABLE
-from proxy.apis.fetch import FetchScan
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import (
+from leader_hints.apis import produce
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.fetch_response import FetchScan
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import (
     CURRENT_LEADER_FROM,
     CURRENT_LEADER_TAG,
     NODE_ENDPOINTS_FROM,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.apis import list_offsets
-from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Truncated, WireError
-from proxy.wire.reader import Reader
+from leader_hints.apis import list_offsets
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.reader import Reader
 from tests.apis.messages import (
     Entity,
     decode,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis import metadata
-from proxy.apis.keys import ApiKey
-from proxy.apis.metadata import NEWEST, OLDEST, ZERO_ID, ClusterMetadata, TopicMetadata
-from proxy.wire.errors import Truncated, WireError
-from proxy.wire.reader import Reader
+from leader_hints.apis import metadata
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata import NEWEST, OLDEST, ZERO_ID, ClusterMetadata, TopicMetadata
+from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.reader import Reader
 from tests.apis.messages import (
     Entity,
     decode,

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis.keys import ApiKey
-from proxy.apis.metadata_brokers import VERSIONS, address_splices
-from proxy.wire.errors import WireError
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata_brokers import VERSIONS, address_splices
+from leader_hints.wire.errors import WireError
 from tests.apis import readdressing
 from tests.apis.messages import entities, response_type
 

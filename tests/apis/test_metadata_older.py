@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis import metadata_older
-from proxy.apis.keys import ApiKey
-from proxy.apis.metadata_older import AskedById
-from proxy.wire.errors import Malformed, WireError
+from leader_hints.apis import metadata_older
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata_older import AskedById
+from leader_hints.wire.errors import Malformed, WireError
 from tests.apis.messages import (
     Entity,
     as_version,

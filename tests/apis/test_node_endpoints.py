@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.apis import node_endpoints
-from proxy.apis.error_codes import HINTABLE
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import Endpoint
-from proxy.wire.errors import WireError
+from leader_hints.apis import node_endpoints
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.wire.errors import WireError
 from tests.apis import readdressing
 from tests.apis.messages import Entity, decode, entities, response_type
 from tests.core.samples import NOT_LEADER, fetch_answer, produce_answer, topic_id

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from proxy.apis import produce
-from proxy.apis.error_codes import HINTABLE
-from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Truncated, WireError
+from leader_hints.apis import produce
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.errors import Truncated, WireError
 from tests.apis.messages import (
     Entity,
     element,

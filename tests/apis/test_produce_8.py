@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.apis import produce_8
-from proxy.apis.keys import ApiKey
-from proxy.wire.errors import Malformed, Truncated, WireError
+from leader_hints.apis import produce_8
+from leader_hints.apis.keys import ApiKey
+from leader_hints.wire.errors import Malformed, Truncated, WireError
 from tests.apis.messages import (
     Entity,
     as_version,

@@ -8,9 +8,9 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.serial import entity_reader, entity_writer
 
-from proxy.apis.sasl_handshake import Offered, read_response, write_request_body
-from proxy.wire.errors import Truncated
-from proxy.wire.reader import Reader
+from leader_hints.apis.sasl_handshake import Offered, read_response, write_request_body
+from leader_hints.wire.errors import Truncated
+from leader_hints.wire.reader import Reader
 
 
 def test_the_request_is_as_kio_reads_it() -> None:

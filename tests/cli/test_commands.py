@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from proxy.settings import Settings
+from leader_hints.settings import Settings
 from tests.cli.commands import COMMAND, clean_environment, leader_hints
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,16 @@ def test_version_is_that_of_the_project() -> None:
 
 def test_it_also_runs_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "proxy.cli.main", "config", "check", ROUTE, "--hints", "loud"],
+        [
+            sys.executable,
+            "-m",
+            "leader_hints.cli.main",
+            "config",
+            "check",
+            ROUTE,
+            "--hints",
+            "loud",
+        ],
         env=clean_environment(),
         capture_output=True,
         text=True,

@@ -207,7 +207,7 @@ def test_a_full_disk_for_the_log_stops_nothing(broker: _Broker, tmp_path: Path) 
     route = f"127.0.0.1:{port}=127.0.0.1:{broker.address[1]}"
     command = ["run", "--route", route, "--config", str(_settings(tmp_path, {}))]
     child = processes.start(
-        [sys.executable, "-m", "proxy.cli.main", *command],
+        [sys.executable, "-m", "leader_hints.cli.main", *command],
         output=Path("/dev/full"),
         environment={"PYTHONPATH": str(ROOT)},
     )

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.sources import load_settings
-from proxy.errors import ConfigurationError
+from leader_hints.cli.sources import load_settings
+from leader_hints.errors import ConfigurationError
 
 ROUTES = ("127.0.0.1:19092=broker-1:9092",)
 

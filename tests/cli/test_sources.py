@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from proxy.cli.sources import load_settings
-from proxy.errors import ConfigurationError
-from proxy.settings import Settings
+from leader_hints.cli.sources import load_settings
+from leader_hints.errors import ConfigurationError
+from leader_hints.settings import Settings
 
 ROUTES = ("127.0.0.1:19092=broker-1:9092",)
 

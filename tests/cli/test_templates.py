@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.cli.templates import expand
+from leader_hints.cli.templates import expand
 
 VARIABLES = {"NODE_IP": "10.0.0.7", "NODE_IP6": "fd00::7", "PORT": "9092", "EMPTY": ""}
 

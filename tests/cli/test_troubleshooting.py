@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.core.findings import TABLE, Severity
+from leader_hints.check.findings import TABLE, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 _SEVERITIES = {

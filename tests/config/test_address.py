@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.settings import Address
+from leader_hints.settings import Address
 
 
 @pytest.mark.parametrize(

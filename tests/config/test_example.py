@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from proxy.cli.sources import file_layer, load_settings
-from proxy.settings import Address, RouteSettings, Settings
+from leader_hints.cli.sources import file_layer, load_settings
+from leader_hints.settings import Address, RouteSettings, Settings
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "leader-hints.yaml"
 SCHEMA = Settings.model_json_schema()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proxy.settings import Address, RouteSettings, Settings
+from leader_hints.settings import Address, RouteSettings, Settings
 
 ROUTE = {"listen": "127.0.0.1:19092", "upstream": "broker-1:9092"}
 

@@ -51,7 +51,7 @@ def _clients() -> list[str]:
 
 def _run(client: str) -> None:
     """Run one client and keep its report."""
-    command = [sys.executable, "-m", "proxy.cli.main", "conformance", "--"]
+    command = [sys.executable, "-m", "leader_hints.cli.main", "conformance", "--"]
     command += [sys.executable, "-m", "tests.conformance.harness", client]
     ended = subprocess.run(
         command,

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from proxy.apis.keys import ApiKey
-from proxy.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
-from proxy.core.made_up_ids import made_up_id
-from proxy.core.mode import Mode
-from proxy.core.plan import plan_for
-from proxy.core.route import Route
-from proxy.core.view import LeaderView
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
 from tests.core.conversation import NODES, ONE, TWO
 from tests.core.samples import BROKER_3_6
 

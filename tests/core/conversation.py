@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proxy.apis.leader_hint import Endpoint, LeaderHint
-from proxy.core.held import Held
+from leader_hints.apis.leader_hint import Endpoint, LeaderHint
+from leader_hints.core.link.held import Held
 from tests.core.samples import (
     BROKER_3_6,
     FENCED,

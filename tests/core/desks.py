@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Mapping
 
-from proxy.apis.fetch import Topic
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
-from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
-from proxy.core.desk import Desk, HoldRules
-from proxy.core.events import Event, HintGiven, HintMissed
-from proxy.core.held import Held
-from proxy.core.link_state import LinkState
-from proxy.core.mode import Mode
-from proxy.core.plan import plan_for
-from proxy.core.route import Route
-from proxy.core.view import LeaderView
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import Event, HintGiven, HintMissed
+from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
 from tests.core.samples import BROKER_3_6, FENCED, NOT_LEADER
 from tests.core.samples import Led as LeaderAndEpoch
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from proxy.apis.leader_hint import LeaderHint
-from proxy.core.budget import Budget
-from proxy.core.events import NotUnderstood
-from proxy.core.flow import Flow, Pieces
-from proxy.core.held import Held
-from proxy.core.link import Link
-from proxy.core.mode import Mode
-from proxy.core.plan import plan_for
-from proxy.core.recovery import Recovery
-from proxy.core.route import Route
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.events import NotUnderstood
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.flow import Flow, Pieces
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link import Link
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
 from tests.core.samples import BROKER_3_6
 
 #: What a held response gets; ``None`` while it stays held.

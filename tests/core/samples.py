@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from proxy.apis.fetch import TOPIC_IDS_FROM, Topic
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import Endpoint
+from leader_hints.apis.fetch_response import TOPIC_IDS_FROM, Topic
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Endpoint
 from tests.apis.messages import (
     Entity,
     element,

@@ -1,8 +1,8 @@
 """How many clients are let in."""
 
-from proxy.core.admission import Admission
-from proxy.core.mode import Mode
-from proxy.core.route import Route
+from leader_hints.core.admission import Admission
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 
 
 def test_a_route_and_all_together_are_bounded() -> None:

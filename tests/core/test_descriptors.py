@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.core.descriptors import connections_within, descriptors_for
+from leader_hints.core.descriptors import connections_within, descriptors_for
 
 
 @pytest.mark.parametrize("connections", [1, 100, 30_000])

@@ -2,13 +2,13 @@
 
 import pytest
 
-from proxy.apis.leader_hint import Endpoint
-from proxy.core.destination import Destinations, Look, proved
-from proxy.core.events import AdvertisedPast, AdvertisedRight, RouteCrossed
-from proxy.core.leader import Leader
-from proxy.core.mode import Mode
-from proxy.core.route import Route
-from proxy.core.view import LeaderView
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.destination import Destinations, Look, proved
+from leader_hints.core.events import AdvertisedPast, AdvertisedRight, RouteCrossed
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 
 NONE, NOT_LEADER, FENCED = 0, 6, 74
 ADDRESSES = {node: Endpoint("host", 9000 + node, None) for node in (1, 2, 3)}

@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.core.mode import Mode
-from proxy.core.plan import PASS, READ_ONLY, Plan, plan_for
-from proxy.core.route import Route
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan, plan_for
 from tests.core.samples import BROKER_3_6
 
 _RAISED = plan_for(BROKER_3_6)

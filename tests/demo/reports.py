@@ -4,7 +4,7 @@ from typing import Any
 
 from demo.move import LogLine, Move
 from demo.report import RoundReport
-from proxy.mock.cluster import BEFORE_HINTS
+from leader_hints.mock.cluster import BEFORE_HINTS
 
 
 def hint_line(**changes: Any) -> LogLine:

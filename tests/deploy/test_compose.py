@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from proxy.cli.sources import load_settings
+from leader_hints.cli.sources import load_settings
 from tests.deploy.containers import BASE, Containers
 from tests.deploy.tools import need, run
 from tests.harness.maven import ROOT, broker_library

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from proxy.mock.cluster import MockCluster
+from leader_hints.mock.cluster import MockCluster
 from tests.deploy.containers import BASE, IMAGE, Containers
 from tests.deploy.tools import need, run
 from tests.harness.maven import ROOT

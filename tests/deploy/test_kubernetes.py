@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from proxy.cli.sources import load_settings
-from proxy.cli.templates import expand
-from proxy.settings import Address, RouteSettings
+from leader_hints.cli.sources import load_settings
+from leader_hints.cli.templates import expand
+from leader_hints.settings import Address, RouteSettings
 from tests.deploy.rendered import (
     Rendered,
     brokers_chart,

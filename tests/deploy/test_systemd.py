@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy.cli.sources import load_settings
-from proxy.errors import ConfigurationError
+from leader_hints.cli.sources import load_settings
+from leader_hints.errors import ConfigurationError
 from tests.deploy.tools import need, run
 from tests.harness.maven import ROOT
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, Final
 
-from proxy.core.events import ErrorAnswered, Event
-from proxy.observe.event_log import LINES, name_of
+from leader_hints.core.events import ErrorAnswered, Event
+from leader_hints.observe.event_log import LINES, name_of
 
 HEAD: Final = """\
 # Log lines

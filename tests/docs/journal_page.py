@@ -1,6 +1,6 @@
 """docs/journal-events.md: the journal's kinds of events and their columns, from the tables."""
 
-from proxy.observe.journal_schema import COLUMNS, KIND_MEANINGS, KINDS, Column, Kind
+from leader_hints.observe.journal_schema import COLUMNS, KIND_MEANINGS, KINDS, Column, Kind
 
 _HEAD = """\
 # Journal events

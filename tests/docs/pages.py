@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from proxy.observe.metrics import FAMILIES
-from proxy.observe.status import schema
+from leader_hints.observe.metrics import FAMILIES
+from leader_hints.observe.status import schema
 from tests.docs import chart_schema, events_page, journal_page, settings_page
 
 DOCS = Path(__file__).parents[2] / "docs"

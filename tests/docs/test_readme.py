@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from proxy.mock.cluster import MockCluster
+from leader_hints.mock.cluster import MockCluster
 from tests.cli.commands import COMMAND, clean_environment
 from tests.docs.pages import DOCS
 from tests.harness import processes

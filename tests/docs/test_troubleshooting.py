@@ -2,8 +2,8 @@
 
 import re
 
-from proxy.core.reason import Reason
-from proxy.observe.event_log import LINES, name_of
+from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.observe.event_log import LINES, name_of
 from tests.docs.pages import DOCS
 
 

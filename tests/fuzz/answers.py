@@ -3,10 +3,10 @@
 import contextlib
 import random
 
-from proxy.apis import api_versions, list_offsets, metadata
-from proxy.core.view import LeaderView
-from proxy.wire.errors import WireError
-from proxy.wire.reader import Reader
+from leader_hints.apis import api_versions, list_offsets, metadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.reader import Reader
 from tests.apis import chance as by_chance
 from tests.apis.messages import encode, response_type
 from tests.core.brokers import BROKERS

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
-from proxy.apis.leader_hint import LeaderHint
-from proxy.apis.metadata import Led, TopicMetadata
-from proxy.core.budget import Budget
-from proxy.core.desk import Desk, HoldRules
-from proxy.core.held import Held
-from proxy.core.mode import Mode
-from proxy.core.route import Route
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.held import Held
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 from tests.core.brokers import NAMES, route_before
 from tests.core.conversation import NODES
 from tests.core.links import Driven

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import LeaderHint
-from proxy.core.made_up_ids import made_up_id
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.cluster.synthetic_ids import made_up_id
 from tests.apis.chance import flexible
 from tests.apis.messages import Entity, request_type, response_type
 from tests.core.brokers import MADE_UP, NAMES, NAMES_MADE_UP

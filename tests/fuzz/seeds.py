@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from proxy.core.mode import Mode
+from leader_hints.core.mode import Mode
 from tests.apis import chance
 from tests.apis.messages import (
     element,

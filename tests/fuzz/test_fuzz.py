@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.apis.keys import ApiKey
-from proxy.apis.leader_hint import LeaderHint, current_leader, node_endpoints
-from proxy.core.mode import Mode
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import LeaderHint, current_leader, node_endpoints
+from leader_hints.core.mode import Mode
 from tests.core.brokers import BROKERS, NAMES, F, M, P, names_before
 from tests.core.conversation import NODES, ONE
 from tests.core.samples import (

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from unittest.mock import patch
 
-from proxy.cli.main import main
-from proxy.net.poller import Poller, make_poller
+from leader_hints.cli.main import main
+from leader_hints.net.pump.poller import Poller, make_poller
 
 VARIABLE = "TIMED_STEPS"
 
@@ -30,7 +30,7 @@ class TimedPoller:
         self.close = poller.close
 
     def poll(self, seconds: float) -> list[tuple[int, int]]:
-        """See :class:`proxy.net.poller.Poller`."""
+        """See :class:`leader_hints.net.pump.poller.Poller`."""
         used = time.thread_time() - self._since
         if used > self._longest:
             self._longest = used
@@ -45,5 +45,5 @@ class TimedPoller:
 
 if __name__ == "__main__":
     into = Path(os.environ[VARIABLE])
-    with patch("proxy.net.pump.make_poller", lambda: TimedPoller(make_poller(), into)):
+    with patch("leader_hints.net.pump.pump.make_poller", lambda: TimedPoller(make_poller(), into)):
         main()

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
-from proxy.core.flow import Flow
+from leader_hints.core.link.flow import Flow
 from tests.core.links import Driven
 from tests.fuzz.reading import Unreadable, frame_at
 

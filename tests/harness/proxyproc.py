@@ -44,7 +44,7 @@ class ProxyProcess:
         hints: Hints = "on",
         arguments: Sequence[str] = (),
         security: Sequence[Mapping[str, Any]] = (),
-        program: str = "proxy.cli.main",
+        program: str = "leader_hints.cli.main",
     ) -> None:
         """``routes`` are pairs of listening and upstream addresses; ``log`` must be a new file.
 
@@ -230,7 +230,7 @@ class LocalProcess(ProxyProcess):
         self._listeners = brokers + 1
         self.bootstrap = f"{host}:{base}"
         self._argv = [
-            *(sys.executable, "-m", "proxy.cli.main", "local", "--listen", self.bootstrap),
+            *(sys.executable, "-m", "leader_hints.cli.main", "local", "--listen", self.bootstrap),
             *(("--bootstrap", bootstrap) if bootstrap else ()),
             *("--admin", f"127.0.0.1:{self._admin}"),
             *("--log-level", "debug", "--log-format", "json"),

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from proxy.apis.keys import api_name
+from leader_hints.apis.keys import api_name
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_ends
 from tests.harness.clients import AdminSpec, ClientProcess, OffsetsRun, OffsetsSpec

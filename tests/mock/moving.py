@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from proxy.mock.cluster import MockCluster
+from leader_hints.mock.cluster import MockCluster
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.waiting import until

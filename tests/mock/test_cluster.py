@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from demo.offered import offered_versions
-from proxy.mock.cluster import MockCluster, MockClusterDiedError, MockClusterError
+from leader_hints.mock.cluster import MockCluster, MockClusterDiedError, MockClusterError
 from tests.harness.waiting import until
 
 _SECONDS = 10.0
@@ -162,7 +162,7 @@ def test_the_last_words_of_the_process_are_told(monkeypatch: pytest.MonkeyPatch)
 def test_the_process_ends_with_its_parent() -> None:
     program = (
         "import sys\n"
-        "from proxy.mock.cluster import MockCluster\n"
+        "from leader_hints.mock.cluster import MockCluster\n"
         "with MockCluster(brokers=1) as cluster:\n"
         "    print(cluster.brokers[1][1], flush=True)\n"
         "    sys.stdin.read()\n"

@@ -14,7 +14,7 @@ from demo.faults import find_faults
 from demo.move import Move
 from demo.screen import Screen
 from demo.stage import Stage, open_stage, play_round
-from proxy.mock.cluster import MockCluster
+from leader_hints.mock.cluster import MockCluster
 from tests.harness.waiting import until
 
 #: A busy machine may stop a process for longer than the usual hold; then a move has no hint.

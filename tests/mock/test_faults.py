@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from proxy.mock.cluster import BEFORE_HINTS, MockCluster
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 from tests.cli.commands import leader_hints
 from tests.harness.ports import free_range
 from tests.harness.proxyproc import LocalProcess

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from proxy.mock.cluster import MockCluster
+from leader_hints.mock.cluster import MockCluster
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, LogLine, ProxyProcess
 from tests.harness.relay import Gate, Relay, relays

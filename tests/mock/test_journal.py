@@ -12,8 +12,8 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from proxy.mock.cluster import BEFORE_HINTS, MockCluster
-from proxy.observe.journal import CLIENT_ID_PREFIX
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
+from leader_hints.observe.journal import CLIENT_ID_PREFIX
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import LogLine, ProxyError, ProxyProcess
 from tests.harness.small_disk import mounted_small_disk

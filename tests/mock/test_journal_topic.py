@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from proxy.errors import BrokerError
-from proxy.mock.cluster import MockCluster
-from proxy.net.journal_topic import KafkaSink
+from leader_hints.errors import BrokerError
+from leader_hints.mock.cluster import MockCluster
+from leader_hints.net.journal.journal_topic import KafkaSink
 from tests.harness.connection import Address
 from tests.harness.ports import free_ports
 from tests.harness.relay import Gate, Relay

@@ -8,9 +8,9 @@ import pytest
 import trio
 from confluent_kafka import Producer
 
-from proxy.mock.cluster import BEFORE_HINTS, MockCluster
-from proxy.net import lab as module
-from proxy.net.lab import Lab, LabError
+from leader_hints.conformance import lab as module
+from leader_hints.conformance.lab import Lab, LabError
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 
 
 @pytest.fixture(scope="module")

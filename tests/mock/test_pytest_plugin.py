@@ -19,7 +19,16 @@ def _pytest(folder: Path, text: str) -> str:
         "PYTHONPATH": str(_ROOT),
     }
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "proxy.pytest_plugin", "-q", "--rootdir", "."],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "leader_hints.pytest_plugin",
+            "-q",
+            "--rootdir",
+            ".",
+        ],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -41,7 +50,7 @@ def test_it_loads_nothing_unless_a_fixture_is_used(tmp_path: Path) -> None:
     told = _pytest(
         tmp_path,
         "import sys\n\n\ndef test_nothing():\n"
-        "    loaded = {'trio', 'confluent_kafka', 'kio', 'proxy.net'} & set(sys.modules)\n"
+        "    loaded = {'trio', 'confluent_kafka', 'kio', 'leader_hints.net'} & set(sys.modules)\n"
         "    assert not loaded, loaded\n",
     )
     assert "1 passed" in told, told
@@ -49,4 +58,4 @@ def test_it_loads_nothing_unless_a_fixture_is_used(tmp_path: Path) -> None:
 
 def test_pytest_finds_it() -> None:
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["pytest11"] == {"leader_hints": "proxy.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == {"leader_hints": "leader_hints.pytest_plugin"}

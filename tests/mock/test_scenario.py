@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from kio.index import load_request_schema, load_response_schema
 
-from proxy.apis.keys import ApiKey
+from leader_hints.apis.keys import ApiKey
 from tests.apis.messages import Entity, plain
 from tests.core.samples import fetch_request
 from tests.harness.connection import CLIENT_ID, BrokerConnection, decode_response

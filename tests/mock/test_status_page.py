@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from proxy.observe.status import schema
+from leader_hints.observe.status import schema
 from tests.harness.browser import dom_of
 from tests.mock.moving import TOPIC, Scene, open_scene
 

@@ -5,22 +5,22 @@ import os
 import socket
 from collections.abc import Iterator
 
-from proxy.core.budget import Budget
-from proxy.core.desk import Desk, HoldRules
-from proxy.core.events import (
+from leader_hints.core.events import (
     BadBrokerBytes,
     BadClientBytes,
     Event,
     LinkFailed,
     NotUnderstood,
 )
-from proxy.core.mode import Mode
-from proxy.core.plan import PASS, plan_for
-from proxy.core.recovery import Recovery
-from proxy.core.route import Route
-from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.poller import Poller
-from proxy.net.pump import Pump, PumpLimits, Snoop
+from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import PASS, plan_for
+from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.pump.poller import Poller
+from leader_hints.net.pump.pump import Pump, PumpLimits, Snoop
 from tests.harness.waiting import until
 
 #: What a broker of 3.6 takes, and so what is raised.

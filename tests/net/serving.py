@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from proxy.net import app
-from proxy.settings import Address, Settings
+from leader_hints import app
+from leader_hints.settings import Address, Settings
 from tests.harness.log_lines import check_name
 
 _SECONDS = 10.0

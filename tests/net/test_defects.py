@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 import trio
 
-from proxy.core.events import AcceptFailed, Event, TaskFailed
-from proxy.net import app
-from proxy.net.hold_keeper import HoldKeeper
-from proxy.net.listening import accept, open_listeners
-from proxy.net.poller import EpollPoller
-from proxy.net.pump import Pump
-from proxy.net.security import Security
-from proxy.net.subscription import Subscription
-from proxy.observe.history import History
-from proxy.settings import Address, Settings
+from leader_hints import app
+from leader_hints.core.events import AcceptFailed, Event, TaskFailed
+from leader_hints.net.clients.listening import accept, open_listeners
+from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.net.pump.poller import EpollPoller
+from leader_hints.net.pump.pump import Pump
+from leader_hints.net.tls.route_security import Security
+from leader_hints.observe.history import History
+from leader_hints.settings import Address, Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker

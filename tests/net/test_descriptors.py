@@ -9,7 +9,7 @@ from tests.harness.maven import ROOT
 #: Prints what `check` counts, what `run` then has, and the soft limit after that.
 _COUNTS = """
 import resource
-from proxy.net.descriptors import allowed_descriptors, raise_descriptors
+from leader_hints.net.descriptors import allowed_descriptors, raise_descriptors
 print(allowed_descriptors(), raise_descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 

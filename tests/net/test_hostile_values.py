@@ -16,16 +16,16 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 from trio.testing import memory_stream_pair
 
-from proxy.core.events import CertificatesRefused, CertificatesReloaded, Event
-from proxy.errors import BrokerError, ConfigurationError
-from proxy.net.broker_stream import open_broker_stream
-from proxy.net.credentials import Credentials
-from proxy.net.door import Door
-from proxy.net.journal_topic import KafkaSink
-from proxy.net.secret import read_secret
-from proxy.net.security import Security
-from proxy.net.tls_files import TlsFiles
-from proxy.settings import (
+from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, Event
+from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.net.brokers.broker_stream import open_broker_stream
+from leader_hints.net.brokers.connector import Door
+from leader_hints.net.brokers.sasl import Credentials
+from leader_hints.net.brokers.secret import read_secret
+from leader_hints.net.journal.journal_topic import KafkaSink
+from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.net.tls.route_security import Security
+from leader_hints.settings import (
     Address,
     BrokerTlsSettings,
     ClientTlsSettings,

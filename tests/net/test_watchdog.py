@@ -4,7 +4,7 @@ import threading
 
 import trio
 
-from proxy.net.watchdog import Watchdog
+from leader_hints.net.watchdog import Watchdog
 
 
 async def test_where_the_loop_stands_still_is_told_once_and_for_how_long_afterwards() -> None:

@@ -6,11 +6,11 @@ from kio.schema.errors import ErrorCode
 from kio.schema.produce.v10.response import ProduceResponse
 from kio.serial import entity_reader
 
-from proxy.apis.leader_hint import Endpoint
-from proxy.apis.metadata import Led, TopicMetadata
-from proxy.core.events import HintGiven, HintMissed
-from proxy.core.route import Route
-from proxy.core.view import LeaderView
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import HintGiven, HintMissed
+from leader_hints.core.route import Route
 from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER, TOPIC_ID
 from tests.net.rig import Rig, hinting_route, opened, received

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 
-from proxy.observe.journal_schema import COLUMNS
+from leader_hints.observe.journal_schema import COLUMNS
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "journal.schema.json"
 _VALIDATOR = jsonschema.Draft202012Validator(json.loads(PUBLISHED.read_text(encoding="utf-8")))

@@ -7,10 +7,10 @@ from typing import Any, get_args
 import pytest
 import structlog
 
-from proxy.core import events
-from proxy.observe.event_log import EventLog, name_of
-from proxy.observe.logs import configure_logs
-from proxy.settings import LogLevels
+from leader_hints.core import events
+from leader_hints.observe.event_log import EventLog, name_of
+from leader_hints.observe.logs import configure_logs
+from leader_hints.settings import LogLevels
 
 _ANSWERED = events.ErrorAnswered(
     route="r",

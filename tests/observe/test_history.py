@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from proxy.core.events import ClientSeen, HintGiven, HintMissed, Recovered
-from proxy.observe.history import SLOT, SPAN, History, Percentiles
+from leader_hints.core.events import ClientSeen, HintGiven, HintMissed, Recovered
+from leader_hints.observe.history import SLOT, SPAN, History, Percentiles
 from tests.observe.watching import ANSWERED, MOVED
 
 _START = 1_800_000_000

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.core import events
-from proxy.core.mode import Mode
-from proxy.core.route import Route
-from proxy.core.view import LeaderView
-from proxy.observe.journal import CLIENT_ID_PREFIX, Journal, encode
+from leader_hints.core import events
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, encode
 from tests.observe.journal_lines import checked
 
 _MICROS = 1_767_323_045_000_006

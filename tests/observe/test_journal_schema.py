@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from proxy.observe.journal_schema import COLUMNS, KIND_MEANINGS, KINDS, schema
+from leader_hints.observe.journal_schema import COLUMNS, KIND_MEANINGS, KINDS, schema
 from tests.observe.journal_lines import PUBLISHED
 
 _START = {

@@ -14,7 +14,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.observe.logs import configure_logs, escape
+from leader_hints.observe.logs import configure_logs, escape
 from tests.harness.small_disk import mounted_small_disk
 
 HOSTILE = "orders\x1b[2J\r\n{}\x7f\x9b31m\u2028\u202e\\x1b"

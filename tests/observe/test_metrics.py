@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from proxy.core.events import (
+from leader_hints.core.events import (
     AdminFailed,
     BadClientBytes,
     CertificatesRefused,
@@ -28,13 +28,13 @@ from proxy.core.events import (
     Recovered,
     TaskFailed,
 )
-from proxy.core.mode import Mode
-from proxy.core.route import Route
-from proxy.observe.client_names import ClientNames
-from proxy.observe.counts import Counts
-from proxy.observe.journal import JournalTally
-from proxy.observe.metrics import FAMILIES, Metrics
-from proxy.observe.watched import KnownCluster
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.observe.client_names import ClientNames
+from leader_hints.observe.counts import Counts
+from leader_hints.observe.journal import JournalTally
+from leader_hints.observe.metrics import FAMILIES, Metrics
+from leader_hints.observe.watched import KnownCluster
 from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
 
 _OPENMETRICS = "application/openmetrics-text"

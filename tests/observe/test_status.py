@@ -4,13 +4,13 @@ import json
 
 import jsonschema
 
-from proxy.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
-from proxy.core.mode import Mode
-from proxy.core.plan import plan_for
-from proxy.core.route import Route
-from proxy.observe.counts import Counts
-from proxy.observe.history import History
-from proxy.observe.status import Status, schema, status
+from leader_hints.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
+from leader_hints.observe.counts import Counts
+from leader_hints.observe.history import History
+from leader_hints.observe.status import Status, schema, status
 from tests.core.samples import BROKER_3_6
 from tests.observe.watching import ANSWERED, MOVED, cluster, watched
 

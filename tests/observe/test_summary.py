@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from proxy.core.events import HintGiven, HintMissed
-from proxy.core.mode import Mode
-from proxy.core.route import Route
-from proxy.observe.counts import Counts
-from proxy.observe.summary import Summary
+from leader_hints.core.events import HintGiven, HintMissed
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.observe.counts import Counts
+from leader_hints.observe.summary import Summary
 from tests.observe.watching import ANSWERED, MOVED, watched
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from proxy.apis.metadata import ZERO_ID, Led, TopicMetadata
-from proxy.core.events import ErrorAnswered, LeaderMoved
-from proxy.core.mode import Mode
-from proxy.core.route import Route
-from proxy.core.view import LeaderView
-from proxy.observe.counts import Counts
-from proxy.observe.watched import KnownCluster, Load, Upstream, Watched
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import ErrorAnswered, LeaderMoved
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.observe.counts import Counts
+from leader_hints.observe.watched import KnownCluster, Load, Upstream, Watched
 
 ANSWERED = ErrorAnswered(
     route="a",

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from click.testing import CliRunner
 
-from pipeline.cli import cli
+from leader_hints_report.cli import cli
 from tests.harness import processes
 from tests.harness.maven import ROOT
 
@@ -73,7 +73,7 @@ class ReportProcess:
 def report_killed(command: str, out: Path, files: int, *arguments: str) -> None:
     """Run a command; kill it and all of its processes once so many files are in ``out``."""
     process = processes.start(
-        [sys.executable, "-m", "pipeline.cli", *_arguments(command, out, arguments)],
+        [sys.executable, "-m", "leader_hints_report.cli", *_arguments(command, out, arguments)],
         output=Path(os.devnull),
         cwd=ROOT,
     )

@@ -7,7 +7,7 @@ from os import environ
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.sessions import begin
+from leader_hints_report.spark_session import begin
 from tests.pipeline.commands_apart import SMALL
 from tests.pipeline.fleets import Made, make
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from pipeline.cli import cli, main
+from leader_hints_report.cli import cli, main
 
 
 @pytest.mark.parametrize("name", ["batch", "generate", "stream"])

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.batch import run
-from pipeline.errors import PipelineError
-from pipeline.generator import Fleet, generate
+from leader_hints_report.batch import run
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.generator import Fleet, generate
 from tests.observe.journal_lines import checked
 from tests.pipeline.fleets import FLEET, Made
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pipeline.batch import run
-from pipeline.store import Store
+from leader_hints_report.batch import run
+from leader_hints_report.store import Store
 
 _RECORDED = Path(__file__).parent / "recorded"
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.batch import run
-from pipeline.errors import PipelineError
-from pipeline.store import Store
+from leader_hints_report.batch import run
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.store import Store
 from tests.pipeline.conftest import ZONE
 from tests.pipeline.lines import Event, as_text, error, latency, move, success
 from tests.pipeline.written import rows_of

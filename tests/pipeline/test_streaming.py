@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pipeline.batch import run
-from pipeline.errors import PipelineError
-from pipeline.events import ENCOUNTER, OPEN_PART, OVER, STORED
-from pipeline.sources import stream
-from pipeline.store import Batch, Store
-from pipeline.streaming import begin, keep_fresh
+from leader_hints_report.batch import run
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.journal.events import ENCOUNTER, OPEN_PART, OVER, STORED
+from leader_hints_report.journal.sources import stream
+from leader_hints_report.store import Batch, Store
+from leader_hints_report.streaming import begin, keep_fresh
 from tests.pipeline.commands_apart import report_killed
 from tests.pipeline.lines import BEGIN, Event, as_text, error, frame, latency, move, success
 from tests.pipeline.written import rows_of

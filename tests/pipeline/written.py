@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.tables import TABLES
+from leader_hints_report.tables.columns import TABLES
 
 
 def rows_of(out: Path | str) -> dict[str, list[str]]:

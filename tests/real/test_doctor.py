@@ -21,9 +21,9 @@ from kio.schema.create_acls.v2.request import AclCreation, CreateAclsRequest
 from kio.schema.create_acls.v2.response import CreateAclsResponse
 from kio.static.primitive import i8
 
-from proxy.cli.main import cli
-from proxy.core.findings import TABLE
-from proxy.mock.cluster import MockCluster
+from leader_hints.check.findings import TABLE
+from leader_hints.cli.main import cli
+from leader_hints.mock.cluster import MockCluster
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import HOST, RealCluster
 from tests.harness.connection import Address
@@ -92,7 +92,7 @@ def check_with(descriptors: int, *routes: tuple[Address, Address]) -> Checked:
     """Run the command in a process of its own that may have so many descriptors."""
     limits = (descriptors, descriptors)
     done = subprocess.run(
-        [sys.executable, "-m", "proxy.cli.main", *_arguments(routes)],
+        [sys.executable, "-m", "leader_hints.cli.main", *_arguments(routes)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

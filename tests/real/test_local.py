@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from kio.index import load_request_schema, load_response_schema
 
-from proxy.core.address_book import NEWEST
+from leader_hints.core.versions.address_rewriting import NEWEST
 from tests.apis.messages import Entity, element, plain
 from tests.apis.readdressing import addresses
 from tests.harness.admin import ClusterAdmin

@@ -127,7 +127,7 @@ def test_clients_are_tried_before_a_real_cluster(cluster: RealCluster, admin: Cl
     options += ["--api", "Produce", "--api", "Fetch"]
     options += ["--bootstrap", cluster.bootstrap]
     ended = subprocess.run(
-        [sys.executable, "-m", "proxy.cli.main", "conformance", *options, "--", *client],
+        [sys.executable, "-m", "leader_hints.cli.main", "conformance", *options, "--", *client],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         capture_output=True,

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from proxy.cli.main import cli
+from leader_hints.cli.main import cli
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec

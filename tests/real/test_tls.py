@@ -46,7 +46,7 @@ def proxy_before(cluster: RealCluster, log: Path, settings: dict[str, Any]) -> P
 def doctor(proxy: ProxyProcess) -> dict[str, Any]:
     """What `check` finds of a proxy's routes."""
     done = subprocess.run(
-        [sys.executable, "-m", "proxy.cli.main", "check", "--json"],
+        [sys.executable, "-m", "leader_hints.cli.main", "check", "--json"],
         env=os.environ | proxy.environment | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.core.mode import Mode
+from leader_hints.core.mode import Mode
 from tests.apis.messages import read_response_frame, response_frame, response_type
 from tests.core.brokers import BROKERS, MADE_UP, F, M, P, V, route_before
 from tests.core.links import Driven

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proxy.wire.errors import Malformed
-from proxy.wire.proxy_header import Source, missing, read
+from leader_hints.wire.errors import Malformed
+from leader_hints.wire.proxy_header import Source, missing, read
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 _TEXT4 = b"PROXY TCP4 192.0.2.1 198.51.100.7 56324 9092\r\n"

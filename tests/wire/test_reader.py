@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kio.serial import readers, writers
 from kio.serial.writers import Writer
 
-from proxy.wire.errors import Malformed, Truncated, WireError
-from proxy.wire.reader import Reader
+from leader_hints.wire.errors import Malformed, Truncated, WireError
+from leader_hints.wire.reader import Reader
 
 Read = Callable[[Reader], object]
 

@@ -3,7 +3,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.splice import Splice, spliced
+from leader_hints.wire.splice import Splice, spliced
 
 
 @st.composite

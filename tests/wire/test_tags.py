@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.serial.writers import write_tagged_field, write_unsigned_varint
 
-from proxy.wire.errors import WireError
-from proxy.wire.tags import with_field
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.tags import with_field
 
 _FIELDS = st.dictionaries(st.integers(0, 2**31), st.binary(max_size=150), max_size=6)
 

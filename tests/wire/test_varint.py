@@ -7,8 +7,8 @@ from kio.serial.readers import read_unsigned_varint
 from kio.serial.writers import write_unsigned_varint
 from kio.static.primitive import uvarint
 
-from proxy.wire.errors import Malformed, Truncated
-from proxy.wire.varint import MAX_BYTES, read_uvarint, write_uvarint
+from leader_hints.wire.errors import Malformed, Truncated
+from leader_hints.wire.varint import MAX_BYTES, read_uvarint, write_uvarint
 
 _VALUES = st.one_of(
     st.integers(0, 2**32 - 1),

@@ -9,8 +9,8 @@ from kio.serial.writers import (
     write_nullable_legacy_string,
 )
 
-from proxy.wire import writer
-from proxy.wire.errors import Malformed
+from leader_hints.wire import writer
+from leader_hints.wire.errors import Malformed
 
 
 @given(st.none() | st.text())

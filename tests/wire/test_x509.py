@@ -9,8 +9,8 @@ import pytest
 import trustme
 from cryptography import x509
 
-from proxy.wire.errors import WireError
-from proxy.wire.x509 import not_after
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.x509 import not_after
 
 _AUTHORITY = trustme.CA()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from pipeline.cli import cli
-from pipeline.errors import PipelineError
-from pipeline.kip951.document import make_document
+from leader_hints_report.cli import cli
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.kip951.document import make_document
 from tests.pipeline.kip951.runs import make_run
 
 

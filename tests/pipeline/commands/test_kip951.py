@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from bench.latencies import write_latencies
-from pipeline.cli import cli
-from pipeline.kip951.document import Document
+from leader_hints_report.cli import cli
+from leader_hints_report.kip951.document import Document
 
 
 def test_without_samples_it_prints_what_was_published() -> None:

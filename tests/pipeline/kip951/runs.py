@@ -1,6 +1,6 @@
 """Runs to compare."""
 
-from pipeline.kip951.run_figures import COLUMNS, RunFigures
+from leader_hints_report.kip951.run_figures import COLUMNS, RunFigures
 
 
 def make_run(arm: str, run: int, figure: float) -> RunFigures:

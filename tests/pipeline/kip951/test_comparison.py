@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.kip951.comparison import NoSuchArmError, compare
-from pipeline.kip951.run_figures import COLUMNS
+from leader_hints_report.kip951.comparison import NoSuchArmError, compare
+from leader_hints_report.kip951.run_figures import COLUMNS
 from tests.pipeline.kip951.runs import make_run
 
 

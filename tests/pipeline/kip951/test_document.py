@@ -3,7 +3,7 @@
 import csv
 import io
 
-from pipeline.kip951.document import Document, csv_files, make_document, markdown
+from leader_hints_report.kip951.document import Document, csv_files, make_document, markdown
 from tests.pipeline.kip951.runs import make_run
 
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from pipeline.kip951.published import Verdict, checks, published
+from leader_hints_report.kip951.published import Verdict, checks, published
 
 
 def test_the_arithmetic_is_right_but_for_the_fall_and_one_average() -> None:

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bench.latencies import write_latencies
-from pipeline.kip951.run_figures import PERCENTILES
-from pipeline.kip951.samples import SCHEMA, SampleError, read_samples, run_figures
+from leader_hints_report.kip951.run_figures import PERCENTILES
+from leader_hints_report.kip951.samples import SCHEMA, SampleError, read_samples, run_figures
 
 _HEADER = "arm,run,sent_ms,latency_ms,bytes"
 

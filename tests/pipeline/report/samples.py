@@ -2,8 +2,8 @@
 
 import math
 
-from pipeline.report import listings
-from pipeline.report.listings import Kind, Listing, Numbers, Row, Rows, Value
+from leader_hints_report.report import listings
+from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Rows, Value
 
 _CLUSTERS = ("lkc-orders", "lkc-billing", "lkc-metrics")
 _SOFTWARE = (

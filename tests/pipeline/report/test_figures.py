@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pipeline.report import figures, listings
-from pipeline.report.drawing import Ink
+from leader_hints_report.report import figures, listings
+from leader_hints_report.report.drawing import Ink
 from tests.pipeline.report.samples import make_fleet, make_numbers, row
 
 _ALL = (

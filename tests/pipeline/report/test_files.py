@@ -4,9 +4,9 @@ import csv
 import json
 from pathlib import Path
 
-from pipeline.kip951.document import make_document
-from pipeline.report import listings
-from pipeline.report.files import write_report
+from leader_hints_report.kip951.document import make_document
+from leader_hints_report.report import listings
+from leader_hints_report.report.files import write_report
 from tests.pipeline.report.samples import make_fleet, make_numbers, row
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.report.format import count, milliseconds, show
-from pipeline.report.listings import Kind
+from leader_hints_report.report.format import count, milliseconds, show
+from leader_hints_report.report.listings import Kind
 
 
 @pytest.mark.parametrize(

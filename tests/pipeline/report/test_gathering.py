@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline import tables
-from pipeline.errors import PipelineError
-from pipeline.report import listings
-from pipeline.report.gathering import gather
-from pipeline.report.listings import Numbers
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.report import listings
+from leader_hints_report.report.gathering import gather
+from leader_hints_report.report.listings import Numbers
+from leader_hints_report.tables import columns
 
 _DAY = date(2026, 3, 29)  # Clocks are put forward in Europe: what is in UTC does not care.
 _BEGAN = datetime(2026, 3, 29, 1, 30, 0, 250_000, UTC)
@@ -34,14 +34,14 @@ def _recovery(recovery_ms: float | None, *, hinted: bool, **more: Any) -> dict[s
     return values | more
 
 
-_Write = Callable[[tables.Table, list[dict[str, Any]]], None]
+_Write = Callable[[columns.Table, list[dict[str, Any]]], None]
 
 
 @pytest.fixture
 def write(spark: SparkSession, tmp_path: Path) -> _Write:
     """Writes rows of a table, as the pipeline does; what is not given is absent."""
 
-    def write(table: tables.Table, rows: list[dict[str, Any]]) -> None:
+    def write(table: columns.Table, rows: list[dict[str, Any]]) -> None:
         names = [column.name for column in table.all_columns]
         whole = [{"day": _DAY, "cluster": "c1"} | row for row in rows]
         assert all(row.keys() <= set(names) for row in whole)
@@ -76,9 +76,9 @@ def test_recoveries_by_hint_client_topic_and_cluster(
         _recovery(7.0, hinted=False, topic="u", cluster="c2", api="Fetch"),
         _recovery(None, hinted=False, topic="u", cluster="c2", api="Fetch"),
     ]
-    write(tables.RECOVERIES, with_hint + without + other)
+    write(columns.RECOVERIES, with_hint + without + other)
     write(
-        tables.HINT_EFFECTIVENESS,
+        columns.HINT_EFFECTIVENESS,
         [
             {
                 "software": "apache-kafka-java",
@@ -144,7 +144,7 @@ def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(
     spark: SparkSession, tmp_path: Path, write: _Write
 ) -> None:
     write(
-        tables.LEADER_MOVES,
+        columns.LEADER_MOVES,
         [
             {"moved": moved, "sidecars": sidecars, "apart_corrected_ms": apart, "day": day}
             for moved, sidecars, apart, day in (
@@ -155,21 +155,21 @@ def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(
         ],
     )
     write(
-        tables.INCIDENTS,
+        columns.INCIDENTS,
         [
             {"kind": "roll", "began": _BEGAN, "seconds": 3.0, "lost_ms": None},
             {"kind": "failure", "began": _BEGAN + timedelta(hours=1), "lost_ms": 5.0},
         ],
     )
     write(
-        tables.BROKER_HOURS,
+        columns.BROKER_HOURS,
         [
             {"node": 1, "hour": 3, "errors": 2, "lost_ms": 4.0, "day": day}
             for day in (_DAY, _DAY + timedelta(days=1))
         ],
     )
     write(
-        tables.CLIENTS_WITHOUT_HINTS,
+        columns.CLIENTS_WITHOUT_HINTS,
         [
             {"client_id": f"{number}", "lost_ms": float(number), "episodes": 1}
             for number in range(51)

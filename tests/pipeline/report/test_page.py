@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.kip951.document import make_document
-from pipeline.report import listings
-from pipeline.report.listings import Kind, Numbers, Rows
-from pipeline.report.page import make_page
+from leader_hints_report.kip951.document import make_document
+from leader_hints_report.report import listings
+from leader_hints_report.report.listings import Kind, Numbers, Rows
+from leader_hints_report.report.page import make_page
 from tests.harness.browser import dom_of
 from tests.pipeline.report.samples import make_fleet, make_numbers, row
 

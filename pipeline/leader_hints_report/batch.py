@@ -1,0 +1,53 @@
+"""A run over what is new in a journal."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Final, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from leader_hints_report.journal import sources
+from leader_hints_report.journal.events import read
+from leader_hints_report.store import Store
+from leader_hints_report.streaming import take_stream
+
+#: How many records of a topic are taken in as one batch: what a killed run must do again.
+_RECORDS_AT_ONCE: Final = 2_000_000
+
+
+class Taken(NamedTuple):
+    """What a run did. ``batches`` that are new, the events and bad lines in them, lines that came
+    twice among them; ``days``: whose tables were made."""
+
+    batches: int
+    events: int
+    bad: int
+    days: list[date]
+
+
+def run(
+    session: SparkSession,
+    journal: str,
+    out: str,
+    *,
+    anew: bool = False,
+    kafka: Mapping[str, str] | None = None,
+    told: Callable[[str], None] = lambda _: None,
+) -> Taken:
+    """Take in what is new in ``journal``, and make the tables of ``out``.
+
+    :raises PipelineError: the journal cannot be read.
+    """
+    store = Store(session, out, told)
+    before = {batch.id for batch in store.batches}
+    topic = sources.topic_of(journal)
+    if topic is None:
+        files = sources.new_files(session, journal, store.batches)
+        if files:
+            store.take(sources.files_batch(files), sources.read_files(session, files))
+    else:
+        records = sources.stream(session, journal, kafka or {}, at_once=_RECORDS_AT_ONCE)
+        take_stream(store, read(records), sources.checkpoint_of(topic))
+    new = [batch.id for batch in store.batches if batch.id not in before]
+    events, bad = store.counted(new)
+    return Taken(len(new), events, bad, store.refresh(anew=anew))

@@ -1,0 +1,49 @@
+"""`leader-hints-report batch`: takes in what is new, and makes the tables."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from leader_hints_report.progress import steps
+from leader_hints_report.spark_session import takes_kafka, takes_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@click.command("batch")
+@click.option(
+    "--journal",
+    required=True,
+    metavar="PATH|kafka://HOST:PORT/TOPIC",
+    help="A file, folder or pattern of finished journal files, or the journal's topic.",
+)
+@click.option("--out", required=True, metavar="DIR", help="Where events and tables are kept.")
+@takes_kafka
+@click.option("--anew", is_flag=True, help="Make the tables of all days, not of new ones only.")
+@takes_session
+def command(
+    session: Callable[..., "SparkSession"],
+    journal: str,
+    out: str,
+    kafka: dict[str, str],
+    *,
+    anew: bool,
+) -> None:
+    """Take in what is new in a journal and make the tables of the days that it touches.
+
+    A second run over the same input changes nothing. A run that was killed is made good by the
+    next one.
+    """
+    from leader_hints_report.batch import run
+    from leader_hints_report.journal.sources import packages
+
+    with steps() as told:
+        taken = run(
+            session(packages=packages(journal)), journal, out, anew=anew, kafka=kafka, told=told
+        )
+    click.echo(
+        f"new batches: {taken.batches}; events: {taken.events}; quarantined lines: {taken.bad}; "
+        f"days made: {', '.join(map(str, taken.days)) or 'none'}"
+    )

@@ -1,0 +1,61 @@
+"""`leader-hints-report html`: the report as one page, and its numbers as JSON and CSV."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.kip951.document import Document, make_document
+from leader_hints_report.progress import steps
+from leader_hints_report.spark_session import takes_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@click.command("html")
+@click.option("--tables", required=True, metavar="DIR", help="What was --out of batch or stream.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the page goes. The numbers go beside it: as FILE with .json in place of its "
+    "ending, and as CSV in a folder with -csv.",
+)
+@click.option(
+    "--kip951",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="kip951.json that `leader-hints-report kip951 --out` wrote, to show own samples too.",
+)
+@takes_session
+def command(
+    session: "Callable[[], SparkSession]", tables: str, out: Path, kip951: Path | None
+) -> None:
+    """Write the report: one HTML page that needs nothing besides itself."""
+    # Drawing is imported only here, too: it takes its time.
+    from leader_hints_report.report.files import write_report
+    from leader_hints_report.report.gathering import gather
+
+    document = _document(kip951)
+    with steps() as told:
+        numbers = gather(session(), tables, told)
+        told("Drawing the page")
+    for file in write_report(numbers, document, out):
+        click.echo(file)
+
+
+def _document(file: Path | None) -> Document:
+    if file is None:
+        return make_document(None)
+    try:
+        return Document.model_validate_json(file.read_text("utf-8"))
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise PipelineError(
+            f"--kip951 {file}: {reason}; give the kip951.json that `leader-hints-report kip951 "
+            "--out` wrote"
+        ) from None

@@ -1,0 +1,83 @@
+"""`leader-hints-report stream`: takes journals in as they are written."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from leader_hints_report.progress import steps
+from leader_hints_report.spark_session import takes_kafka, takes_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@click.command("stream")
+@click.option(
+    "--journal",
+    required=True,
+    metavar="PATH|kafka://HOST:PORT/TOPIC",
+    help="A folder of finished journal files, or the journal's topic.",
+)
+@click.option("--out", required=True, metavar="DIR", help="Where events and tables are kept.")
+@takes_kafka
+@click.option(
+    "--late",
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, max=30 * 86400),
+    help="How far behind the newest event an error or success may come and still be in tables of "
+    "recoveries. Files come late by journal.file_age_ms and what their collection takes.",
+)
+@click.option(
+    "--every",
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, max=86400),
+    help="From one micro-batch to the next. Each writes files.",
+)
+@click.option(
+    "--refresh",
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(min=1, max=86400),
+    help="From the end of one making of the tables to the next.",
+)
+@click.option("--once", is_flag=True, help="End when all is taken in that is there.")
+@takes_session
+def command(
+    session: Callable[..., "SparkSession"],
+    journal: str,
+    out: str,
+    kafka: dict[str, str],
+    late: float,
+    every: float,
+    refresh: float,
+    *,
+    once: bool,
+) -> None:
+    """Take in a journal as it is written, and keep the tables up to date.
+
+    Tables tell of errors and recoveries once they are over: when events of a time have come that is
+    later by what --late says. Killed and started again, nothing is lost or doubled.
+    """
+    from leader_hints_report.journal.sources import packages, stream
+    from leader_hints_report.store import Store
+    from leader_hints_report.streaming import SETTINGS, begin, keep_fresh
+
+    begun = session(packages=packages(journal), ours=SETTINGS)
+    with steps() as told:
+        store = Store(begun, out, told)
+        queries = begin(store, stream(begun, journal, kafka), late, None if once else every)
+        keep_fresh(store, queries, float("inf") if once else refresh, _warn)
+
+
+def _warn(behind: int) -> None:
+    click.echo(
+        f"leader-hints-report: at least {behind} errors and successes came later than --late says "
+        "and are in no table of recoveries; `batch` into another folder has them",
+        err=True,
+    )

@@ -1,0 +1,7 @@
+"""Journals as they are read: their format, where they come from, and whether they are whole.
+
+Bugs about lines that are refused, doubled or missing are here.
+
+- format: the columns of a line; events: lines that are understood, and those that are not.
+- sources: files or a topic; files: file systems of Hadoop; runs: sequence numbers and gaps.
+"""

@@ -1,0 +1,152 @@
+"""Lines of the journal as events, and those that are none with the reason."""
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StringType, StructField, StructType
+
+from leader_hints_report.journal.format import (
+    ALWAYS,
+    BAD,
+    COLUMNS,
+    EVENT_SCHEMA,
+    LINE_SCHEMA,
+    REQUIRED,
+    VERSION,
+)
+
+#: Rows as they are stored.
+STORED: Final = StructType(
+    [
+        *EVENT_SCHEMA.fields,
+        *(StructField(name, StringType()) for name in ("source", "line", "fault", "part")),
+        StructField("day", DateType()),
+    ]
+)
+#: Parts into which events are stored, since tables ask for one or the other.
+LATENCY: Final = "latency"
+ENCOUNTER: Final = "encounter"
+MOVE: Final = "move"
+REST: Final = "rest"
+BAD_PART: Final = "bad"
+#: Errors and successes as they came by a stream, and the same once what they belong to is over.
+OPEN_PART: Final = "open"
+OVER: Final = "over"
+_PART_OF: Final = {
+    "latency": LATENCY,
+    "error": ENCOUNTER,
+    "recovery": ENCOUNTER,
+    "leader_change": MOVE,
+}
+#: A quarantined line is kept up to so many characters.
+_LONGEST_LINE: Final = 10_000
+#: The kinds of events in the part of that name.
+ENCOUNTERS: Final = tuple(kind for kind, part in _PART_OF.items() if part == ENCOUNTER)
+_MODE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+#: Of a line that is no event they may be there all the same.
+_GLANCE: Final = StructType([LINE_SCHEMA["event"], LINE_SCHEMA["time"]])
+#: 2026-01-02T03:04:05.000006Z
+_TIME_LENGTH: Final = 27
+_MICROS_A_DAY: Final = 86_400_000_000
+
+
+def parsed(line: Column) -> Column:
+    """A struct of all columns, from a line of JSON."""
+    return F.from_json(line, LINE_SCHEMA, _MODE)
+
+
+def instant(time: Column) -> Column:
+    """The instant of the journal's text for one; null where it is none of that form."""
+    formed = (F.length(time) == _TIME_LENGTH) & time.endswith("Z")
+    return F.when(formed, time.try_cast("timestamp"))
+
+
+def fault(event: Column) -> Column:
+    """Why a struct of :func:`parsed` is no event, in a word; null where it is one.
+
+    Columns that a kind of event needs are asked for; kinds that are not known need none.
+    """
+    read_nothing = reduce(lambda a, b: a & b, (event[name].isNull() for name in ALWAYS))
+    missing = reduce(lambda a, b: a | b, (event[name].isNull() for name in ALWAYS))
+    for kind, names in REQUIRED.items():
+        lacks = reduce(lambda a, b: a | b, (event[name].isNull() for name in names))
+        missing = missing | ((event["event"] == kind) & lacks)
+    return (
+        F.when(event.isNull() | (event[BAD].isNotNull() & read_nothing), "not_json")
+        .when(event["version"] > VERSION, "newer_version")
+        .when(event[BAD].isNotNull(), "wrong_type")
+        .when(missing, "missing_column")
+        .when(event["seq"] < 0, "negative_seq")
+        .when(instant(event["time"]).isNull(), "bad_time")
+    )
+
+
+def day_of(time: Column) -> Column:
+    """The day of an instant in UTC, whatever the session's time zone is."""
+    return F.date_from_unix_date(F.floor(F.unix_micros(time) / _MICROS_A_DAY).cast("int"))
+
+
+def part_of(event: Column) -> Column:
+    """The part that a kind of event is stored in."""
+    part = F.lit(REST)
+    for kind, name in _PART_OF.items():
+        part = F.when(event == kind, name).otherwise(part)
+    return part
+
+
+def glanced(lines: DataFrame) -> DataFrame:
+    """What ``lines`` say of their kind and instant, ``kind`` and ``at``, besides their columns.
+
+    Much less work than :func:`read`, which tells whether a line is an event at all.
+    """
+    glance = F.from_json("line", _GLANCE, _MODE)
+    kept = lines.columns
+    return lines.withColumn("glance", glance).select(
+        *kept,
+        F.col("glance")["event"].alias("kind"),
+        instant(F.col("glance")["time"]).alias("at"),
+    )
+
+
+def read(lines: DataFrame, *kept: str) -> DataFrame:
+    """Judge ``lines``, columns ``source`` and ``line``; give rows as they are stored.
+
+    ``kept``: further columns, which are kept as they are.
+
+    A good line becomes an event in its part and day; a bad one goes to the part ``bad`` with its
+    ``fault``, ``source`` and text. Empty lines are left out. Nothing is filtered by the judgement,
+    since Spark would read each line once for the filter and once more for what passes.
+    """
+    full = lines.where(F.trim("line") != "")
+    judged = full.withColumn("event", parsed(F.col("line")))
+    event = F.col("event")
+    judged = judged.select(
+        *(
+            instant(event[name]).alias(name) if name == "time" else event[name].alias(name)
+            for name in COLUMNS
+        ),
+        "source",
+        "line",
+        fault(event).alias("fault"),
+        *kept,
+    )
+    is_bad = F.col("fault").isNotNull()
+    # Its characters are counted where it is cut, so only what is kept is cut.
+    shown = {"source": F.col("source"), "line": F.substring("line", 1, _LONGEST_LINE)}
+    return judged.select(
+        *COLUMNS,
+        *(F.when(is_bad, text).alias(name) for name, text in shown.items()),
+        "fault",
+        F.when(is_bad, BAD_PART).otherwise(part_of(F.col("event"))).alias("part"),
+        F.when(~is_bad, day_of(F.col("time"))).alias("day"),
+        *kept,
+    )
+
+
+def quarantined(stored: DataFrame) -> DataFrame:
+    """The lines that are no events, as the table of them has them."""
+    return stored.where(F.col("part") == BAD_PART).select(
+        "source", F.col("fault").alias("reason"), "line"
+    )

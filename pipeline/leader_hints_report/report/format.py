@@ -1,0 +1,45 @@
+"""Values as people read them."""
+
+from typing import Final
+
+from leader_hints_report.report.listings import Kind, Value
+from leader_hints_report.text import escape
+
+_UNITS: Final = ((86_400_000.0, "d"), (3_600_000.0, "h"), (60_000.0, "min"), (1000.0, "s"))
+
+
+def milliseconds(value: float) -> str:
+    """A time in the largest unit of which it is at least one, to three digits."""
+    for size, unit in _UNITS:
+        if abs(value) >= size:
+            return f"{_three(value / size)} {unit}"
+    return f"{_three(value)} ms"
+
+
+def count(value: float) -> str:
+    """A number with thin spaces between thousands."""
+    return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def show(kind: Kind, value: Value) -> str:
+    """A value of a listing; nothing for one that is absent."""
+    if value is None:
+        return ""
+    match kind:
+        case Kind.MS:
+            return milliseconds(float(value))
+        case Kind.SECONDS:
+            return milliseconds(float(value) * 1000)
+        case Kind.COUNT:
+            return count(float(value))
+        case Kind.YES:
+            return "yes" if value else "no"
+        case Kind.TIME:
+            return str(value).replace("T", " ")[:19]
+        case Kind.TEXT | Kind.DAY:
+            return escape(str(value))
+
+
+def _three(value: float) -> str:
+    text = f"{value:.3g}"
+    return f"{value:.0f}" if "e" in text else text

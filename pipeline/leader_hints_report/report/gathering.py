@@ -1,0 +1,264 @@
+"""Gathering: the rows of the listings, from the pipeline's tables."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.journal.files import Files
+from leader_hints_report.report import listings
+from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Rows
+from leader_hints_report.store import Store
+from leader_hints_report.tables import columns
+
+#: Fewest recoveries of each kind from which a saving is estimated.
+_LEAST: Final = 20
+#: Ranks are right within one in so many: as good as exact for a page, in bounded memory.
+_ACCURACY: Final = 10_000
+
+
+Gather = Callable[[Store], DataFrame]
+
+
+def gather(session: SparkSession, folder: str, told: Callable[[str], None]) -> Numbers:
+    """Make the rows of all listings; each costs one query.
+
+    ``folder``: what `batch` or `stream` wrote. ``told``: is called with a word for each query.
+
+    :raises PipelineError: there is no such folder.
+    """
+    if not Files(session).exists(folder):
+        raise PipelineError(
+            f"--tables {folder}: there is no such folder; give what was --out of "
+            "`leader-hints-report batch`"
+        )
+    store = Store(session, folder)
+    found = {}
+    for listing in listings.LISTINGS:
+        told(listing.title)
+        found[listing.name] = _rows(listing, _GATHERED[listing](store))
+    return Numbers(listings=found)
+
+
+def _rows(listing: Listing, frame: DataFrame) -> Rows:
+    names = [column.name for column in listing.columns]
+    times = [column.name for column in listing.columns if column.kind is Kind.TIME]
+    # As numbers, times do not depend on any time zone.
+    instants = {name: F.unix_micros(name) for name in times}
+    found = frame.withColumns(instants).select(*names).limit(listing.most + 1).collect()
+    rows: list[Row] = [
+        {**row.asDict(), **{name: _rfc3339(row[name]) for name in times}} for row in found
+    ]
+    return Rows(rows=tuple(rows[: listing.most]), more=len(rows) > listing.most)
+
+
+def _rfc3339(micros: int) -> str:
+    when = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=micros)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _clusters(store: Store) -> DataFrame:
+    moves = store.table(columns.LEADER_MOVES.name)
+    of_moves = moves.groupBy("cluster").agg(
+        F.min("day").cast("string").alias("first_day"),
+        F.max("day").cast("string").alias("last_day"),
+        F.count("*").alias("epochs"),
+        F.count_if("moved").alias("moved"),
+        F.max("sidecars").alias("sidecars"),
+        _percentile("apart_corrected_ms", 0.5).alias("apart_p50_ms"),
+    )
+    of_clients = store.table(columns.RECOVERIES.name).groupBy("cluster").agg(*_costs())
+    return of_moves.join(of_clients, "cluster", "full").orderBy(*_dearest("cluster"))
+
+
+def _recovery(store: Store) -> DataFrame:
+    recovery = F.col("recovery_ms")
+    return (
+        store.table(columns.RECOVERIES.name)
+        .groupBy("api", "hinted")
+        .agg(
+            *_costs(),
+            F.count_if(recovery.isNull()).alias("unseen"),
+            F.mean(recovery).alias("mean_ms"),
+            *(
+                _percentile("recovery_ms", share).alias(name)
+                for name, share in (
+                    ("p50_ms", 0.5),
+                    ("p90_ms", 0.9),
+                    ("p99_ms", 0.99),
+                    ("p999_ms", 0.999),
+                )
+            ),
+            F.max(recovery).alias("max_ms"),
+        )
+        .orderBy("api", "hinted")
+    )
+
+
+def _curve(store: Store) -> DataFrame:
+    shares = [percent / 100 for percent in range(101)]
+    curve = F.percentile_approx("recovery_ms", shares, _ACCURACY)
+    return (
+        store.table(columns.RECOVERIES.name)
+        .where(F.col("recovery_ms").isNotNull())
+        .groupBy("api", "hinted")
+        .agg(curve.alias("_curve"))
+        .select("api", "hinted", F.posexplode("_curve").alias("percent", "recovery_ms"))
+        .orderBy("api", "hinted", "percent")
+    )
+
+
+def _incidents(store: Store) -> DataFrame:
+    return store.table(columns.INCIDENTS.name).orderBy(*_dearest("began", "cluster"))
+
+
+def _broker_hours(store: Store) -> DataFrame:
+    summed = ("left", "joined", "errors", "hints", "lost_ms")
+    return (
+        store.table(columns.BROKER_HOURS.name)
+        .groupBy("cluster", "node", "hour")
+        .agg(*(F.sum(name).alias(name) for name in summed))
+        .orderBy(*_dearest("cluster", "node", "hour"))
+    )
+
+
+def _coverage(store: Store) -> DataFrame:
+    client = ("software", "software_version", "api")
+    summed = ("errors", "given", "would_give", "episodes", "hinted", "used")
+    errors = (
+        store.table(columns.HINT_EFFECTIVENESS.name)
+        .groupBy(*client)
+        .agg(*(F.sum(name).alias(name) for name in summed))
+    )
+    of_kind = [
+        figure
+        for name, kind in (("with", F.col("hinted")), ("without", ~F.col("hinted")))
+        for figure in _recoveries_of(name, kind)
+    ]
+    recoveries = store.table(columns.RECOVERIES.name).groupBy(*client).agg(*of_kind)
+    enough = (F.col("with_n") >= _LEAST) & (F.col("without_n") >= _LEAST)
+    saved = F.col("with_n") * (F.col("without_mean_ms") - F.col("with_mean_ms"))
+    return (
+        errors.join(recoveries, [*client], "left")
+        .withColumn("saved_ms", F.when(enough, saved))
+        .orderBy(F.desc("errors"), *client)
+    )
+
+
+def _recoveries_of(name: str, kind: Column) -> tuple[Column, ...]:
+    recovery = F.when(kind, F.col("recovery_ms"))
+    return (
+        F.count(recovery).alias(f"{name}_n"),
+        F.mean(recovery).alias(f"{name}_mean_ms"),
+        _percentile(recovery, 0.5).alias(f"{name}_p50_ms"),
+    )
+
+
+def _misses(store: Store) -> DataFrame:
+    summed = ("episodes", "errors", "lost_ms")
+    return (
+        store.table(columns.HINT_MISSES.name)
+        .groupBy("reason")
+        .agg(*(F.sum(name).alias(name) for name in summed))
+        .orderBy(*_dearest("reason"))
+    )
+
+
+def _clients(store: Store) -> DataFrame:
+    client = ("client_id", "software", "software_version", "cluster")
+    summed = ("episodes", "errors", "lost_ms")
+    return (
+        store.table(columns.CLIENTS_WITHOUT_HINTS.name)
+        .groupBy(*client)
+        .agg(
+            *(F.sum(name).alias(name) for name in summed),
+            F.max("longest_ms").alias("longest_ms"),
+        )
+        .orderBy(*_dearest(*client))
+    )
+
+
+def _topics(store: Store) -> DataFrame:
+    return (
+        store.table(columns.RECOVERIES.name)
+        .groupBy("cluster", "topic")
+        .agg(*_costs(), F.max("recovery_ms").alias("longest_ms"))
+        .orderBy(*_dearest("cluster", "topic"))
+    )
+
+
+def _latencies(store: Store) -> DataFrame:
+    return (
+        store.table(columns.LATENCIES.name)
+        .withColumn("day", F.col("day").cast("string"))
+        .orderBy(F.desc("samples"), "day", "cluster", "software", "software_version", "api")
+    )
+
+
+def _skew(store: Store) -> DataFrame:
+    return (
+        store.table(columns.CLOCK_SKEW.name)
+        .withColumn("day", F.col("day").cast("string"))
+        .orderBy(F.desc(F.abs("skew_ms")), "day", "cluster", "sidecar")
+    )
+
+
+def _journals(store: Store) -> DataFrame:
+    summed = ("events", "duplicates", "missing", "told")
+    return (
+        store.table(columns.JOURNAL_RUNS.name)
+        .groupBy("sidecar")
+        .agg(
+            F.count("*").alias("runs"),
+            *(F.sum(name).alias(name) for name in summed),
+        )
+        .orderBy(F.desc("missing"), F.desc("duplicates"), "sidecar")
+    )
+
+
+def _quarantine(store: Store) -> DataFrame:
+    return (
+        store.quarantine()
+        .groupBy("reason")
+        .agg(F.count("*").alias("lines"))
+        .orderBy(F.desc("lines"), "reason")
+    )
+
+
+_GATHERED: Final[dict[Listing, Gather]] = {
+    listings.CLUSTERS: _clusters,
+    listings.RECOVERY: _recovery,
+    listings.CURVE: _curve,
+    listings.INCIDENTS: _incidents,
+    listings.BROKER_HOURS: _broker_hours,
+    listings.COVERAGE: _coverage,
+    listings.MISSES: _misses,
+    listings.CLIENTS: _clients,
+    listings.TOPICS: _topics,
+    listings.LATENCIES: _latencies,
+    listings.SKEW: _skew,
+    listings.JOURNALS: _journals,
+    listings.QUARANTINE: _quarantine,
+}
+
+
+def _costs() -> tuple[Column, ...]:
+    """What a group of recoveries cost."""
+    return (
+        F.count("*").alias("episodes"),
+        F.sum("errors").alias("errors"),
+        F.sum("hints").alias("hints"),
+        F.sum("recovery_ms").alias("lost_ms"),
+    )
+
+
+def _dearest(*then: str) -> tuple[Column | str, ...]:
+    """What lost the most time first; what lost the same in an order that stays."""
+    return (F.desc_nulls_last("lost_ms"), *then)
+
+
+def _percentile(of: Column | str, share: float) -> Column:
+    return F.percentile_approx(of, share, _ACCURACY)

@@ -1,0 +1,195 @@
+"""Page: one HTML document that needs nothing besides itself: no script, no font, no link to follow.
+
+All text goes through Jinja's autoescape; what control characters a name has is shown as escapes.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from leader_hints_report.kip951.document import Document, text_tables
+from leader_hints_report.kip951.published import published
+from leader_hints_report.report import figures, listings
+from leader_hints_report.report.drawing import Drawing
+from leader_hints_report.report.format import count, milliseconds, show
+from leader_hints_report.report.listings import Kind, Listing, Numbers, Row
+
+#: Rows of a listing that the page has. JSON and CSV have all.
+_MOST_ROWS: Final = 50
+
+
+class _Section(NamedTuple):
+    """A figure, if there is one, with what it means, and the listings it is made of."""
+
+    title: str
+    words: str
+    draw: figures.DrawNumbers | None
+    listings: tuple[Listing, ...]
+
+
+_SECTIONS: Final = (
+    _Section(
+        "How long clients were without their leader",
+        "A recovery is the time from the first error that a client got for a partition to its "
+        "first success there, at whichever broker. Each line says which share of the recoveries "
+        "took no longer than the time below it: the further left, the better. Whether a recovery "
+        "counts as one with a hint is told by its first error. Clients with hints and clients "
+        "without are often different programs, so part of the distance may be theirs; the table "
+        "by client version compares each with itself. Episodes whose success was not seen are "
+        "in no line.",
+        figures.recovery_curves,
+        (listings.RECOVERY,),
+    ),
+    _Section(
+        "Incidents",
+        "Leader moves of a cluster without five minutes of quiet between them are one incident. A "
+        "mark stands where it began, a line goes on to its last move. The kind is told by rules "
+        "from the moves alone; the last column names the rule. Time lost is the sum of the "
+        "recoveries of all clients.",
+        figures.incident_timeline,
+        (listings.INCIDENTS,),
+    ),
+    _Section(
+        "Brokers and hours",
+        "What clients lost through errors of a broker, by the hour of the day in UTC; all days are "
+        "added up. A broker that stands out at one hour points to a job that moves leaders then; "
+        "one that stands out all day, to a broker that is not well. Brokers without any are left "
+        "out.",
+        figures.broker_heat,
+        (listings.BROKER_HOURS,),
+    ),
+    _Section(
+        "Which clients get hints",
+        "The share of the errors of each client version that had a hint. Observed: the sidecar "
+        "only counted, and would have given one. Versions that cannot take hints show none however "
+        "long the sidecar runs: they are what an upgrade of clients could win. Saved is an "
+        "estimate, made only where the same version recovered at least 20 times with and 20 times "
+        "without a hint.",
+        figures.hint_coverage,
+        (listings.COVERAGE, listings.MISSES),
+    ),
+    _Section(
+        "Clients that cannot use hints",
+        "Ranked by the time that they lost: the first to upgrade.",
+        None,
+        (listings.CLIENTS,),
+    ),
+    _Section("Topics", "Ranked by the time that their clients lost.", None, (listings.TOPICS,)),
+    _Section(
+        "Latencies beside the moves",
+        "Ordinary exchanges that the sidecars sampled, by day. Percentiles of days cannot "
+        "be added up, so each stands for itself.",
+        None,
+        (listings.LATENCIES,),
+    ),
+    _Section(
+        "Whether the figures can be trusted",
+        "Sidecars' clocks are compared by the moves that several of them saw; journals are held "
+        "against the numbers of their events. Numbers that are missing and were not told of by "
+        "the journal itself point to a killed process or to a file that was not collected.",
+        None,
+        (listings.CLUSTERS, listings.SKEW, listings.JOURNALS, listings.QUARANTINE),
+    ),
+)
+
+
+def make_page(numbers: Numbers, kip951: Document) -> str:
+    """Write the page. ``kip951``: the published tables, and perhaps own ones beside them."""
+    return _template().render(
+        empty=numbers.empty,
+        span=_span(numbers),
+        tiles=_tiles(numbers),
+        sections=[_shown(section, numbers) for section in _SECTIONS],
+        kip=kip951,
+        kip_title=published().title,
+        kip_tables=[
+            _ShownTable(
+                table.title,
+                tuple((head, "", number > 0) for number, head in enumerate(table.head)),
+                table.rows,
+                table.words,
+            )
+            for table in text_tables(kip951)
+        ],
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("leader_hints_report.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja")
+
+
+class _ShownTable(NamedTuple):
+    title: str
+    heads: tuple[tuple[str, str, bool], ...]  # Head, meaning, whether it is right-aligned.
+    rows: list[list[str]]
+    note: str
+
+
+class _ShownSection(NamedTuple):
+    title: str
+    words: str
+    drawing: Drawing | None
+    tables: list[_ShownTable]
+
+
+def _shown(section: _Section, numbers: Numbers) -> _ShownSection:
+    drawing = section.draw(numbers) if section.draw is not None else None
+    tables = [_table(listing, numbers) for listing in section.listings]
+    return _ShownSection(section.title, section.words, drawing, tables)
+
+
+def _table(listing: Listing, numbers: Numbers) -> _ShownTable:
+    rows = numbers.rows(listing)
+    note = ""
+    if len(rows) > _MOST_ROWS:
+        note = f"{_MOST_ROWS} of {count(len(rows))} rows; the JSON and CSV files have all of these."
+    if listing.name in numbers.listings and numbers.listings[listing.name].more:
+        note += " The pipeline's tables have more."
+    return _ShownTable(
+        listing.title,
+        tuple((c.head, c.meaning, c.kind not in _LEFT) for c in listing.columns),
+        [[show(c.kind, row[c.name]) for c in listing.columns] for row in rows[:_MOST_ROWS]],
+        note.strip(),
+    )
+
+
+_LEFT: Final = (Kind.TEXT, Kind.DAY, Kind.TIME, Kind.YES)
+
+
+def _span(numbers: Numbers) -> tuple[str, str] | None:
+    """The first and the last day."""
+    rows = [row for row in numbers.rows(listings.CLUSTERS) if row["first_day"] is not None]
+    if not rows:
+        return None
+    return min(str(row["first_day"]) for row in rows), max(str(row["last_day"]) for row in rows)
+
+
+def _tiles(numbers: Numbers) -> list[tuple[str, str]]:
+    """The few figures that come first."""
+    clusters = numbers.rows(listings.CLUSTERS)
+    errors = _sum(clusters, "errors")
+    hints = _sum(clusters, "hints")
+    saved = _sum(numbers.rows(listings.COVERAGE), "saved_ms")
+    return [
+        ("clusters", count(len(clusters))),
+        ("leader moves", count(_sum(clusters, "moved"))),
+        ("incidents", count(len(numbers.rows(listings.INCIDENTS)))),
+        ("errors of clients", count(errors)),
+        ("of these with a hint", f"{100 * hints / errors:.1f} %" if errors else "none"),
+        ("time lost by clients", milliseconds(_sum(clusters, "lost_ms"))),
+        ("saved by hints, estimate", milliseconds(saved) if saved else "none"),
+    ]
+
+
+def _sum(rows: Sequence[Row], name: str) -> float:
+    return sum(float(row[name] or 0) for row in rows)

@@ -1,0 +1,222 @@
+"""The output folder: events that were taken in, batch by batch, and the tables made of them.
+
+    events/batch=ID/part=latency/day=2026-01-02/*.parquet; lines that were none under part=bad
+    checkpoints/NAME          how far a query on streams is
+    batches/ID.json           the batch is whole: what it was made of, and which days it has
+    tables.json               the batches that the tables are made of
+    tables/NAME/day=2026-01-02/cluster=ID/*.parquet
+
+A batch's id follows from its inputs. It counts once its file in ``batches`` is there, which is
+written last; what a killed run left is written over by the next one. So each input is taken in
+once, whenever a run ends. Tables are made anew for the days that new batches touch, a day before
+them and a day after, since what begins on a day may end on the next.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from leader_hints_report.journal.events import BAD_PART, STORED, quarantined
+from leader_hints_report.journal.files import Files
+from leader_hints_report.tables.columns import RECOVERIES, TABLES
+from leader_hints_report.tables.plan import Derive, answers, typed
+
+#: Tables that are written at the same time: what one has for a single core to do, or for the
+#: driver, leaves room for others.
+_AT_ONCE: Final = 3
+_ONE_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """``inputs``: what it is made of, as its source says. ``slices``: pairs of part and day."""
+
+    id: str
+    inputs: dict[str, Any]
+    slices: list[list[str]] = field(default_factory=list)
+
+    @property
+    def days(self) -> set[date]:
+        """The days that it has events of."""
+        return {date.fromisoformat(day) for part, day in self.slices if part != BAD_PART}
+
+
+class Store:
+    """An output folder. ``told``: is called with a word for each step that takes time, by the
+    thread that does it: some tables are made at the same time."""
+
+    def __init__(
+        self, session: SparkSession, out: str, told: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._session = session
+        self._files = Files(session)
+        self._out = self._files.whole(out)
+        self._told = told
+        self._known: dict[str, Batch] = {}
+
+    def checkpoint(self, name: str) -> str:
+        """Where a query on streams keeps how far it is."""
+        return f"{self._out}/checkpoints/{name}"
+
+    def checkpoint_id(self, name: str) -> str:
+        """What Spark calls the checkpoint of a query that was begun: no other has the same."""
+        text = self._files.read(f"{self.checkpoint(name)}/metadata")
+        return str(json.loads(text)["id"])
+
+    @property
+    def batches(self) -> list[Batch]:
+        """All that are whole."""
+        folder = f"{self._out}/batches"
+        if not self._files.exists(folder):
+            return []
+        files = [f.path for f in self._files.found(folder) if f.path.endswith(".json")]
+        # A stream leaves many, and none of them ever changes.
+        for path in files:
+            if path not in self._known:
+                self._known[path] = Batch(**json.loads(self._files.read(path)))
+        return [self._known[path] for path in files]
+
+    def take(self, batch: Batch, stored: DataFrame) -> bool:
+        """Store a batch, once and whole; one that is whole is left as it is: ``False``.
+
+        ``stored``: rows from :func:`leader_hints_report.journal.events.read`. Without rows nothing
+        is left behind.
+        """
+        whole = f"{self._out}/batches/{batch.id}.json"
+        if self._files.exists(whole):
+            return False
+        self._told("events")
+        path = f"{self._out}/events/batch={batch.id}"
+        stored.write.mode("overwrite").partitionBy("part", "day").parquet(path)
+        folders = self._files.folders(f"{path}/part=*/day=*")
+        slices = [[name.partition("=")[2] for name in at.split("/")[-2:]] for at in folders]
+        if slices:
+            text = {"id": batch.id, "inputs": batch.inputs, "slices": slices}
+            self._files.write(whole, json.dumps(text))
+        else:
+            self._files.remove(path)
+        return True
+
+    def counted(self, batches: Iterable[str]) -> tuple[int, int]:
+        """How many events some batches have, and how many lines in quarantine."""
+        stored = self._read([f"{self._out}/events/batch={batch}" for batch in batches])
+        is_bad = F.col("part") == BAD_PART
+        row = stored.select(F.count_if(~is_bad), F.count_if(is_bad)).first()
+        return (row[0], row[1]) if row else (0, 0)
+
+    def events(self, days: Iterable[date] | None = None) -> DataFrame:
+        """The events of some days, or of all."""
+        wanted = None if days is None else {day.isoformat() for day in days}
+        return self._slices(
+            lambda part, day: part != BAD_PART and (wanted is None or day in wanted)
+        )
+
+    def quarantine(self) -> DataFrame:
+        """All lines that were not understood."""
+        return quarantined(self._slices(lambda part, _: part == BAD_PART))
+
+    def _slices(self, wanted: Callable[[str, str], bool]) -> DataFrame:
+        return self._read(
+            [
+                f"{self._out}/events/batch={batch.id}/part={part}/day={day}"
+                for batch in self.batches
+                for part, day in batch.slices
+                if wanted(part, day)
+            ]
+        )
+
+    def _read(self, paths: list[str]) -> DataFrame:
+        reader = self._session.read.schema(STORED).option("basePath", f"{self._out}/events")
+        return reader.parquet(*paths) if paths else _empty(self._session, STORED)
+
+    def refresh(self, *, anew: bool = False) -> list[date]:
+        """Make the tables of all days that batches touched since the last time; return the days.
+
+        ``anew``: of all days there are.
+        """
+        batches = self.batches
+        done = set() if anew else set(self._done())
+        there = {day for batch in batches for day in batch.days}
+        touched = {day for batch in batches if batch.id not in done for day in batch.days}
+        days = sorted(_around(touched) & there)
+        if days:
+            with answers(self.events(_around(days))) as (tables, derived):
+                self._replace_all(tables, derived, days)
+        self._files.write(
+            f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
+        )
+        return days
+
+    def table(self, name: str) -> DataFrame:
+        """A table as it was written; without rows where nothing was."""
+        return read_table(self._session, self._out, name)
+
+    def _done(self) -> list[str]:
+        path = f"{self._out}/tables.json"
+        if not self._files.exists(path):
+            return []
+        done: list[str] = json.loads(self._files.read(path))
+        return done
+
+    def _replace_all(
+        self, tables: dict[str, DataFrame], derived: dict[str, Derive], days: list[date]
+    ) -> None:
+        """Write tables, and those that are made of recoveries as soon as these are written."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            made = {
+                name: pool.submit(self._replace, name, table, days)
+                for name, table in tables.items()
+            }
+            made[RECOVERIES.name].result()
+            met = self.table(RECOVERIES.name).where(F.col("day").isin(*_around(days)))
+
+            def derive(name: str) -> None:
+                # Here, since a plan takes a while to be put together.
+                self._replace(name, derived[name](met), days)
+
+            made |= {name: pool.submit(derive, name) for name in derived}
+            for one in made.values():
+                one.result()
+
+    def _replace(self, name: str, table: DataFrame, days: list[date]) -> None:
+        """Write a table's rows of ``days`` in place of those that are there."""
+        self._told(name)
+        for day in days:
+            self._files.remove(f"{self._out}/tables/{name}/day={day}")
+        (
+            typed(name, table)
+            .where(F.col("day").isin(days))
+            .hint("rebalance", "day", "cluster")
+            .write.mode("append")
+            .partitionBy("day", "cluster")
+            .parquet(f"{self._out}/tables/{name}")
+        )
+
+
+def read_table(session: SparkSession, out: str, name: str) -> DataFrame:
+    """A table of an output folder; without rows where nothing was written.
+
+    :raises KeyError: there is no table of that name.
+    """
+    schema = TABLES[name].schema
+    path = f"{out}/tables/{name}"
+    if not Files(session).exists(path):
+        return _empty(session, schema)
+    return session.read.schema(schema).parquet(path)
+
+
+def _around(days: Iterable[date]) -> set[date]:
+    return {day + step for day in days for step in (-_ONE_DAY, timedelta(), _ONE_DAY)}
+
+
+def _empty(session: SparkSession, schema: StructType) -> DataFrame:
+    """No rows; createDataFrame would start Python workers for them."""
+    nothing = session.range(0)
+    return nothing.select(*(F.lit(None).cast(of.dataType).alias(of.name) for of in schema.fields))

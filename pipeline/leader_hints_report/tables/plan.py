@@ -1,0 +1,77 @@
+"""All tables, from events."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from leader_hints_report.journal.events import ENCOUNTER, LATENCY, MOVE, OVER, REST
+from leader_hints_report.journal.runs import journal_runs, repeated, words
+from leader_hints_report.tables.columns import TABLES
+from leader_hints_report.tables.hints import clients_without_hints, hint_effectiveness, hint_misses
+from leader_hints_report.tables.hours import broker_hours
+from leader_hints_report.tables.incidents import incidents, named
+from leader_hints_report.tables.latencies import latencies
+from leader_hints_report.tables.moves import apart_corrected_ms, leader_moves
+from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.skew import clock_skew, corrections
+
+#: Makes a table from the table of recoveries.
+Derive = Callable[[DataFrame], DataFrame]
+
+
+@contextmanager
+def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
+    """Give the tables by name, from events with ``part`` and ``day``.
+
+    Those that are made of the table of recoveries are given as functions of it: it is large, so it
+    is read again where it was written, and not kept besides. What else several tables are made of
+    is kept on the way, and let go at the end. :func:`typed` makes them what is promised.
+    """
+    kept: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        kept.append(frame.persist())
+        return frame
+
+    try:
+        # What is over was told before, when it was open.
+        words_ = keep(words(events.where(F.col("part") != OVER)))
+        seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
+        skew = keep(clock_skew(seen))
+        right = corrections(skew)
+        apart = apart_corrected_ms(F.col("sights"), F.col("skews"))
+        moves = keep(
+            named(
+                seen.join(F.broadcast(right), ["day", "cluster"], "left")
+                .withColumn("apart_corrected_ms", apart)
+                .drop("sights", "skews", "bounds")
+            )
+        )
+        encounters = events.where(F.col("part").isin(ENCOUNTER, OVER))
+        samples = events.where(F.col("part") == LATENCY)
+        tables = {
+            "recoveries": recoveries(encounters, right),
+            "leader_moves": moves,
+            "latencies": latencies(samples, repeated(words_)),
+            "clock_skew": skew,
+            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
+        }
+        derived: dict[str, Derive] = {
+            "incidents": partial(incidents, moves),
+            "hint_effectiveness": hint_effectiveness,
+            "hint_misses": hint_misses,
+            "clients_without_hints": clients_without_hints,
+            "broker_hours": partial(broker_hours, moves),
+        }
+        yield tables, derived
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def typed(name: str, table: DataFrame) -> DataFrame:
+    """The table with the columns and types that are promised."""
+    return table.to(TABLES[name].schema)

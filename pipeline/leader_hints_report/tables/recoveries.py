@@ -1,0 +1,153 @@
+"""Recoveries: from a client's first error at a partition to its first success, across sidecars.
+
+A client leaves the broker that refused it and comes back at another one, whose sidecar tells of a
+success without knowing the error. So errors and successes of a client, API and partition are put
+in the order of their corrected times, wherever they were seen, and read from the first to the last:
+
+    error error success   success   error ... error error success
+    |- an episode ----|  (no error)      a pause: two episodes
+
+One shuffle and one sort find all episodes, however many errors one has: what an episode's first
+error was is carried along, and read off where the episode ends.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from leader_hints_report.journal.events import day_of
+from leader_hints_report.tables.columns import RECOVERIES, UNKNOWN_CLUSTER
+
+#: Seconds after an error within which the next error or success belongs to it; the proxy waits as
+#: long (proxy/leader_hints/core/hints/recovery.py).
+PATIENCE_S: Final = 30
+KEY: Final = ("cluster", "client_id", "api", "topic", "partition")
+_MICROS: Final = 1_000_000
+#: The client and partition of a row.
+_PLACE: Final = ("place", "place_too")
+_ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
+#: What a row says besides its key.
+_SAID: Final = (
+    *("sidecar", "node", "hinted", "observed", "reason", "hold_ms", "leader", "epoch"),
+    *("epoch_before", "software", "software_version"),
+)
+
+
+def arrived_at(event: Column, time: Column, hold_ms: Column) -> Column:
+    """When the broker answered, microseconds since 1970. An error's time is behind its hold."""
+    held = F.when(event == "error", F.round(hold_ms * 1000).cast("long")).otherwise(0)
+    return F.unix_micros(time) - held
+
+
+def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """The table of that name.
+
+    ``corrections``: of :func:`leader_hints_report.tables.skew.corrections`. Events that came twice
+    count once.
+    """
+    rows = _met(events, corrections)
+    in_order = Window.partitionBy(*_PLACE).orderBy("at", "success", "run", "seq")
+    same = (F.lag("run").over(in_order) == F.col("run")) & (
+        F.lag("seq").over(in_order) == F.col("seq")
+    )
+    pause = F.lit(PATIENCE_S * _MICROS)
+    # A line that came twice stands beside its twin. An error's twin is not counted; that of a
+    # success follows a success, so it ends nothing.
+    rows = rows.withColumns(
+        {
+            "twin": F.coalesce(same, F.lit(False)),
+            "success_before": F.coalesce(F.lag("success").over(in_order), F.lit(True)),
+            "paused": F.coalesce(F.col("at") - F.lag("at").over(in_order) > pause, F.lit(False)),
+            "success_next": F.lead("success").over(in_order),
+            "paused_next": F.lead("at").over(in_order) - F.col("at") > pause,
+        }
+    )
+    success = F.col("success")
+    begins = ~success & (F.col("success_before") | F.col("paused"))
+    ends_well = success & ~F.col("success_before") & ~F.col("paused")
+    # An error behind an error goes on with it, unless there was a pause.
+    gives_up = ~success & (F.col("success_next").isNull() | F.col("paused_next"))
+    counted = (~success & ~F.col("twin")).cast("int")
+    before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    rows = rows.select(
+        *_ORDER,
+        "said",
+        begins.alias("begins"),
+        (ends_well | gives_up).alias("ends"),
+        F.sum(counted).over(before).alias("errors"),
+        F.sum(counted * _hinted(F.col("said")).cast("int")).over(before).alias("hints"),
+    )
+    # Each beginning has one end, and stands right before it once all between are left out.
+    bounds = rows.where(F.col("begins") | F.col("ends"))
+    first = F.struct("at", "run", "errors", "hints", "said")
+    bounds = bounds.withColumn("before", F.lag(first).over(in_order))
+    bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
+    return _told(bounds.where("ends"))
+
+
+def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """Errors and successes: what they are put in order by, and ``said``, what they say, which is
+    one column, since rows are copied column by column from each window to the next.
+
+    Clients and partitions are told apart by 128 bits of hash in place of their words, runs by 64.
+    """
+    event = F.col("event")
+    raw = events.where(event.isin("error", "recovery")).withColumn(
+        "cluster", F.coalesce("cluster", F.lit(UNKNOWN_CLUSTER))
+    )
+    known = raw.join(F.broadcast(corrections), ["day", "cluster"], "left")
+    skew = F.coalesce(F.try_element_at("skews", F.col("sidecar")), F.lit(0))
+    bound = F.try_element_at("bounds", F.col("sidecar"))
+    return known.select(
+        *(F.xxhash64(F.lit(number), *KEY).alias(name) for number, name in enumerate(_PLACE)),
+        (arrived_at(event, F.col("time"), F.col("hold_ms")) - skew).alias("at"),
+        (event == "recovery").alias("success"),
+        F.xxhash64("run").alias("run"),
+        "seq",
+        F.struct(*KEY, *_SAID, bound.alias("bound_ms")).alias("said"),
+    )
+
+
+def _hinted(said: Column) -> Column:
+    """Whether an error was answered with a hint, and not only counted."""
+    return said["hinted"] & ~said["observed"]
+
+
+def _told(ends: DataFrame) -> DataFrame:
+    """Rows of the table, from the rows at which episodes end."""
+    first, success = F.col("first"), F.col("success")
+    began, ended = first["said"], F.col("said")
+    errors = F.col("errors") - first["errors"] + 1
+    one_clock = F.col("run") == first["run"]
+    hinted = _hinted(began)
+    hints = F.col("hints") - first["hints"] + hinted.cast("int")
+    columns = {
+        **{name: ended[name] for name in KEY},
+        "software": began["software"],
+        "software_version": began["software_version"],
+        "first_error": F.timestamp_micros(first["at"]),
+        "recovered": F.when(success, F.timestamp_micros(F.col("at"))),
+        "recovery_ms": F.when(success, (F.col("at") - first["at"]) / 1000),
+        "uncertain_ms": F.when(
+            success,
+            F.when(one_clock, F.lit(0.0)).otherwise(ended["bound_ms"] + began["bound_ms"]),
+        ),
+        "errors": errors.cast("int"),
+        "hints": hints.cast("int"),
+        "hinted": hinted,
+        "would_hint": began["hinted"] & began["observed"],
+        "used": F.coalesce(
+            hinted & success & (errors == 1) & (ended["node"] == began["leader"]), F.lit(False)
+        ),
+        "reason": began["reason"],
+        "hold_ms": began["hold_ms"],
+        "node_from": began["node"],
+        "node_to": F.when(success, ended["node"]),
+        "sidecar_from": began["sidecar"],
+        "sidecar_to": F.when(success, ended["sidecar"]),
+        "epoch_before": began["epoch_before"],
+        "epoch": F.when(success, ended["epoch"]),
+        "day": day_of(F.timestamp_micros(first["at"])),
+    }
+    return ends.select(*(columns[name].alias(name) for name in RECOVERIES.schema.fieldNames()))

@@ -1,0 +1,296 @@
+"""Fetch requests: what is asked of leaders (or of a near replica, KIP-392).
+
+Request v7: fetch sessions (KIP-227). v9: leader epochs (KIP-320). v11: rack id (KIP-392). v12:
+flexible, LastFetchedEpoch, tag 0 ClusterId. v13: topic ids for names (KIP-516). v15: ReplicaId
+moves from the first field into the tagged ReplicaState (tag 1, KIP-903). v16 (KIP-951): the body
+of v15. v17: a tagged directory id in each partition (KIP-853).
+"""
+
+import struct
+from typing import NamedTuple
+
+from leader_hints.apis.fetch_response import Topic, read_topic
+from leader_hints.apis.header import header_as, plain_body, read_request_header
+from leader_hints.apis.metadata import ZERO_ID
+from leader_hints.wire.reader import Reader
+from leader_hints.wire.varint import write_uvarint
+from leader_hints.wire.writer import compact_string, frame, string
+
+#: From here on there are sessions.
+_SESSIONS_FROM = 7
+#: The newest version with the old encoding.
+_OLD = 11
+#: From here on a client says its rack, and a follower may answer it (KIP-392).
+RACK_FROM = 11
+#: From here on the replica id stands in a tag.
+_REPLICA_STATE_FROM = 15
+_CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
+
+#: The version's second byte: those that are read here have no more.
+_VERSION_AT = 7
+#: Max wait, min bytes, max bytes, isolation level, session id, session epoch.
+_FIXED = struct.Struct(">iiibii")
+#: Partition, leader epoch, fetch offset, last fetched epoch, log start offset, max bytes.
+_ASKED = struct.Struct(">iiqiqi")
+#: Where the last fetched epoch stands, which v11 does not have.
+_LAST_FETCHED_EPOCH = slice(16, 20)
+_EPOCH = struct.Struct(">ii")
+_INT32 = struct.Struct(">i")
+
+#: Partitions of a topic up to which it costs less to read them one by one.
+_FEW = 4
+
+#: Session epochs with a meaning of their own (KIP-227): a full fetch that wants a session,
+#: and one that wants none (or the end of one).
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+
+#: Leader epochs (-1: not known) by partition, by topic.
+Asked = dict[Topic, dict[int, int]]
+
+
+class Asker(NamedTuple):
+    """``replica``: a follower asks. ``full``: for all partitions that it wants, in no session or
+    in a new one.
+    """
+
+    replica: bool
+    full: bool
+
+
+class Changes(NamedTuple):
+    """What a request changes in its session: leader epochs of partitions, and what leaves it."""
+
+    asked: Asked
+    forgotten: tuple[tuple[Topic, tuple[int, ...]], ...]
+
+
+class FetchRequest(NamedTuple):
+    """What a request of v12 to v17 says.
+
+    ``max_wait`` in milliseconds. ``topics``: in full for a full fetch, what changed for an
+    incremental one; each partition as its 32 bytes stand in the request. ``forgotten``: what
+    leaves the session. ``cluster_id``: the tag's payload.
+    """
+
+    replica_id: int
+    max_wait: int
+    min_bytes: int
+    max_bytes: int
+    isolation: int
+    session_id: int
+    session_epoch: int
+    topics: tuple[tuple[Topic, tuple[bytes, ...]], ...]
+    forgotten: tuple[tuple[Topic, tuple[int, ...]], ...]
+    rack: str | None
+    cluster_id: bytes | None
+
+    @property
+    def lacks_id(self) -> bool:
+        """Whether a topic has an id of all zeros."""
+        return any(topic == ZERO_ID for topic, _ in (*self.topics, *self.forgotten))
+
+    @property
+    def asked(self) -> Asked:
+        """What it says of leader epochs. It is read each time: ask once for each request."""
+        asked: Asked = {}
+        for topic, partitions in self.topics:
+            asked.setdefault(topic, {}).update(map(_EPOCH.unpack_from, partitions))
+        return asked
+
+
+def read_request(frame: memoryview) -> FetchRequest:
+    """Read a whole request of v12 to v17; ``frame`` begins with the size prefix.
+
+    :raises WireError: the request is not well formed.
+    """
+    reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
+    version = frame[_VERSION_AT]
+    replica_id = reader.int32() if version < _REPLICA_STATE_FROM else -1
+    at = reader.at
+    reader.skip(_FIXED.size)
+    max_wait, min_bytes, max_bytes, isolation, session_id, epoch = _FIXED.unpack_from(frame, at)
+    topics = _read_topics(reader, version)
+    forgotten = _read_forgotten(reader, version)
+    rack = reader.compact_string()
+    tags = _read_tags(reader)
+    reader.done()
+    if _REPLICA_STATE_TAG in tags and version >= _REPLICA_STATE_FROM:
+        replica_id = Reader(tags[_REPLICA_STATE_TAG]).int32()
+    return FetchRequest(
+        replica_id,
+        max_wait,
+        min_bytes,
+        max_bytes,
+        isolation,
+        session_id,
+        epoch,
+        topics,
+        forgotten,
+        rack,
+        tags.get(_CLUSTER_ID_TAG),
+    )
+
+
+def read_session(frame: memoryview) -> tuple[int, int, bool]:
+    """Return session id, session epoch, and whether a request names no partition at all.
+
+    Cheaper than :func:`read_request`: an idle session's requests name none.
+
+    :raises WireError: the request is not well formed.
+    """
+    at = plain_body(frame) or read_request_header(frame).body
+    if frame[_VERSION_AT] < _REPLICA_STATE_FROM:
+        at += 4
+    reader = Reader(frame, at)
+    reader.skip(_FIXED.size + 2)
+    *_, session_id, session_epoch = _FIXED.unpack_from(frame, at)
+    # Two empty arrays take a byte each; whatever else stands there names something.
+    empty = frame[reader.at - 2] <= 1 and frame[reader.at - 1] <= 1
+    return session_id, session_epoch, empty
+
+
+def read_changes(frame: memoryview) -> Changes:
+    """Read what a request of v12 to v17 says of partitions, and nothing else.
+
+    Cheaper than :func:`read_request`: a session's request names each partition of which something
+    came, so nearly each response has it read.
+
+    :raises WireError: the request is not well formed up to there.
+    """
+    reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
+    version = frame[_VERSION_AT]
+    reader.skip(_FIXED.size if version >= _REPLICA_STATE_FROM else _FIXED.size + 4)
+    asked: Asked = {}
+    for _ in range(reader.compact_array(3)):
+        topic = read_topic(reader, version)
+        epochs = asked.get(topic)
+        if epochs is None:
+            epochs = asked[topic] = {}
+        count = reader.compact_array(_ASKED.size + 1)
+        if count > _FEW:
+            epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader, count)))
+        else:
+            for _ in range(count):
+                at = reader.at
+                reader.skip(_ASKED.size)
+                partition, epoch = _EPOCH.unpack_from(frame, at)
+                epochs[partition] = epoch
+                reader.skip_tags()
+        reader.skip_tags()
+    return Changes(asked, _read_forgotten(reader, version))
+
+
+def read_asker(frame: memoryview) -> Asker:
+    """Return who asks in a request of v4 to v17, and how; ``frame`` may lack what follows that.
+
+    :raises WireError: the request is not well formed, or too little of it is there.
+    """
+    header = read_request_header(frame)
+    if header.version >= _REPLICA_STATE_FROM:
+        request = read_request(frame)
+        return Asker(request.replica_id >= 0, request.session_epoch <= INITIAL_EPOCH)
+    reader = Reader(frame, header.body)
+    replica_id = reader.int32()
+    if header.version < _SESSIONS_FROM:
+        return Asker(replica_id >= 0, full=True)
+    at = reader.at
+    reader.skip(_FIXED.size)
+    return Asker(replica_id >= 0, _FIXED.unpack_from(frame, at)[-1] <= INITIAL_EPOCH)
+
+
+def write_request(original: memoryview, request: FetchRequest, version: int) -> bytes:
+    """Return ``request`` as a whole frame of v10 to v14, with the header of ``original``.
+
+    Topics are named as the version wants it: by name up to v12, by id from v13 on.
+
+    :raises WireError: the original's header is not well formed, or a name is longer than the
+        version can say.
+    """
+    header, _ = header_as(original, version)
+    fixed = _INT32.pack(request.replica_id) + _FIXED.pack(*request[1:7])
+    body = _write_old(request, version) if version <= _OLD else _write_flexible(request)
+    return frame(b"".join((header, fixed, *body)))
+
+
+def _write_old(request: FetchRequest, version: int) -> list[bytes]:
+    out = [_INT32.pack(len(request.topics))]
+    for topic, partitions in request.topics:
+        assert isinstance(topic, str)
+        out += [string(topic), _INT32.pack(len(partitions))]
+        for raw in partitions:
+            out += [raw[: _LAST_FETCHED_EPOCH.start], raw[_LAST_FETCHED_EPOCH.stop :]]
+    out.append(_INT32.pack(len(request.forgotten)))
+    for topic, numbers in request.forgotten:
+        assert isinstance(topic, str)
+        out += [string(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
+    if version >= RACK_FROM:
+        out.append(string(request.rack))
+    return out
+
+
+def _write_flexible(request: FetchRequest) -> list[bytes]:
+    out = [write_uvarint(len(request.topics) + 1)]
+    for topic, partitions in request.topics:
+        out += [_named(topic), write_uvarint(len(partitions) + 1)]
+        for raw in partitions:
+            out += [raw, b"\0"]
+        out.append(b"\0")
+    out.append(write_uvarint(len(request.forgotten) + 1))
+    for topic, numbers in request.forgotten:
+        out += [_named(topic), write_uvarint(len(numbers) + 1)]
+        out += [struct.pack(f">{len(numbers)}i", *numbers), b"\0"]
+    out.append(compact_string(request.rack))
+    if request.cluster_id is None:
+        out.append(b"\0")
+    else:
+        size = write_uvarint(len(request.cluster_id))
+        out += [b"\x01", bytes([_CLUSTER_ID_TAG]), size, request.cluster_id]
+    return out
+
+
+def _named(topic: Topic) -> bytes:
+    return topic if isinstance(topic, bytes) else compact_string(topic)
+
+
+def _read_topics(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[bytes, ...]], ...]:
+    topics = []
+    for _ in range(reader.compact_array(3)):
+        topic = read_topic(reader, version)
+        count = reader.compact_array(_ASKED.size + 1)
+        topics.append((topic, _read_partitions(reader, count)))
+        reader.skip_tags()
+    return tuple(topics)
+
+
+def _read_partitions(reader: Reader, count: int) -> tuple[bytes, ...]:
+    if count > _FEW:
+        size = count * (_ASKED.size + 1)
+        block = bytes(reader.buffer[reader.at : reader.at + size])
+        if not any(block[_ASKED.size :: _ASKED.size + 1]):
+            # None has tags, as with nearly all requests: there may be thousands.
+            reader.skip(size)
+            return tuple(block[at : at + _ASKED.size] for at in range(0, size, _ASKED.size + 1))
+    partitions = []
+    for _ in range(count):
+        partitions.append(reader.take(_ASKED.size))
+        reader.skip_tags()
+    return tuple(partitions)
+
+
+def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[int, ...]], ...]:
+    forgotten = []
+    for _ in range(reader.compact_array(3)):
+        topic = read_topic(reader, version)
+        numbers = tuple(reader.int32() for _ in range(reader.compact_array(4)))
+        reader.skip_tags()
+        forgotten.append((topic, numbers))
+    return tuple(forgotten)
+
+
+def _read_tags(reader: Reader) -> dict[int, bytes]:
+    tags = {}
+    for _ in range(reader.tag_count()):
+        tag, size = reader.uvarint(), reader.uvarint()
+        tags[tag] = reader.take(size)
+    return tags

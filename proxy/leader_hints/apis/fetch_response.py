@@ -1,0 +1,262 @@
+"""Fetch responses: records from leaders (or from a near replica, KIP-392).
+
+Response v7: fetch sessions (KIP-227). v11: preferred read replica (KIP-392). v12: flexible;
+partition tags 0 DivergingEpoch, 1 CurrentLeader, 2 SnapshotId. v13: topic ids (KIP-516). v16:
+top-level tag 0 NodeEndpoints (KIP-951).
+"""
+
+import struct
+
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.wire.errors import Malformed, Truncated
+from leader_hints.wire.reader import Reader
+from leader_hints.wire.varint import Buffer, read_uvarint
+
+#: From here on topics are named by their id.
+TOPIC_IDS_FROM = 13
+
+#: Throttle time, error code, session id.
+_RESPONSE = struct.Struct(">ihi")
+#: Partition, error code, high watermark, last stable offset, log start offset.
+_PARTITION = struct.Struct(">ihqqq")
+_SMALLEST_ABORTED = 17
+_INT16 = struct.Struct(">h")
+#: Where the count of topics stands in a response whose header has no tags.
+_TOPICS_AT = 4 + 4 + 1 + _RESPONSE.size
+#: A frame shorter than this holds no partition's error code.
+_SMALLEST_GLANCE = _TOPICS_AT + 2
+#: The fixed part; aborted transactions, preferred replica, records and tags at their shortest.
+_SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
+
+#: Behind the fixed part, an empty array of aborted transactions, and the preferred replica.
+_RECORDS_AT = _PARTITION.size + 1 + 4
+
+Topic = str | bytes
+
+
+def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
+    """Return session id and top-level error where one look shows that no hint is needed.
+
+    So it is where the begun response of v12 or above holds no partition, or one whose error no
+    hint can answer; that is what most responses are, and a scan costs several times as much.
+    ``None`` says nothing.
+    """
+    if len(frame) <= _TOPICS_AT or frame[8]:
+        return None
+    _, error, session_id = _RESPONSE.unpack_from(frame, _TOPICS_AT - _RESPONSE.size)
+    topics = frame[_TOPICS_AT]
+    if topics <= 1:
+        return session_id, error
+    if topics > 2 or len(frame) < _SMALLEST_GLANCE:
+        return None
+    if version >= TOPIC_IDS_FROM:
+        partitions = _TOPICS_AT + 1 + 16
+    else:
+        partitions = _TOPICS_AT + 1 + frame[_TOPICS_AT + 1]
+        if not 0 < frame[_TOPICS_AT + 1] < 0x80:
+            return None
+    error_at = partitions + 1 + 4
+    if len(frame) < error_at + 2 or frame[partitions] != 2:
+        return None
+    failed: int = _INT16.unpack_from(frame, error_at)[0]
+    return None if failed in HINTABLE else (session_id, error)
+
+
+def read_topic(reader: Reader, version: int) -> Topic:
+    """Read a topic's name or, where the version has them, its id."""
+    return reader.uuid() if version >= TOPIC_IDS_FROM else reader.compact_string() or ""
+
+
+def pass_plain(frame: Buffer, at: int, end: int, partitions: int) -> tuple[int, int, bool]:
+    """Pass over partitions of v12 or above as nearly all are, up to a topic's last, at less cost.
+
+    Those are wholly at hand, without error, aborted transactions and tags. Return where the
+    first other one stands, how many of ``partitions`` are left, and whether one had records.
+    """
+    carries = False
+    while partitions > 1 and at + _SMALLEST_PARTITION <= end:
+        _, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+        if error in HINTABLE or frame[at + _PARTITION.size] > 1:
+            break
+        try:
+            length, records = read_uvarint(frame, at + _RECORDS_AT, end)
+        except Truncated:
+            break
+        tags = records + max(length - 1, 0)
+        if tags >= end or frame[tags]:
+            break
+        carries |= length > 1
+        partitions -= 1
+        at = tags + 1
+    return at, partitions, carries
+
+
+class FetchScan:
+    """Looks for failures in a response of v12 or above while its bytes still arrive.
+
+    The size prefix stands first and hints stand last, so every partition's error must be seen
+    before the first byte goes on. :meth:`advance` is called with more and more of one frame.
+
+    ``clean``: the last partition's header has been seen and none failed: no need to wait for
+    the records behind it. ``scanned``: at least one failed, and the whole frame has been seen.
+    """
+
+    __slots__ = (
+        "_at",
+        "_carries",
+        "_failures",
+        "_open",
+        "_partitions",
+        "_started",
+        "_topic",
+        "_topics",
+        "_version",
+        "clean",
+        "error",
+        "scanned",
+        "session_id",
+    )
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._at = 8
+        self._started = False
+        self._topics = 0
+        self._partitions = 0
+        self._topic: Topic = ""
+        self._open: tuple[int, int] | None = None
+        self._failures: list[Failure] = []
+        self._carries = False
+        self.clean = False
+        self.scanned: Scanned | None = None
+        self.error = 0
+        self.session_id = 0
+
+    def advance(self, frame: memoryview, have: int, size: int) -> None:
+        """Go on with the first ``have`` bytes of ``frame``, which will have ``size`` in all.
+
+        The frame begins with its size prefix. Does nothing once ``clean`` or ``scanned``.
+
+        :raises Malformed: the bytes cannot be a response of this version.
+        :raises Truncated: the whole frame is at hand and yet too short.
+        """
+        try:
+            self._advance(Reader(frame, self._at, have), size)
+        except Truncated:
+            if have == size or self._at > size:
+                raise
+
+    def _advance(self, reader: Reader, size: int) -> None:
+        if not self._started:
+            self._start(reader)
+        while not self.clean:
+            if self._open is not None:
+                self._close_partition(reader)
+            elif self._partitions:
+                self._pass_plain(reader)
+                self._take_failed(reader)
+                self._open_partition(reader)
+            elif self._topics:
+                self._open_topic(reader)
+            else:
+                self._finish(reader, size)
+                return
+
+    def _start(self, reader: Reader) -> None:
+        reader.skip_tags()
+        at = reader.at
+        reader.skip(_RESPONSE.size)
+        _, self.error, self.session_id = _RESPONSE.unpack_from(reader.buffer, at)
+        self._topics = self._count(reader)
+        self._started = True
+        self._at = reader.at
+        self.clean = self._topics == 0
+
+    def _open_topic(self, reader: Reader) -> None:
+        topic = read_topic(reader, self._version)
+        partitions = self._count(reader)
+        if not partitions:
+            reader.skip_tags()
+            self._topics -= 1
+        self._topic, self._partitions = topic, partitions
+        self._at = reader.at
+
+    def _count(self, reader: Reader) -> int:
+        # Not compact_array: that refuses what the bytes at hand cannot hold, and here more
+        # may come. Nothing is allocated for the count.
+        return max(reader.uvarint() - 1, 0)
+
+    def _pass_plain(self, reader: Reader) -> None:
+        at, self._partitions, carries = pass_plain(
+            reader.buffer, reader.at, reader.end, self._partitions
+        )
+        self._carries |= carries
+        self._at = reader.at = at
+
+    def _take_failed(self, reader: Reader) -> None:
+        """Take failed partitions as nearly all are, up to a topic's last, at less cost.
+
+        Those have neither aborted transactions nor records nor tags. There may be thousands.
+        """
+        frame, at, left, topic = reader.buffer, reader.at, self._partitions, self._topic
+        last = reader.end - _SMALLEST_PARTITION
+        while left > 1 and at <= last:
+            partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+            tags = at + _SMALLEST_PARTITION - 1
+            if (
+                error not in HINTABLE
+                or frame[at + _PARTITION.size] > 1
+                or frame[tags - 1] > 1
+                or frame[tags]
+            ):
+                break
+            at = tags + 1
+            left -= 1
+            self._failures.append(Failure(topic, partition, error, tags, at))
+        self._partitions = left
+        self._at = reader.at = at
+
+    def _open_partition(self, reader: Reader) -> None:
+        """Read a partition up to its records, and pass over those: they need not be here."""
+        at = reader.at
+        reader.skip(_PARTITION.size)
+        partition, error, _, _, _ = _PARTITION.unpack_from(reader.buffer, at)
+        for _ in range(max(reader.uvarint() - 1, 0)):
+            reader.skip(_SMALLEST_ABORTED - 1)
+            reader.skip_tags()
+        reader.skip(4)
+        length, records = read_uvarint(reader.buffer, reader.at, reader.end)
+        if length > 1:
+            self._carries = True
+        self._open = (partition, error)
+        self._at = reader.at = records + max(length - 1, 0)
+        if error not in HINTABLE and not self._failures:
+            self.clean = self._topics == 1 and self._partitions == 1
+
+    def _close_partition(self, reader: Reader) -> None:
+        assert self._open is not None
+        tags = reader.at
+        reader.skip_tags()
+        partition, error = self._open
+        at = reader.at
+        if self._partitions == 1:
+            reader.skip_tags()
+        if error in HINTABLE:
+            self._failures.append(Failure(self._topic, partition, error, tags, at))
+        if self._partitions == 1:
+            self._topics -= 1
+        self._open = None
+        self._partitions -= 1
+        self._at = reader.at
+
+    def _finish(self, reader: Reader, size: int) -> None:
+        if not self._failures:
+            # The last topics had no partitions: nothing is left that could fail.
+            self.clean = True
+            return
+        tags = reader.at
+        reader.skip_tags()
+        if reader.at != size:
+            raise Malformed(f"{size - reader.at} bytes behind the response")
+        self.scanned = Scanned(tuple(self._failures), self._carries, tags, reader.at)

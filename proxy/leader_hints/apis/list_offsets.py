@@ -1,0 +1,48 @@
+"""ListOffsets: asked by the proxy only, to learn whether a broker leads at an epoch.
+
+Request v4 (KIP-320): current leader epoch of each partition. Only the leader answers; a replica
+whose epoch is lower or higher says so before it looks at who leads. v4 is not flexible and is
+taken by every broker since 2.1. The first offset is asked for: a new leader tells the last one
+only when its followers have caught up.
+"""
+
+import struct
+from collections.abc import Mapping
+
+from leader_hints.wire.reader import Reader
+from leader_hints.wire.writer import string
+
+VERSION = 4
+_EARLIEST = -2
+_CONSUMER = -1
+_READ_UNCOMMITTED = 0
+_PARTITION = struct.Struct(">iiq")
+_ANSWER = struct.Struct(">ihqqi")
+
+Partition = tuple[str, int]
+
+
+def write_request_body(epochs: Mapping[Partition, int]) -> bytes:
+    """Return the body of a request for the start of each partition, at the epoch given."""
+    out = struct.pack(">ibi", _CONSUMER, _READ_UNCOMMITTED, len(epochs))
+    for (topic, partition), epoch in epochs.items():
+        out += string(topic) + struct.pack(">i", 1)
+        out += _PARTITION.pack(partition, epoch, _EARLIEST)
+    return out
+
+
+def read_errors(reader: Reader) -> dict[Partition, int]:
+    """Return the error code of each partition; 0: the broker led it at the epoch asked.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader.int32()
+    errors = {}
+    for _ in range(reader.array(6)):
+        topic = reader.string() or ""
+        for _ in range(reader.array(_ANSWER.size)):
+            at = reader.at
+            reader.skip(_ANSWER.size)
+            partition, error = _ANSWER.unpack_from(reader.buffer, at)[:2]
+            errors[topic, partition] = error
+    return errors

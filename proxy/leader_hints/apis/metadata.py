@@ -1,0 +1,186 @@
+"""Metadata: who leads which partition, and where the brokers are.
+
+Response v9: flexible. v10 (KIP-516): topic ids. v11: no cluster authorized operations.
+v12: a topic's name may be null. Before v9 (brokers older than 2.4) leader epochs are not
+reliable, and clients discard them: such brokers give no hints.
+Request v9: topics by name, null for all. v10: an id before each name (zero: by name). v11: no
+include cluster authorized operations.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.wire.reader import Reader
+from leader_hints.wire.varint import write_uvarint
+from leader_hints.wire.writer import compact_string
+
+#: The versions that :func:`read_response` and :func:`write_request_body` know.
+OLDEST, NEWEST = 9, 12
+#: First version whose answers have topic ids.
+TOPIC_IDS_FROM = 10
+#: The newest version that asks and says what a client may do to the cluster.
+CLUSTER_OPERATIONS_UNTIL = 10
+#: A topic may be asked for by its id alone.
+BY_ID_FROM = 12
+
+#: Error code, which is passed over, partition, leader, leader epoch.
+_PARTITION = struct.Struct(">2xiii")
+_SMALLEST_PARTITION = _PARTITION.size + 4
+#: Bytes that a list of nodes takes, by its length as a varint of one byte.
+_NODES = [1 + 4 * max(length - 1, 0) for length in range(0x80)]
+_SMALLEST_TOPIC = 10
+#: Partitions that are read in one go: a millisecond or two.
+_READ_AT_ONCE = 1000
+_SMALLEST_BROKER = 11
+
+ZERO_ID = bytes(16)
+#: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
+#: Where all topics are asked for, brokers leave out silently what the asker may not see.
+ANY_TOPIC = "leader-hints-check"
+
+
+class Led(NamedTuple):
+    """Who leads a partition since which epoch; leader -1: nobody, or not known."""
+
+    partition: int
+    leader: int
+    epoch: int
+
+
+class TopicMetadata(NamedTuple):
+    """One topic of an answer. ``id`` is all zeros where the cluster has no topic ids."""
+
+    error: int
+    name: str
+    id: bytes
+    partitions: tuple[Led, ...]
+
+
+class Brokers(NamedTuple):
+    """The brokers on the listener that was asked, and how they stand in an answer."""
+
+    endpoints: dict[int, Endpoint]
+    raw: bytes
+
+
+NO_BROKERS = Brokers({}, b"\1")
+
+
+class ClusterMetadata(NamedTuple):
+    """What an answer says before its topics.
+
+    ``steps``: its topics; ``None`` where so much of one was read that others may have their turn.
+    """
+
+    brokers: Brokers
+    cluster_id: str
+    steps: Iterator[TopicMetadata | None]
+
+    @property
+    def endpoints(self) -> dict[int, Endpoint]:
+        """Where the brokers are."""
+        return self.brokers.endpoints
+
+    @property
+    def topics(self) -> Iterator[TopicMetadata]:
+        """Its topics, for those who have the time."""
+        return (topic for topic in self.steps if topic is not None)
+
+
+def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
+    """Return the body of a request for ``topics`` by name; ``None`` asks for all of them.
+
+    Topics are never created by it.
+    """
+    if topics is None:
+        out = b"\0"
+    else:
+        prefix = ZERO_ID if version >= TOPIC_IDS_FROM else b""
+        entries = [prefix + compact_string(name) + b"\0" for name in topics]
+        out = write_uvarint(len(entries) + 1) + b"".join(entries)
+    auto_create, cluster_operations, topic_operations, tags = b"\0", b"\0", b"\0", b"\0"
+    if version > CLUSTER_OPERATIONS_UNTIL:
+        cluster_operations = b""
+    return out + auto_create + cluster_operations + topic_operations + tags
+
+
+def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) -> ClusterMetadata:
+    """Read the answer at the reader's position, which is its body.
+
+    ``before``: the brokers of the last answer. Mostly they are the same ones, and need not be read
+    again: a hundred of them take as long as a thousand partitions.
+
+    The topics are read as they are iterated over, so that a large answer can be taken in
+    slices; what iterating raises is the same as here.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader.int32()
+    begin, same = reader.at, len(before.raw)
+    if reader.buffer[begin : min(begin + same, reader.end)] == before.raw:
+        # The list says itself where it ends.
+        reader.skip(same)
+        brokers = before
+    else:
+        endpoints = {}
+        for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+            node, host = reader.int32(), reader.compact_string() or ""
+            endpoints[node] = Endpoint(host, reader.int32(), reader.compact_string())
+            reader.skip_tags()
+        brokers = Brokers(endpoints, bytes(reader.buffer[begin : reader.at]))
+    cluster_id = reader.compact_string() or ""
+    reader.int32()
+    return ClusterMetadata(brokers, cluster_id, _read_topics(reader, version))
+
+
+def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]:
+    for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
+        error, name = reader.int16(), reader.compact_string() or ""
+        topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
+        reader.int8()
+        partitions: list[Led] = []
+        reading = _read_partitions(reader)
+        while read := [*islice(reading, _READ_AT_ONCE)]:
+            partitions += read
+            if len(read) == _READ_AT_ONCE:
+                yield None
+        reader.int32()
+        reader.skip_tags()
+        yield TopicMetadata(error, name, topic_id, tuple(partitions))
+
+
+def _read_partitions(reader: Reader) -> Iterator[Led]:
+    """Read the partitions of a topic.
+
+    A large cluster has 100,000 of them, so there is no call for what nearly all are: lists of
+    nodes whose lengths are one byte each, and no tags. All else is read field by field.
+    """
+    count = reader.compact_array(_SMALLEST_PARTITION)
+    buffer, nodes, unpack = reader.buffer, _NODES, _PARTITION.unpack_from
+    for _ in range(count):
+        at = reader.at
+        try:
+            after = at + _PARTITION.size
+            after += nodes[buffer[after]]
+            after += nodes[buffer[after]]
+            after += nodes[buffer[after]]
+            plain = not buffer[after] and after < reader.end
+        except IndexError:
+            plain = False
+        if plain:
+            reader.at = after + 1
+            yield Led(*unpack(buffer, at))
+        else:
+            yield _read_partition(reader)
+
+
+def _read_partition(reader: Reader) -> Led:
+    at = reader.at
+    reader.skip(_PARTITION.size)
+    for _ in ("replicas", "in-sync replicas", "offline replicas"):
+        reader.skip(4 * max(reader.uvarint() - 1, 0))
+    reader.skip_tags()
+    return Led(*_PARTITION.unpack_from(reader.buffer, at))

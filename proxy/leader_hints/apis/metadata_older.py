@@ -1,0 +1,161 @@
+"""Metadata 10 to 12 before brokers that take less, or whose topics have no ids (KIP-516).
+
+Down: topics go by name alone, which every version knows; what a client asks by id is named first.
+Up: ids beside the names. v10 and older say besides what a client may do to the cluster; v11 and
+newer do not, so a client that wants to know asks DescribeCluster.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.header import header_as
+from leader_hints.apis.metadata import BY_ID_FROM, CLUSTER_OPERATIONS_UNTIL, TOPIC_IDS_FROM, ZERO_ID
+from leader_hints.wire.errors import Malformed
+from leader_hints.wire.reader import Reader
+from leader_hints.wire.scatter import Scatter
+from leader_hints.wire.varint import write_uvarint
+from leader_hints.wire.writer import compact_string, frame
+
+#: Error, partition, leader, leader epoch.
+_PARTITION = 14
+#: The same with three arrays and tags, each empty.
+_SMALLEST_PARTITION = _PARTITION + 4
+_SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
+_ERROR = struct.Struct(">h")
+#: What a broker says behind the id of a topic that is not known by it: not internal, no
+#: partitions, operations that were not asked for (the smallest number), no tags.
+_UNKNOWN = b"\0\1" + struct.pack(">i", -(1 << 31)) + b"\0"
+
+#: Returns a topic's id, from the cluster's id and the topic's name.
+MakeId = Callable[[str, str], bytes]
+
+
+class AskedById(NamedTuple):
+    """Topics that a client named by id alone.
+
+    ``ids``: by the name under which the broker is asked. ``unknown``: ids that have no name, for
+    which it is not asked.
+    """
+
+    ids: Mapping[str, bytes]
+    unknown: tuple[bytes, ...]
+
+
+def request_down(
+    original: memoryview, asked: int, version: int, name: Callable[[bytes], str | None]
+) -> tuple[bytes, AskedById]:
+    """Return a whole request of v10 to v12 as ``version``, v9 to v12, by names.
+
+    ``name``: returns the name for an id, ``None`` where it is not known.
+
+    :raises WireError: the request is not well formed.
+    """
+    header, body = header_as(original, version)
+    reader = Reader(original, body)
+    ids: dict[str, bytes] = {}
+    unknown: list[bytes] = []
+    entries: list[bytes] = []
+    prefix = ZERO_ID if version >= TOPIC_IDS_FROM else b""
+    count = reader.nullable_compact_array(len(ZERO_ID) + 2)
+    for _ in range(count):
+        topic_id, text = reader.uuid(), reader.compact_string()
+        reader.skip_tags()
+        if text is None:
+            if asked < BY_ID_FROM:
+                raise Malformed(f"topic without a name in v{asked}")
+            text = name(topic_id)
+            if text is None:
+                unknown.append(topic_id)
+                continue
+            ids[text] = topic_id
+        entries.append(prefix + compact_string(text) + b"\0")
+    topics = b"\0" if count < 0 else write_uvarint(len(entries) + 1) + b"".join(entries)
+    flags = reader.take(1)
+    cluster = reader.take(1) if asked <= CLUSTER_OPERATIONS_UNTIL else b"\0"
+    flags += (cluster if version <= CLUSTER_OPERATIONS_UNTIL else b"") + reader.take(1)
+    # What stands behind is nobody's: librdkafka, asking for all topics, writes three bytes too
+    # many, and brokers do not look.
+    reader.skip_tags()
+    return frame(b"".join((header, topics, flags, b"\0"))), AskedById(ids, tuple(unknown))
+
+
+def response_up(
+    original: memoryview, version: int, asked: int, by_id: AskedById, make_id: MakeId
+) -> list[memoryview | bytes]:
+    """Return a whole response of ``version``, v9 to v12, as ``asked``, v10 to v12, in pieces.
+
+    Every topic without an error has the id that it was asked by, or the one that ``make_id`` makes;
+    others keep what id there is. Partitions are views of ``original`` where they are many.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader = Reader(original, 8)
+    reader.skip_tags()
+    reader.int32()
+    for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+        reader.int32()
+        reader.skip_compact()
+        reader.int32()
+        reader.skip_compact()
+        reader.skip_tags()
+    cluster_id = reader.compact_string() or ""
+    reader.int32()
+    scatter = Scatter()
+    scatter.out += original[4 : reader.at]
+    count = reader.compact_array(_SMALLEST_TOPIC)
+    scatter.out += write_uvarint(count + len(by_id.unknown) + 1)
+    for _ in range(count):
+        error, name = reader.int16(), reader.compact_string()
+        topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
+        if not error and name is not None:
+            topic_id = by_id.ids.get(name) or make_id(cluster_id, name)
+        scatter.out += _ERROR.pack(error) + compact_string(name) + topic_id
+        at = reader.at
+        _skip_topic(reader)
+        scatter.passed(original[at : reader.at])
+    scatter.out += b"".join(_unknown(by_id.unknown))
+    operations = reader.take(4) if version <= CLUSTER_OPERATIONS_UNTIL else b""
+    if asked <= CLUSTER_OPERATIONS_UNTIL:
+        scatter.out += operations
+    at = reader.at
+    reader.skip_tags()
+    scatter.out += original[at : reader.at]
+    reader.done()
+    return scatter.finish()
+
+
+def _unknown(ids: Iterable[bytes]) -> Iterable[bytes]:
+    error = _ERROR.pack(ErrorCode.UNKNOWN_TOPIC_ID)
+    return (error + compact_string(None) + topic_id + _UNKNOWN for topic_id in ids)
+
+
+def _skip_topic(reader: Reader) -> None:
+    """Pass over what stands behind a topic's id."""
+    reader.int8()
+    count = reader.compact_array(_SMALLEST_PARTITION)
+    buffer, at, end = reader.buffer, reader.at, reader.end
+    for _ in range(count):
+        # Written out: clusters have 100,000 partitions, and nothing else goes on meanwhile.
+        at += _PARTITION
+        for _ in range(3):
+            if at >= end:
+                break
+            size = buffer[at]
+            if size > 127:
+                reader.at = at
+                size = reader.uvarint()
+                at = reader.at - 1
+            at += 1 + 4 * (size - 1 if size else 0)
+        if at >= end:
+            raise Malformed("partitions go on beyond the response")
+        if buffer[at]:
+            reader.at = at
+            reader.skip_tags()
+            at = reader.at
+        else:
+            at += 1
+    reader.at = at
+    reader.int32()
+    reader.skip_tags()

@@ -1,0 +1,96 @@
+"""Produce: records to leaders.
+
+Request v3 to v8: transactional id (KIP-98), acks, timeout, topics. v9: flexible. v10 (KIP-951):
+the body of v9. acks=0 means that no response will come.
+Response v9: flexible; v10 adds the tags of KIP-951 and nothing else.
+Brokers refuse versions below 3 from 4.0 on; older requests have no transactional id.
+"""
+
+import struct
+
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.header import FLEXIBLE_FROM, plain_body, read_request_header
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.wire.reader import Reader
+
+_FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
+_TRANSACTIONAL_FROM = 3
+_INT16 = struct.Struct(">h")
+#: Partition index, error code, base offset, log append time, log start offset.
+_PARTITION = struct.Struct(">ihqqq")
+#: The fixed part, and an empty array, a null message and an empty tag section.
+_SMALLEST_PARTITION = _PARTITION.size + 3
+_SMALLEST_TOPIC = 3
+
+
+def read_acks(frame: memoryview) -> int:
+    """Return acks of a whole or begun request; ``frame`` begins with the size prefix.
+
+    The records behind it need not have arrived.
+
+    :raises Truncated: acks stands beyond ``frame``.
+    """
+    body = plain_body(frame)
+    if body and frame[7] >= _FLEXIBLE and len(frame) >= body + 3 and not frame[body]:
+        # No transactional id.
+        acks: int = _INT16.unpack_from(frame, body + 1)[0]
+        return acks
+    header = read_request_header(frame)
+    reader = Reader(frame, header.body)
+    if header.version >= _FLEXIBLE:
+        reader.skip_compact()
+    elif header.version >= _TRANSACTIONAL_FROM:
+        reader.skip(max(reader.int16(), 0))
+    return reader.int16()
+
+
+def has_no_failure(frame: memoryview) -> bool:
+    """Whether one look at a whole response of v9 or above shows that no hint is needed.
+
+    So it is where it holds one partition, whose error no hint can answer. ``False`` says nothing.
+    """
+    # Header tags, topics, and the name's size; each as a varint of one byte.
+    if len(frame) < 12 or frame[8] or frame[9] != 2 or not 0 < frame[10] < 0x80:
+        return False
+    partitions = 10 + frame[10]
+    error_at = partitions + 1 + 4
+    if len(frame) < error_at + 2 or frame[partitions] != 2:
+        return False
+    return _INT16.unpack_from(frame, error_at)[0] not in HINTABLE
+
+
+def scan_response(frame: memoryview) -> Scanned:
+    """Look for failures in a whole response of v9 or above; it begins with the size prefix.
+
+    :raises WireError: the response is not well formed.
+    """
+    reader = Reader(frame, 8)
+    reader.skip_tags()
+    failures: list[Failure] = []
+    carries = False
+    for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
+        name_at = reader.at
+        reader.skip_compact()
+        for _ in range(reader.compact_array(_SMALLEST_PARTITION)):
+            at = reader.at
+            reader.skip(_PARTITION.size)
+            partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+            for _ in range(reader.compact_array(6)):
+                reader.skip(4)
+                reader.skip_compact()
+                reader.skip_tags()
+            reader.skip_compact()
+            tags = reader.at
+            reader.skip_tags()
+            if error in HINTABLE:
+                name = Reader(frame, name_at).compact_string() or ""
+                failures.append(Failure(name, partition, error, tags, reader.at))
+            elif error == 0:
+                carries = True
+        reader.skip_tags()
+    reader.skip(4)
+    tags = reader.at
+    reader.skip_tags()
+    reader.done()
+    return Scanned(tuple(failures), carries, tags, reader.at)

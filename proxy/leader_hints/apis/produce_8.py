@@ -1,0 +1,111 @@
+"""Produce 9 and 10 before brokers that take Produce 8 (2.4 to 2.7).
+
+The two differ in their encoding alone: up to v8 lengths are of 16 or 32 bits, from v9 on they
+are compact and structures end with tags (KIP-482). Records are the same bytes in both; record
+errors and messages came with v8 (KIP-467). Tags of a request say nothing that v8 could take, and
+there are none yet.
+"""
+
+import struct
+
+from leader_hints.apis.header import header_as
+from leader_hints.wire.errors import Malformed, Truncated
+from leader_hints.wire.recode import (
+    count_to_compact,
+    count_to_old,
+    past_tags,
+    string_to_compact,
+    string_to_old,
+)
+from leader_hints.wire.scatter import Rest, Scatter
+
+VERSION = 8
+
+_INT32 = struct.Struct(">i")
+#: Partition index, error code, base offset, log append time, log start offset.
+_PARTITION = 30
+_ACKS_AND_TIMEOUT = 6
+_THROTTLE = 4
+#: Behind the last records: the tags of the partition, of the topic and of the body, all empty.
+_NO_TAGS = 3
+
+
+def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | bytes], Rest | None]:
+    """Return a request of v9 or v10 as v8, in pieces; records are views of ``frame``.
+
+    ``frame`` is as much as is there of ``length`` bytes. If it ends within the last records, the
+    pieces are the beginning of the new frame, and how that goes on is returned as well.
+
+    :raises Truncated: ``frame`` ends before that.
+    :raises WireError: the request is not well formed.
+    """
+    header, at = header_as(frame, VERSION)
+    scatter = Scatter()
+    out = scatter.out
+    out += header
+    try:
+        at = string_to_old(out, frame, at)
+        out += frame[at : at + _ACKS_AND_TIMEOUT]
+        topics, at = count_to_old(out, frame, at + _ACKS_AND_TIMEOUT)
+        for topic in range(topics):
+            at = string_to_old(out, frame, at)
+            partitions, at = count_to_old(out, frame, at)
+            for partition in range(partitions):
+                out += frame[at : at + _INT32.size]
+                size, at = count_to_old(out, frame, at + _INT32.size)
+                if size > 0:
+                    missing = at + size - len(frame)
+                    if missing > 0:
+                        last = topic == topics - 1 and partition == partitions - 1
+                        if not last or at + size + _NO_TAGS != length:
+                            raise Truncated("Produce request")
+                        scatter.begun(frame[at:], missing)
+                        return scatter.finish_begun(_NO_TAGS)
+                    scatter.passed(frame[at : at + size])
+                    out = scatter.out
+                    at += size
+                at = past_tags(frame, at)
+            at = past_tags(frame, at)
+        at = past_tags(frame, at)
+    except (IndexError, struct.error):
+        raise Truncated("Produce request") from None
+    if len(frame) < length:
+        raise Truncated("Produce request")
+    _check_end(frame, at)
+    return scatter.finish(), None
+
+
+def response_up(frame: memoryview) -> bytes:
+    """Return a whole response of v8 as v9, which is v10 without hints.
+
+    :raises WireError: the response is not well formed.
+    """
+    out = bytearray(frame[:8])
+    out.append(0)
+    try:
+        topics, at = count_to_compact(out, frame, 8)
+        for _ in range(topics):
+            at = string_to_compact(out, frame, at)
+            partitions, at = count_to_compact(out, frame, at)
+            for _ in range(partitions):
+                out += frame[at : at + _PARTITION]
+                errors, at = count_to_compact(out, frame, at + _PARTITION)
+                for _ in range(errors):
+                    out += frame[at : at + _INT32.size]
+                    at = string_to_compact(out, frame, at + _INT32.size)
+                    out.append(0)
+                at = string_to_compact(out, frame, at)
+                out.append(0)
+            out.append(0)
+    except struct.error:
+        raise Truncated("Produce response") from None
+    out += frame[at : at + _THROTTLE]
+    out.append(0)
+    _check_end(frame, at + _THROTTLE)
+    _INT32.pack_into(out, 0, len(out) - _INT32.size)
+    return bytes(out)
+
+
+def _check_end(frame: memoryview, at: int) -> None:
+    if at != len(frame):
+        raise Malformed(f"{len(frame) - at} bytes behind the end")

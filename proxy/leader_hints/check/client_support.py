@@ -1,0 +1,95 @@
+"""What each kind of client gets on a route: the versions offered to it, and hints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
+from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import Use, uses
+from leader_hints.core.versions.plan import plan_for
+
+
+class ClientKind(NamedTuple):
+    """Clients that are served alike. ``software``: what the oldest of them says of itself."""
+
+    name: str
+    software: ClientSoftware
+    remark: str
+
+
+#: A kind that is known to use no hints comes last: to it a proxy offers what its broker offers.
+KINDS = (
+    ClientKind("Java 3.7 or newer", ClientSoftware("apache-kafka-java", "3.7.0"), ""),
+    ClientKind(
+        "librdkafka 2.5 or newer",
+        ClientSoftware("librdkafka", "2.5.0"),
+        "keeps its own back-off on Produce",
+    ),
+    ClientKind(
+        "franz-go 1.17 or newer", ClientSoftware("kgo", "v1.17.0"), "NOT_LEADER_OR_FOLLOWER only"
+    ),
+    ClientKind("kafka-python 3.0 or newer", ClientSoftware("kafka-python", "3.0.0"), ""),
+    ClientKind(
+        "clients that use no hints",
+        ClientSoftware("librdkafka", "1.0.0"),
+        "served as without the proxy",
+    ),
+)
+PLAIN = KINDS[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What one kind of client gets. Versions are the newest that are offered, -1 for none."""
+
+    client: str
+    produce: int
+    fetch: int
+    produce_hints: bool
+    fetch_hints: bool
+    remark: str
+
+
+def offered(
+    maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, made_up: bool = False
+) -> dict[int, int]:
+    """Return the maxima that a proxy with hints on offers before a broker of ``maxima``.
+
+    ``topic_ids``: the cluster has them; ``made_up``: the proxies of its brokers make them up.
+    """
+    used = uses(software)
+    plan = plan_for(maxima, made_up=made_up and Use.FETCH in used)
+    return {**maxima, **plan.offers(used, topic_ids=topic_ids)}
+
+
+def outlooks(
+    maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, made_up: bool = False
+) -> tuple[Outlook, ...]:
+    """Return what each kind gets before a broker of ``maxima``, by API key; see :func:`offered`."""
+    return tuple(_outlook(kind, maxima, mode, topic_ids, made_up) for kind in KINDS)
+
+
+def _outlook(
+    kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, made_up: bool
+) -> Outlook:
+    plan, used = plan_for(maxima), uses(kind.software)
+    newest = dict(maxima)
+    if mode is Mode.ON:
+        newest = offered(maxima, kind.software, topic_ids=topic_ids, made_up=made_up)
+    produce, fetch = newest.get(ApiKey.PRODUCE, -1), newest.get(ApiKey.FETCH, -1)
+    gives = plan.native or (mode is Mode.ON and bool(plan.rows))
+    at_fetch_16 = fetch >= NODE_ENDPOINTS_FROM[ApiKey.FETCH] and Use.FETCH in used
+    at_fetch_12 = fetch >= CURRENT_LEADER_FROM[ApiKey.FETCH] and Use.FETCH_WITHOUT_ENDPOINTS in used
+    return Outlook(
+        client=kind.name,
+        produce=produce,
+        fetch=fetch,
+        produce_hints=gives
+        and produce >= CURRENT_LEADER_FROM[ApiKey.PRODUCE]
+        and Use.PRODUCE in used,
+        fetch_hints=gives and (at_fetch_16 or at_fetch_12),
+        remark=kind.remark,
+    )

@@ -1,0 +1,227 @@
+"""Encounter: who answers at an address. Nothing is written to a broker, and all is bounded."""
+
+import contextlib
+import ssl
+from collections.abc import Collection
+from dataclasses import replace
+
+import trio
+
+from leader_hints.apis import api_versions, list_offsets
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.check.client_support import KINDS, PLAIN, ClientKind
+from leader_hints.check.rules import Met, Sort
+from leader_hints.check.self_connection import Arrivals
+from leader_hints.core import destination
+from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.broker_connection import BrokerConnection
+from leader_hints.net.brokers.broker_stream import open_broker_stream
+from leader_hints.net.brokers.connector import Door
+from leader_hints.settings import Address
+from leader_hints.wire.errors import WireError
+
+#: Seconds for a connection, for an answer, and for the answer of what is no broker.
+CONNECT, ANSWER, _PROBE = 2.0, 2.0, 1.0
+#: Seconds for a whole encounter.
+_WHOLE = 4.0
+#: Enough to tell a proxy that raises versions: for the first kind everything is raised that is.
+_TELLING = KINDS[:1]
+_CLIENT_ID = "leader-hints-check"
+#: The first bytes of a TLS record: a handshake message or an alert.
+_TLS = (b"\x16\x03", b"\x15\x03")
+_HTTP = b"HTTP/"
+_GET = b"GET / HTTP/1.0\r\n\r\n"
+
+
+async def resolve(host: str, port: int) -> tuple[str, ...]:
+    """Return the IP addresses that a host name leads to.
+
+    :raises BrokerError: it leads to none; the text says why.
+    """
+    try:
+        with trio.fail_after(CONNECT):
+            found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+    except trio.TooSlowError:
+        raise BrokerError(f"no answer within {CONNECT:g} s") from None
+    except (OSError, ValueError, OverflowError) as error:
+        raise BrokerError((getattr(error, "strerror", None) or str(error)).lower()) from None
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def connect(
+    door: Door, address: Address, token: str = "", *, answer: float = ANSWER
+) -> BrokerConnection:
+    """Open a connection that says who asks; ``answer``: seconds for each of its answers.
+
+    :raises BrokerError: there is none.
+    """
+    client_id = f"{_CLIENT_ID}-{token}" if token else _CLIENT_ID
+    return await door.connect(address, CONNECT, client_id, answer)
+
+
+async def meet(
+    door: Door,
+    address: Address,
+    arrivals: Arrivals,
+    known: Route | None = None,
+    kinds: Collection[ClientKind] = _TELLING,
+) -> Met:
+    """Find out who answers at an address whose name resolves.
+
+    ``known``: a route whose view and endpoints are known; with it the node is looked for too.
+    ``kinds``: of client, for each of which is asked what it is offered.
+    """
+    met = Met(sort=Sort.NOT_KAFKA, reason=f"no answer within {_WHOLE:g} s")
+    with trio.move_on_after(_WHOLE):
+        met = await _meet(door, address, arrivals, known)
+        if met.sort is Sort.BROKER:
+            met = await _meet_again(door, address, met, kinds)
+    return met
+
+
+async def _meet(door: Door, address: Address, arrivals: Arrivals, known: Route | None) -> Met:
+    token = arrivals.token()
+    try:
+        connection = await connect(door, address, token)
+    except BrokerError as error:
+        if door.speaks_tls and (route := await _arrival(address, arrivals)) is not None:
+            return Met(sort=Sort.ROUTE, route=route)
+        return Met(sort=Sort.UNREACHABLE, reason=str(error))
+    try:
+        async with contextlib.aclosing(connection):
+            offers = {PLAIN.name: await offered(connection, PLAIN)}
+            node = None
+            if known is not None:
+                with contextlib.suppress(BrokerError, WireError):
+                    node = (await prove(connection, known)).node
+    except (BrokerError, WireError) as error:
+        route = arrivals.route(token)
+        if route is not None:
+            return Met(sort=Sort.ROUTE, route=route)
+        return await _what_else(address, str(error))
+    return Met(sort=Sort.BROKER, offers=offers, node=node)
+
+
+async def _arrival(address: Address, arrivals: Arrivals) -> str | None:
+    """Return where a plain connection comes out, if at a route: arrivals speak no TLS."""
+    token = arrivals.token()
+    with contextlib.suppress(BrokerError, WireError):
+        async with contextlib.aclosing(await connect(Door(), address, token)) as connection:
+            await offered(connection, PLAIN)
+    return arrivals.route(token)
+
+
+async def _meet_again(door: Door, address: Address, met: Met, kinds: Collection[ClientKind]) -> Met:
+    """Ask as other kinds of client, each on a connection of its own.
+
+    A listener with SASL takes one question for its versions on each connection, no more.
+    """
+    offers = dict(met.offers)
+
+    async def ask(kind: ClientKind) -> None:
+        with contextlib.suppress(BrokerError, WireError):
+            async with contextlib.aclosing(await connect(door, address)) as connection:
+                offers[kind.name] = await offered(connection, kind)
+
+    async with trio.open_nursery() as nursery:
+        for kind in kinds:
+            nursery.start_soon(ask, kind)
+    raised = any(offer != offers[PLAIN.name] for offer in offers.values())
+    return replace(met, sort=Sort.PROXY if raised else Sort.BROKER, offers=offers)
+
+
+async def prove(connection: BrokerConnection, known: Route) -> Route:
+    """Return what is proved of the broker (see :mod:`leader_hints.core.cluster.broker_identity`):
+    its node and others.
+
+    ``known``: a route whose view and endpoints are known.
+
+    :raises BrokerError: it does not answer.
+    :raises WireError: its answer is not well formed.
+    """
+    route = Route(known.name, known.mode, view=known.view, endpoints=known.endpoints)
+    view = known.view if known.view is not None else LeaderView("")
+    broker_identity.conclude(route, *await _ask_leadership(connection, view))
+    return route
+
+
+async def led_by(connection: BrokerConnection, view: LeaderView) -> int | None:
+    """Return the node that a broker proves to be by what it leads, ``None``: it proves nothing.
+
+    :raises BrokerError: it does not answer.
+    :raises WireError: its answer is not well formed.
+    """
+    asked, errors = await _ask_leadership(connection, view)
+    return destination.proved(asked, errors)
+
+
+async def _ask_leadership(
+    connection: BrokerConnection, view: LeaderView
+) -> tuple[broker_identity.Probe, dict[Partition, int]]:
+    """Ask a broker for one partition of each leader."""
+    asked = broker_identity.probe(view)
+    epochs = {partition: leader.epoch for partition, leader in asked.items()}
+    body = list_offsets.write_request_body(epochs)
+    reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+    return asked, list_offsets.read_errors(reader)
+
+
+async def offered(connection: BrokerConnection, kind: ClientKind) -> dict[int, int]:
+    """Return the maxima that are offered to a kind of client.
+
+    :raises BrokerError: there is no answer, or one that offers nothing.
+    """
+    for version, body in ((3, api_versions.write_request_body(kind.software)), (0, b"")):
+        reader = await connection.ask(ApiKey.API_VERSIONS, version, body)
+        ranges = api_versions.read_ranges(reader, version)
+        if ranges:
+            return {key: offered.maximum for key, offered in ranges.items()}
+    raise BrokerError("it offers no versions")
+
+
+async def _what_else(address: Address, reason: str) -> Met:
+    """Tell what answers where no broker does."""
+    first: dict[Sort, bytes] = {}
+
+    async def ask(sort: Sort, question: bytes) -> None:
+        first[sort] = await _first_bytes(address, question)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, Sort.TLS, _client_hello())
+        nursery.start_soon(ask, Sort.HTTP, _GET)
+    if first[Sort.TLS].startswith(_TLS):
+        return Met(sort=Sort.TLS, reason="it speaks TLS")
+    if first[Sort.HTTP].startswith(_HTTP):
+        return Met(sort=Sort.HTTP, reason="it is an HTTP server")
+    return Met(sort=Sort.NOT_KAFKA, reason=reason)
+
+
+async def _first_bytes(address: Address, question: bytes) -> bytes:
+    """Return the first bytes that come in answer, none if none come in time."""
+    answer = b""
+    with (
+        contextlib.suppress(BrokerError, trio.BrokenResourceError, trio.ClosedResourceError),
+        trio.move_on_after(_PROBE),
+    ):
+        async with await open_broker_stream(address, CONNECT) as stream:
+            await stream.send_all(question)
+            while len(answer) < len(_HTTP):
+                chunk = await stream.receive_some()
+                if not chunk:
+                    break
+                answer += chunk
+    return answer
+
+
+def _client_hello() -> bytes:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    outgoing = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    return outgoing.read()

@@ -1,0 +1,168 @@
+"""What `leader-hints check` prints: as JSON for programs, or as lines for people."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leader_hints.check.client_support import Outlook, outlooks
+from leader_hints.check.findings import Finding, Severity
+from leader_hints.check.rules import RouteFacts, must_mend
+from leader_hints.observe.logs import escape
+
+_HEADINGS: Final = {
+    Severity.MEND: "must be mended",
+    Severity.ADVICE: "advice",
+    Severity.FINE: "fine",
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class FindingReport(_Part):
+    """One finding. docs/troubleshooting.md explains each code."""
+
+    code: str = Field(description="Names the kind of finding. A code never changes its meaning.")
+    severity: Severity = Field(
+        description="mend: hints or clients fail until it is mended. advice: it works with limits, "
+        "or could not be looked at. fine: it was looked at and is right."
+    )
+    text: str = Field(description="What was found, in words.")
+    remedy: str = Field(description="What to do about it; empty where nothing is to be done.")
+
+
+class ClientReport(_Part):
+    """What one kind of client gets on a route."""
+
+    client: str = Field(description="The kind of client, in words.")
+    produce_version: int = Field(description="Newest Produce that it is offered; -1: none.")
+    fetch_version: int = Field(description="Newest Fetch that it is offered; -1: none.")
+    produce_hints: bool = Field(description="Whether it gets hints on Produce.")
+    fetch_hints: bool = Field(description="Whether it gets hints on Fetch.")
+    remark: str = Field(description="What else is to be known; may be empty.")
+
+
+class RouteReport(_Part):
+    """One route."""
+
+    route: str = Field(description="The route's name.")
+    listen: str = Field(description="HOST:PORT where the proxy listens.")
+    upstream: str = Field(description="HOST:PORT of the broker's listener.")
+    node: int | None = Field(description="The broker's node id; null where it is not proved.")
+    cluster: str | None = Field(description="The cluster's id; null where it is not known.")
+    findings: tuple[FindingReport, ...] = Field(description="What was found about the route.")
+    clients: tuple[ClientReport, ...] = Field(
+        description="What each kind of client gets; empty where the broker is not known."
+    )
+
+
+class CheckReport(_Part):
+    """The answer of `leader-hints check --json`."""
+
+    version: Literal[1] = Field(
+        default=1,
+        description="Of this form. Within a version keys and codes are added, never changed.",
+    )
+    mend: bool = Field(description="Whether something must be mended: then the exit code is 1.")
+    routes: tuple[RouteReport, ...] = Field(description="In the order of the settings.")
+    machine: tuple[FindingReport, ...] = Field(description="What was found about this machine.")
+
+
+def make_report(routes: Sequence[RouteFacts], findings: Sequence[Finding]) -> CheckReport:
+    """Put facts and findings together."""
+    return CheckReport(
+        mend=must_mend(findings),
+        routes=tuple(_route(route, findings) for route in routes),
+        machine=_of(findings, None),
+    )
+
+
+def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
+    clients: tuple[Outlook, ...] = ()
+    if route.known:
+        clients = outlooks(
+            route.met.maxima,
+            route.mode,
+            topic_ids=route.ids_have_names,
+            made_up=route.makes_up_ids and not route.has_topic_ids and not route.hidden,
+        )
+    return RouteReport(
+        route=route.name,
+        listen=route.listen,
+        upstream=route.upstream,
+        node=route.node,
+        cluster=route.cluster or None,
+        findings=_of(findings, route.name),
+        clients=tuple(
+            ClientReport(
+                client=outlook.client,
+                produce_version=outlook.produce,
+                fetch_version=outlook.fetch,
+                produce_hints=outlook.produce_hints,
+                fetch_hints=outlook.fetch_hints,
+                remark=outlook.remark,
+            )
+            for outlook in clients
+        ),
+    )
+
+
+def _of(findings: Sequence[Finding], route: str | None) -> tuple[FindingReport, ...]:
+    return tuple(
+        FindingReport(
+            code=finding.code,
+            severity=finding.severity,
+            text=finding.text,
+            remedy=finding.remedy,
+        )
+        for finding in findings
+        if finding.route == route
+    )
+
+
+def to_json(report: CheckReport) -> str:
+    """The report as JSON in ASCII. The encoder escapes all control characters but DEL."""
+    return json.dumps(report.model_dump(mode="json"), indent=2).replace("\x7f", "\\u007f")
+
+
+def lines(report: CheckReport) -> Iterator[str]:
+    """Yield the report in words. What came from the network is escaped."""
+    for route in report.routes:
+        yield escape(f"route {route.listen} = {route.upstream}")
+        yield from _finding_lines(route.findings)
+        yield from _client_lines(route.clients)
+        yield ""
+    yield "this machine"
+    yield from _finding_lines(report.machine)
+    yield ""
+    found = [f for part in (*(r.findings for r in report.routes), report.machine) for f in part]
+    count = sum(finding.severity is Severity.MEND for finding in found)
+    yield f"To be mended: {count}" if count else "Nothing must be mended."
+
+
+def _finding_lines(findings: Sequence[FindingReport]) -> Iterator[str]:
+    for severity, heading in _HEADINGS.items():
+        some = [finding for finding in findings if finding.severity is severity]
+        if some:
+            yield f"  {heading}"
+        for finding in some:
+            yield f"    {finding.code}: {escape(finding.text)}"
+            if finding.remedy:
+                yield f"      -> {escape(finding.remedy)}"
+
+
+def _client_lines(clients: Sequence[ClientReport]) -> Iterator[str]:
+    if not clients:
+        return
+    yield f"  {'what clients get':28}{'Produce':12}Fetch"
+    for client in clients:
+        produce = _version(client.produce_version, hints=client.produce_hints)
+        fetch = _version(client.fetch_version, hints=client.fetch_hints)
+        yield f"    {client.client:26}{produce:12}{fetch:12}{client.remark}".rstrip()
+
+
+def _version(version: int, *, hints: bool) -> str:
+    return f"{version} hints" if hints else str(version)

@@ -1,0 +1,314 @@
+"""The doctor: gathers what :mod:`leader_hints.check.rules` judges. It only asks, and changes
+nothing.
+
+First who answers at each upstream and what it says of its cluster; then, while the listening
+addresses that are free are held, where the advertised addresses lead.
+"""
+
+import contextlib
+import ipaddress
+from dataclasses import dataclass, field
+from functools import partial
+
+import trio
+
+from leader_hints.apis import describe_configs, metadata, sasl_handshake
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata import ClusterMetadata
+from leader_hints.check import endpoint_probe, host
+from leader_hints.check.client_support import KINDS
+from leader_hints.check.rules import (
+    KAFKA,
+    Advertised,
+    Listening,
+    MachineFacts,
+    Met,
+    RouteFacts,
+    Sort,
+)
+from leader_hints.check.self_connection import Arrivals
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.connector import Doors
+from leader_hints.net.descriptors import allowed_descriptors
+from leader_hints.net.tls.route_security import Security, make_route
+from leader_hints.settings import Address, RouteSettings, Settings
+from leader_hints.wire.errors import WireError
+
+#: Most seconds for Metadata and for the look behind a route; for all advertised addresses.
+_LEARN, _ADDRESSES = 3.0, 5.0
+#: Connections to an upstream address, to see whether they all come to one broker.
+_LOOKS = 4
+#: Most addresses of one name that are looked at.
+_MOST_ADDRESSES = 8
+#: Advertised addresses that are looked at at once.
+_AT_ONCE = 50
+#: Settings of brokers that a proxy may come up against.
+_PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
+_REQUEST_BYTES = "socket.request.max.bytes"
+_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
+
+
+@dataclass(slots=True)
+class _Patient:
+    """What is known so far of a route. ``route`` has its view and endpoints."""
+
+    settings: RouteSettings
+    route: Route
+    doors: Doors
+    met: Met = field(default_factory=lambda: Met(sort=Sort.NOT_KAFKA))
+    mechanisms: tuple[str, ...] | None = None
+    silence: str | None = None
+    hidden: bool = False
+    addresses: tuple[str, ...] = ()
+    without_ids: int = 0
+    connections: int | None = None
+    most_connections: int | None = None
+    largest_request: int | None = None
+    looks: list[Route] = field(default_factory=list)
+    listening: Listening = Listening.FREE
+    listening_reason: str = ""
+    listener: Met | None = None
+    brokers: dict[int, Advertised] = field(default_factory=dict)
+
+    def facts(self) -> RouteFacts:
+        """Return what was found."""
+        view = self.route.view
+        nodes = frozenset(look.node for look in self.looks if look.node is not None)
+        return RouteFacts(
+            name=self.settings.name,
+            listen=str(self.settings.listen),
+            upstream=str(self.settings.upstream),
+            mode=self.route.mode,
+            met=self.met,
+            mechanisms=self.mechanisms,
+            silence=self.silence,
+            cluster=view.cluster_id if view else "",
+            topics=len(view.names) if view else 0,
+            without_ids=self.without_ids,
+            makes_up_ids=self.route.synthesize,
+            hidden=self.hidden,
+            node=next(iter(nodes)) if len(nodes) == 1 else None,
+            nodes=nodes,
+            others=frozenset().union(*(look.others for look in self.looks)),
+            connections=self.connections,
+            most_connections=self.most_connections,
+            largest_request=self.largest_request,
+            listening=self.listening,
+            listening_reason=self.listening_reason,
+            listener=self.listener,
+            brokers=tuple(broker for _, broker in sorted(self.brokers.items())),
+        )
+
+
+def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    """Gather the facts about all routes and this machine, in about ten seconds at most."""
+    return trio.run(_examine, settings)
+
+
+async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    mode = Mode(settings.hints)
+    synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
+    security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
+    patients = [
+        _Patient(route, make_route(route, mode, synthesize=synthesize), security.doors[route.name])
+        for route in settings.routes
+    ]
+    arrivals = Arrivals()
+    async with trio.open_nursery() as nursery:
+        for patient in patients:
+            nursery.start_soon(_meet_upstream, patient, arrivals, settings)
+    async with trio.open_nursery() as held:
+        for patient in patients:
+            patient.listening, patient.listening_reason = await arrivals.listen(
+                held, patient.settings.name, patient.settings.listen
+            )
+        limit = trio.CapacityLimiter(_AT_ONCE)
+        with trio.move_on_after(_ADDRESSES):
+            async with trio.open_nursery() as nursery:
+                for patient in patients:
+                    nursery.start_soon(_meet_listener, patient, arrivals)
+                    for node in patient.route.endpoints:
+                        nursery.start_soon(_meet_advertised, patient, node, arrivals, limit)
+        held.cancel_scope.cancel()
+    return tuple(patient.facts() for patient in patients), _machine(patients)
+
+
+async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settings) -> None:
+    upstream = patient.settings.upstream
+    try:
+        patient.addresses = await endpoint_probe.resolve(upstream.host, upstream.port)
+    except BrokerError as error:
+        patient.met = Met(sort=Sort.UNRESOLVED, reason=str(error))
+        return
+    patient.met = await endpoint_probe.meet(patient.doors.upstream, upstream, arrivals)
+    if patient.met.sort in KAFKA and all(map(host.is_here, patient.addresses)):
+        patient.connections = host.connections_to(upstream.port)
+    newest = patient.met.maxima.get(ApiKey.METADATA, -1)
+    if newest < metadata.OLDEST:
+        return
+    patience = min(settings.subscription.answer_timeout_ms / 1000, _LEARN)
+    with trio.move_on_after(_LEARN) as scope:
+        try:
+            await _learn(patient, min(newest, metadata.NEWEST), patience)
+            await _ask_limits(patient)
+        except (BrokerError, WireError) as error:
+            patient.silence = str(error)
+            patient.mechanisms = await _mechanisms(patient) or None
+    if scope.cancelled_caught and patient.silence is None and not patient.route.endpoints:
+        patient.silence = f"no answer within {_LEARN:g} s"
+
+
+async def _learn(patient: _Patient, version: int, patience: float) -> None:
+    """Learn what the broker says of its cluster, and which node it is.
+
+    :raises BrokerError: it does not answer Metadata.
+    :raises WireError: its answer is not well formed.
+    """
+    door, upstream = patient.doors.upstream, patient.settings.upstream
+    connection = await endpoint_probe.connect(door, upstream, answer=patience)
+    async with contextlib.aclosing(connection):
+
+        async def ask(topics: tuple[str, ...] | None) -> ClusterMetadata:
+            body = metadata.write_request_body(version, topics)
+            reader = await connection.ask(ApiKey.METADATA, version, body)
+            return metadata.read_response(reader, version)
+
+        answer = await ask(None)
+        view = LeaderView(answer.cluster_id)
+        topics = [topic for topic in answer.topics if not topic.error or topic.partitions]
+        for topic in topics:
+            view.learn(topic, None, poll=False)
+        patient.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
+    patient.route.view, patient.hidden = view, any(hidden)
+    patient.route.endpoints = answer.endpoints
+    # With no partition led nothing is proved, unless there is but one broker.
+    await _look_behind(patient)
+
+
+async def _look_behind(patient: _Patient) -> None:
+    """Ask on several connections, and at each address of the name, which node answers."""
+    upstream = patient.settings.upstream
+    places = [Address(ip, upstream.port) for ip in patient.addresses[:_MOST_ADDRESSES]]
+    async with trio.open_nursery() as nursery:
+        for place in places * (1 + _LOOKS // len(places)):
+            nursery.start_soon(_look, patient, place)
+
+
+async def _look(patient: _Patient, place: Address) -> None:
+    # A name may have addresses where nobody listens, such as ::1 for localhost.
+    with contextlib.suppress(BrokerError, WireError):
+        door = patient.doors.upstream.to(patient.settings.upstream)
+        async with contextlib.aclosing(await endpoint_probe.connect(door, place)) as connection:
+            look = await endpoint_probe.prove(connection, patient.route)
+            patient.looks.append(look)
+
+
+async def _ask_limits(patient: _Patient) -> None:
+    """Ask the broker what it allows, where its node is known; it may not tell."""
+    node = patient.facts().node
+    if node is None:
+        return
+    with contextlib.suppress(BrokerError, WireError):
+        connection = await endpoint_probe.connect(patient.doors.upstream, patient.settings.upstream)
+        async with contextlib.aclosing(connection):
+            body = describe_configs.write_request_body(node, _LIMITS)
+            key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
+            values = describe_configs.read_values(await connection.ask(key, version, body))
+        patient.largest_request = _number(values.get(_REQUEST_BYTES))
+        own = host.address_towards(patient.addresses[0])
+        overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
+        override = [entry for entry in overrides if entry.rpartition(":")[0] == own]
+        most = override[0].rpartition(":")[2] if override else values.get(_PER_ADDRESS)
+        patient.most_connections = _number(most)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+async def _mechanisms(patient: _Patient) -> tuple[str, ...]:
+    """Return the SASL mechanisms that a listener asks for; none if it asks for no SASL.
+
+    Nor where the proxy authenticates: what came of that tells more.
+    """
+    if patient.settings.sasl.mechanism != "none":
+        return ()
+    door, upstream = patient.doors.upstream, patient.settings.upstream
+    with contextlib.suppress(BrokerError, WireError):
+        async with contextlib.aclosing(await endpoint_probe.connect(door, upstream)) as connection:
+            # A mechanism of no name is none that is enabled: the answer lists those that are.
+            body = sasl_handshake.write_request_body("")
+            key, version = ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION
+            reader = await connection.ask(key, version, body)
+            return sasl_handshake.read_response(reader).mechanisms
+    return ()
+
+
+async def _meet_listener(patient: _Patient, arrivals: Arrivals) -> None:
+    """See who answers where the route would listen, if somebody does."""
+    if patient.listening is not Listening.TAKEN:
+        return
+    listen = patient.settings.listen
+    if listen.is_wildcard:
+        listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
+    patient.listener = await endpoint_probe.meet(
+        patient.doors.peers, listen, arrivals, patient.route, KINDS
+    )
+
+
+async def _meet_advertised(
+    patient: _Patient, node: int, arrivals: Arrivals, limit: trio.CapacityLimiter
+) -> None:
+    endpoint = patient.route.endpoints[node]
+    address = Address(endpoint.host, endpoint.port)
+    known = partial(Advertised, node=node, address=str(address), port=address.port)
+    late = Met(sort=Sort.UNREACHABLE, reason="not looked at: there was no time left")
+    patient.brokers[node] = known(met=late)
+    async with limit:
+        try:
+            found = await endpoint_probe.resolve(address.host, address.port)
+        except BrokerError as error:
+            met = Met(sort=Sort.UNRESOLVED, reason=str(error))
+            patient.brokers[node] = known(met=met)
+            return
+        here = any(map(host.is_here, found))
+        known = partial(
+            known,
+            addresses=found,
+            here=here,
+            loopback=all(ipaddress.ip_address(ip).is_loopback for ip in found),
+            is_listen=here and await _is_same(patient.settings.listen, address.port, found),
+            is_upstream=address.port == patient.settings.upstream.port
+            and bool(set(found) & set(patient.addresses)),
+        )
+        patient.brokers[node] = known(met=late)
+        met = await endpoint_probe.meet(patient.doors.peers, address, arrivals, patient.route)
+        patient.brokers[node] = known(met=met)
+
+
+async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bool:
+    """Whether a port at addresses of this machine is plainly the one listened on."""
+    if port != listen.port:
+        return False
+    if listen.is_wildcard:
+        return True
+    with contextlib.suppress(BrokerError):
+        return bool(set(addresses) & set(await endpoint_probe.resolve(listen.host, listen.port)))
+    return False
+
+
+def _machine(patients: list[_Patient]) -> MachineFacts:
+    clock = host.clock()
+    known = [p.connections for p in patients if p.connections is not None]
+    return MachineFacts(
+        descriptors=allowed_descriptors(),
+        connections=sum(known) if len(known) == len(patients) else None,
+        synchronised=clock.synchronised if clock else None,
+        clock_error_ms=clock.error_ms if clock else 0,
+    )

@@ -1,0 +1,175 @@
+"""RouteWatch: looks where the addresses lead that the routes' brokers advertise.
+
+It gathers what :mod:`leader_hints.core.destination` judges. Where all is right a look is one
+connection of the process to itself; brokers are asked only where an address leads elsewhere.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from typing import NamedTuple
+
+import trio
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.check import endpoint_probe, host
+from leader_hints.check.client_support import KINDS
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.destination import Destinations, Look
+from leader_hints.core.events import Event
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.brokers.own_connections import Made, OwnConnections
+from leader_hints.settings import Address
+from leader_hints.wire.errors import WireError
+
+#: Seconds between two looks around, and between two looks of a route where nothing has changed.
+_PAUSE, _OFTEN = 2.0, 60.0
+#: Seconds to connect, and in which a connection to a listener of this process is taken.
+_CONNECT, _TAKEN = 2.0, 1.0
+#: Other brokers whose addresses a route looks at in one round; the next ones at the next.
+_OTHERS = 4
+#: It can use all hints, so a proxy offers it more than its broker does.
+_CLIENT = KINDS[0]
+
+
+class Watched(NamedTuple):
+    """A route, where its broker is, and how brokers are entered."""
+
+    route: Route
+    upstream: Address
+    doors: Doors
+
+
+class RouteWatch:
+    """Looks at all routes, again and again. ``own``: to which looks are noted."""
+
+    def __init__(
+        self, routes: Sequence[Watched], own: OwnConnections, emit: Callable[[Event], None]
+    ) -> None:
+        self._routes = routes
+        self._own = own
+        self._emit = emit
+        self._by_name = {watched.route.name: watched for watched in routes}
+        self._destinations = Destinations([watched.route for watched in routes])
+        #: By route: what the last look rested on, when it was, and with which broker it ended.
+        self._bases: dict[str, object] = {}
+        self._looked: dict[str, float] = {}
+        self._turn: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            for watched in self._routes:
+                if self._due(watched.route):
+                    await self._look_around(watched)
+            await trio.sleep(_PAUSE)
+
+    def _due(self, route: Route) -> bool:
+        if route.node is None or route.view is None:
+            return False
+        # The endpoints are another object after each answer that differs.
+        basis = route.node, route.view.cluster_id, id(route.endpoints)
+        changed = self._bases.get(route.name) != basis
+        self._bases[route.name] = basis
+        waited = trio.current_time() - self._looked.get(route.name, -math.inf)
+        return changed or waited >= _OFTEN or not self._destinations.settled(route)
+
+    async def _look_around(self, watched: Watched) -> None:
+        route = watched.route
+        self._looked[route.name] = trio.current_time()
+        nodes = [route.node] if route.node is not None else []
+        for node in [*nodes, *self._others(route)]:
+            endpoint, view = route.endpoints.get(node), route.view
+            if endpoint is None or view is None:
+                continue
+            with contextlib.suppress(BrokerError, WireError):
+                look = await self._look(watched, view, node, endpoint)
+                # What it was about may have changed meanwhile.
+                same = route.view is view and route.endpoints.get(node) == endpoint
+                if same and (node == route.node) is (node in nodes):
+                    for event in self._destinations.take(route, look):
+                        self._emit(event)
+
+    def _others(self, route: Route) -> list[int]:
+        """Return the next brokers that are behind none of the routes: one route looks at them."""
+        routes = [of.route for of in self._routes if of.route.view is route.view]
+        if routes[0] is not route:
+            return []
+        behind = {of.node for of in routes}
+        others = sorted(route.endpoints.keys() - behind)
+        begin = self._turn.get(route.name, 0) % len(others) if others else 0
+        self._turn[route.name] = begin + _OTHERS
+        return [*islice(cycle(others), begin, begin + min(_OTHERS, len(others)))]
+
+    async def _look(
+        self, watched: Watched, view: LeaderView, node: int, endpoint: Endpoint
+    ) -> Look:
+        """Look where the address of a node leads.
+
+        :raises BrokerError: nobody is there, or it does not answer.
+        :raises WireError: an answer is not well formed.
+        """
+        route, address = watched.route, Address(endpoint.host, endpoint.port)
+        is_own = node == route.node
+        nothing = Look(node=node, endpoint=endpoint)
+        # Of other brokers only those are of interest whose addresses lead to this process.
+        if not is_own and not await _is_here(address):
+            return nothing
+        arrived = await self._arrival(address)
+        if arrived is None and not is_own:
+            return nothing
+        if arrived is not None and arrived.route is route and is_own:
+            return Look(node=node, endpoint=endpoint, arrived=route)
+        unraised, own = None, None
+        if arrived is not None:
+            found = await _node(arrived.doors.upstream, arrived.upstream, view)
+        else:
+            found, unraised = await _meet(watched, address, view)
+        if is_own:
+            own = await _node(watched.doors.upstream, watched.upstream, view)
+        at = arrived.route if arrived is not None else None
+        return Look(
+            node=node, endpoint=endpoint, arrived=at, own=own, found=found, unraised=unraised
+        )
+
+    async def _arrival(self, address: Address) -> Watched | None:
+        """Return the route at which a connection to ``address`` comes out, if at any.
+
+        :raises BrokerError: nobody is there.
+        """
+        made = Made()
+        async with await self._own.open(address, _CONNECT, made) as stream:
+            with trio.move_on_after(_TAKEN), contextlib.suppress(trio.BrokenResourceError):
+                await stream.receive_some(1)
+        return self._by_name.get(made.arrived) if made.arrived is not None else None
+
+
+async def _is_here(address: Address) -> bool:
+    return any(map(host.is_here, await endpoint_probe.resolve(address.host, address.port)))
+
+
+async def _node(door: Door, address: Address, view: LeaderView) -> int | None:
+    async with contextlib.aclosing(await endpoint_probe.connect(door, address)) as connection:
+        return await endpoint_probe.led_by(connection, view)
+
+
+async def _meet(
+    watched: Watched, address: Address, view: LeaderView
+) -> tuple[int | None, bool | None]:
+    """Return which node answers at ``address``, and whether it offers no more than a broker.
+
+    The latter is ``None`` where no proxy would offer more.
+    """
+    plan = watched.route.plan
+    rows = plan.rows if plan is not None and watched.route.mode is Mode.ON else ()
+    own = next((row.takes for row in rows if row.key == ApiKey.PRODUCE), None)
+    connection = await endpoint_probe.connect(watched.doors.peers, address)
+    async with contextlib.aclosing(connection):
+        offers = await endpoint_probe.offered(connection, _CLIENT)
+        unraised = None if own is None else offers.get(ApiKey.PRODUCE) == own
+        return await endpoint_probe.led_by(connection, view), unraised

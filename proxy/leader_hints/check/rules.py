@@ -1,0 +1,495 @@
+"""From facts to findings: what is right on a route and a machine, and what must be mended.
+
+The facts are gathered by :mod:`leader_hints.check.route_probe`; here they are judged, one rule for
+each matter.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from leader_hints.apis import metadata
+from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.check.client_support import KINDS, PLAIN, offered
+from leader_hints.check.findings import Finding, Severity, finding
+from leader_hints.core.descriptors import connections_within, descriptors_for
+from leader_hints.core.mode import Mode
+from leader_hints.core.versions.plan import plan_for
+
+#: How late a KRaft broker may learn that it leads: the fetch wait of its metadata quorum.
+_KRAFT_LATE_MS = 500
+#: Where nobody knows how many clients there are, so many descriptors are plenty.
+_PLENTY = 8192
+#: A broker's default for connections from one address.
+_UNLIMITED = 2**31 - 1
+#: Only KRaft brokers take it.
+_DESCRIBE_QUORUM = 55
+
+
+class Sort(StrEnum):
+    """What was met at an address.
+
+    ``BROKER``: offers all clients the same: a broker, or a proxy that raises nothing. ``PROXY``:
+    offers more to clients that use hints. ``ROUTE``: the connection came out at a route's own
+    listening address, which the check held while the proxy did not run.
+    """
+
+    BROKER = "broker"
+    PROXY = "proxy"
+    ROUTE = "route"
+    UNRESOLVED = "unresolved"
+    UNREACHABLE = "unreachable"
+    TLS = "tls"
+    HTTP = "http"
+    NOT_KAFKA = "not kafka"
+
+
+#: Those that answer as Kafka does.
+KAFKA = frozenset({Sort.BROKER, Sort.PROXY})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Met:
+    """What was met at an address.
+
+    ``reason``: why it is no broker. ``offers``: maximum version by API key, by the name of each
+    kind of client (:data:`leader_hints.check.client_support.KINDS`). ``node``: of the broker behind
+    it, where that is proved. ``route``: where the connection came out, for ``Sort.ROUTE``.
+    """
+
+    sort: Sort
+    reason: str = ""
+    offers: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    node: int | None = None
+    route: str | None = None
+
+    @property
+    def maxima(self) -> Mapping[int, int]:
+        """What the broker itself offers."""
+        return self.offers.get(PLAIN.name, {})
+
+
+class Listening(StrEnum):
+    """Whether a route's address can be listened on. ``ANY``: its port is chosen at start."""
+
+    FREE = "free"
+    TAKEN = "taken"
+    REFUSED = "refused"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advertised:
+    """A broker of the cluster as the route's listener advertises it.
+
+    ``addresses``: what the host name leads to; ``here``: some of them are this machine's,
+    ``loopback``: all are loopback addresses. ``is_listen``, ``is_upstream``: it is
+    plainly the route's listening address, or its upstream.
+    """
+
+    node: int
+    address: str
+    met: Met
+    addresses: tuple[str, ...] = ()
+    port: int = 0
+    here: bool = False
+    loopback: bool = False
+    is_listen: bool = False
+    is_upstream: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteFacts:
+    """What was found about a route.
+
+    ``mechanisms``: the SASL mechanisms that its listener asks for, ``None`` where it asks for none.
+    ``silence``: why Metadata was not answered, ``None`` where it was. ``topics``: visible ones,
+    ``without_ids`` of them have no id; ``makes_up_ids``: the proxy is to make them up; ``hidden``:
+    some may not be seen. ``node``: the broker's, where it is proved; ``nodes``: all that were met
+    over several connections; ``others``: proved to be none of them. ``connections``: that the
+    broker has now; ``most_connections``: that it takes from this machine's address;
+    ``largest_request``: that it takes, in bytes; ``None`` where that is not known. ``listener``:
+    what answers at a listening address that is taken.
+    """
+
+    name: str
+    listen: str
+    upstream: str
+    mode: Mode
+    met: Met
+    mechanisms: tuple[str, ...] | None = None
+    silence: str | None = None
+    cluster: str = ""
+    topics: int = 0
+    without_ids: int = 0
+    makes_up_ids: bool = False
+    hidden: bool = False
+    node: int | None = None
+    nodes: frozenset[int] = frozenset()
+    others: frozenset[int] = frozenset()
+    connections: int | None = None
+    most_connections: int | None = None
+    largest_request: int | None = None
+    listening: Listening = Listening.FREE
+    listening_reason: str = ""
+    listener: Met | None = None
+    brokers: tuple[Advertised, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether the broker said who leads: only then is there anything more to judge."""
+        return self.met.sort in KAFKA and self.mechanisms is None and self.silence is None
+
+    @property
+    def has_topic_ids(self) -> bool:
+        """Whether the cluster has topic ids, as the proxy sees it."""
+        return 0 == self.without_ids < self.topics
+
+    @property
+    def ids_have_names(self) -> bool:
+        """Whether the proxy can name all of them, without which they are not offered."""
+        return self.has_topic_ids and not self.hidden
+
+    @property
+    def own(self) -> Advertised | None:
+        """The route's broker as it is advertised, where it is proved which one that is."""
+        return next((broker for broker in self.brokers if broker.node == self.node), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """What was found about this machine.
+
+    ``descriptors``: how many the proxy can have. ``connections``: the brokers' now, ``None``
+    where they are on other machines. ``synchronised``: whether the kernel takes its clock for
+    right, to within ``clock_error_ms``; ``None`` where it does not say.
+    """
+
+    descriptors: int
+    connections: int | None
+    synchronised: bool | None
+    clock_error_ms: int = 0
+
+
+class Bounds(NamedTuple):
+    """What the settings allow: how long a response is held, how large a request may be."""
+
+    hold_ms: int
+    request_bytes: int
+
+
+def judge(
+    routes: Sequence[RouteFacts], machine: MachineFacts, bounds: Bounds
+) -> tuple[Finding, ...]:
+    """Return all findings."""
+    found = [finding for route in routes for finding in _judge_route(route, routes, bounds)]
+    return (*found, *_descriptors(machine), *_clock(machine))
+
+
+def must_mend(findings: Sequence[Finding]) -> bool:
+    """Whether something must be mended."""
+    return any(finding.severity is Severity.MEND for finding in findings)
+
+
+def is_kraft(maxima: Mapping[int, int]) -> bool:
+    """Whether a broker of ``maxima`` is one of a KRaft cluster."""
+    return _DESCRIBE_QUORUM in maxima
+
+
+def _judge_route(
+    route: RouteFacts, routes: Sequence[RouteFacts], bounds: Bounds
+) -> Iterator[Finding]:
+    yield from _mode(route)
+    yield from _upstream(route)
+    yield from _listen(route)
+    yield from _limits(route, bounds)
+    plan = plan_for(route.met.maxima)
+    # Before a broker that gives hints, or none at all, it does not matter which way clients go.
+    if route.known and plan.rows:
+        yield from _leaders(route, bounds.hold_ms)
+        yield from _own_address(route, routes)
+        yield from _other_addresses(route, routes)
+        yield from _twice(route)
+
+
+def _mode(route: RouteFacts) -> Iterator[Finding]:
+    if route.mode is not Mode.ON:
+        yield finding("hints_not_given", route.name, mode=route.mode)
+
+
+_NOT_A_BROKER: Mapping[Sort, str] = {
+    Sort.UNRESOLVED: "upstream_unresolved",
+    Sort.UNREACHABLE: "upstream_unreachable",
+    Sort.TLS: "upstream_tls",
+    Sort.HTTP: "upstream_http",
+    Sort.NOT_KAFKA: "upstream_not_kafka",
+    # The settings refuse a route to one of the process, but by a name they cannot tell.
+    Sort.ROUTE: "upstream_is_proxy",
+}
+
+
+def _upstream(route: RouteFacts) -> Iterator[Finding]:
+    met, upstream = route.met, route.upstream
+    if route.mode is Mode.OFF and (met.sort is Sort.TLS or route.mechanisms is not None):
+        return  # A plain relay does not mind.
+    if met.sort in _NOT_A_BROKER:
+        code = _NOT_A_BROKER[met.sort]
+        yield finding(code, route.name, upstream=upstream, reason=met.reason)
+        return
+    if met.sort is Sort.PROXY:
+        yield finding("upstream_is_proxy", route.name, upstream=upstream)
+    produce, newest = met.maxima.get(ApiKey.PRODUCE), met.maxima.get(ApiKey.METADATA, -1)
+    if plan_for(met.maxima).native:
+        yield finding("broker_native", route.name, produce=produce)
+    elif newest < metadata.OLDEST:
+        yield finding("broker_too_old", route.name, metadata=newest)
+    elif route.mechanisms is not None:
+        mechanisms = ", ".join(route.mechanisms) or "no mechanism is enabled"
+        yield finding("upstream_sasl", route.name, upstream=upstream, mechanisms=mechanisms)
+    elif route.silence is not None:
+        yield finding("upstream_metadata", route.name, upstream=upstream, reason=route.silence)
+    elif len(route.nodes) > 1:
+        nodes = ", ".join(map(str, sorted(route.nodes)))
+        yield finding("several_brokers", route.name, upstream=upstream, nodes=nodes)
+    elif met.sort is Sort.BROKER:
+        yield finding(
+            "versions_raised",
+            route.name,
+            node="?" if route.node is None else route.node,
+            cluster=route.cluster,
+            produce=produce,
+            fetch=met.maxima.get(ApiKey.FETCH),
+        )
+
+
+def _limits(route: RouteFacts, bounds: Bounds) -> Iterator[Finding]:
+    """What the broker allows in all, or to one client host: the proxy is one."""
+    most, now = route.most_connections, route.connections
+    if most is not None and most < _UNLIMITED and (now is None or now > most):
+        shown = "an unknown number" if now is None else now
+        yield finding("connections_limited", route.name, most=most, now=shown)
+    largest = route.largest_request
+    if largest is not None and largest > bounds.request_bytes:
+        allowed = bounds.request_bytes
+        yield finding("requests_limited", route.name, largest=largest, allowed=allowed)
+
+
+def _leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:
+    """What the proxy can learn from this broker."""
+    maxima = route.met.maxima
+    if is_kraft(maxima) and hold_ms < _KRAFT_LATE_MS:
+        yield finding("kraft_hold", route.name, hold_ms=hold_ms)
+    if route.hidden and not route.topics:
+        yield finding("topics_hidden", route.name)
+    elif route.hidden:
+        yield finding("topics_partly_hidden", route.name, topics=route.topics)
+    elif not route.topics:
+        yield finding("no_topics", route.name)
+    if route.makes_up_ids and not route.has_topic_ids:
+        yield finding("topic_ids_made_up", route.name)
+    elif maxima[ApiKey.METADATA] < metadata.TOPIC_IDS_FROM:
+        yield finding("no_topic_ids", route.name)
+    elif route.without_ids:
+        yield finding("topic_ids_off", route.name, without=route.without_ids, topics=route.topics)
+    if not route.nodes:
+        yield finding("broker_not_identified", route.name, upstream=route.upstream)
+
+
+def _listen(route: RouteFacts) -> Iterator[Finding]:
+    listen = route.listen
+    if route.listening is Listening.FREE:
+        yield finding("listen_free", route.name, listen=listen)
+    elif route.listening is Listening.ANY:
+        yield finding("listen_any_port", route.name, listen=listen)
+    elif route.listening is Listening.REFUSED:
+        yield finding("listen_refused", route.name, listen=listen, reason=route.listening_reason)
+    elif route.met.sort not in KAFKA:
+        return  # Through a proxy that runs nothing better could be met than behind it.
+    elif route.listener is None or route.listener.sort not in KAFKA:
+        reason = route.listener.reason if route.listener else ""
+        yield finding("listen_taken", route.name, listen=listen, reason=reason)
+    elif route.known:
+        yield from _listener(route, route.listener)
+
+
+def _listener(route: RouteFacts, listener: Met) -> Iterator[Finding]:
+    """What is listened on already answers as Kafka does."""
+    if listener.node is not None and route.node is not None and listener.node != route.node:
+        yield finding(
+            "listen_other_broker",
+            route.name,
+            listen=route.listen,
+            upstream=route.upstream,
+            found=listener.node,
+            node=route.node,
+        )
+    elif route.mode is not Mode.ON and listener.sort is Sort.BROKER:
+        yield finding("listen_unread", route.name, listen=route.listen)
+    elif (short := _not_raised(route, listener)) is not None:
+        yield finding("listen_not_raised", route.name, listen=route.listen, **short)
+    elif plan_for(route.met.maxima).rows:
+        yield finding("listen_proxy", route.name, listen=route.listen)
+
+
+def _not_raised(route: RouteFacts, listener: Met) -> dict[str, object] | None:
+    """Return words for the first kind of client that is not offered what it should be."""
+    # Where ids are made up, that begins when all proxies of the cluster do it.
+    for made_up in (False, route.makes_up_ids):
+        short = _short(route, listener, made_up=made_up)
+        if short is None:
+            break
+    return short
+
+
+def _short(route: RouteFacts, listener: Met, *, made_up: bool) -> dict[str, object] | None:
+    for kind in KINDS:
+        wanted = offered(
+            route.met.maxima, kind.software, topic_ids=route.ids_have_names, made_up=made_up
+        )
+        for key in (ApiKey.PRODUCE, ApiKey.FETCH):
+            given = listener.offers.get(kind.name, {}).get(key, -1)
+            if given != wanted.get(key, -1):
+                words = {"client": kind.name, "api": api_name(key)}
+                return {**words, "offered": given, "expected": wanted.get(key, -1)}
+    return None
+
+
+def _own_address(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterator[Finding]:
+    """Whether the route's broker sends clients to this route."""
+    if route.listening in (Listening.ANY, Listening.REFUSED) or len(route.nodes) > 1:
+        return
+    own = route.own
+    if own is not None:
+        yield from _own_broker(route, own, routes)
+        if own.loopback and own.met.sort not in _LOST:
+            yield finding("advertised_loopback", route.name, node=own.node, address=own.address)
+        return
+    candidates = [broker for broker in route.brokers if broker.node not in route.others]
+    if not any(_leads_here(route, broker) for broker in candidates):
+        addresses = ", ".join(f"{b.address} (node {b.node})" for b in candidates) or "none"
+        yield finding(
+            "advertised_none",
+            route.name,
+            addresses=addresses,
+            listen=route.listen,
+            upstream=route.upstream,
+        )
+
+
+#: Nothing was met there at all.
+_LOST: Mapping[Sort, str] = {
+    Sort.UNRESOLVED: "advertised_unresolved",
+    Sort.UNREACHABLE: "advertised_unreachable",
+}
+
+
+def _leads_here(route: RouteFacts, broker: Advertised) -> bool:
+    met = broker.met
+    if met.sort is Sort.ROUTE:
+        return met.route == route.name
+    return route.listening is Listening.TAKEN and (broker.is_listen or met.sort is Sort.PROXY)
+
+
+def _own_broker(
+    route: RouteFacts, own: Advertised, routes: Sequence[RouteFacts]
+) -> Iterator[Finding]:
+    words: dict[str, object] = {
+        "node": own.node,
+        "address": own.address,
+        "listen": route.listen,
+        "upstream": route.upstream,
+    }
+    crossed = _led_to(own.met, routes)
+    if crossed is not None and crossed != own.node:
+        yield finding("routes_crossed", route.name, found=crossed, **words)
+    elif _leads_here(route, own):
+        yield finding("advertised_right", route.name, **words)
+    elif own.met.sort in _LOST:
+        words |= {"reason": own.met.reason, "where": _where(own)}
+        yield finding(_LOST[own.met.sort], route.name, **words)
+    elif own.met.sort is not Sort.BROKER:
+        reason = own.met.reason or "another proxy"
+        yield finding("advertised_elsewhere", route.name, reason=reason, **words)
+    elif route.mode is Mode.ON or route.listening is Listening.FREE or own.is_upstream:
+        yield finding("advertised_past_proxy", route.name, **words)
+    else:
+        yield finding("advertised_unsure", route.name, **words)
+
+
+def _led_to(met: Met, routes: Sequence[RouteFacts]) -> int | None:
+    """Return the node to which an address leads, where that is proved."""
+    if met.sort is Sort.ROUTE:
+        return next((route.node for route in routes if route.name == met.route), None)
+    return met.node
+
+
+def _where(broker: Advertised) -> str:
+    if broker.here:
+        return "on this machine"
+    return f"{', '.join(broker.addresses)}, on another machine"
+
+
+def _other_addresses(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterator[Finding]:
+    """What the cluster's other brokers advertise: those behind routes are judged there."""
+    routed = {(other.cluster, other.node) for other in routes}
+    if route.node is None:
+        return
+    for broker in route.brokers:
+        if broker.node == route.node or (route.cluster, broker.node) in routed:
+            continue
+        words: dict[str, object] = {"node": broker.node, "address": broker.address}
+        found = _led_to(broker.met, routes)
+        if found is not None and found != broker.node:
+            yield finding("routes_crossed", route.name, found=found, **words)
+        elif broker.met.sort not in KAFKA | {Sort.ROUTE}:
+            reason = broker.met.reason
+            yield finding("broker_unreachable", route.name, reason=reason, **words)
+        elif broker.met.sort is Sort.BROKER and _raisable(broker.met) and route.mode is Mode.ON:
+            yield finding("broker_without_proxy", route.name, **words)
+
+
+def _raisable(met: Met) -> bool:
+    return bool(plan_for(met.maxima).rows)
+
+
+def _twice(route: RouteFacts) -> Iterator[Finding]:
+    """Brokers that advertise one and the same place, under whatever names."""
+    at: dict[tuple[str, int], list[Advertised]] = {}
+    for broker in route.brokers:
+        for address in broker.addresses:
+            at.setdefault((address, broker.port), []).append(broker)
+    told: set[tuple[int, ...]] = set()
+    for brokers in at.values():
+        nodes = tuple(sorted(broker.node for broker in brokers))
+        if len(nodes) > 1 and nodes not in told:
+            told.add(nodes)
+            shown = ", ".join(map(str, nodes))
+            address = brokers[0].address
+            yield finding("advertised_twice", route.name, nodes=shown, address=address)
+
+
+def _descriptors(machine: MachineFacts) -> Iterator[Finding]:
+    allowed, now = machine.descriptors, machine.connections
+    clients = connections_within(allowed)
+    if now is None:
+        if allowed < _PLENTY:
+            yield finding("descriptors_unknown", allowed=allowed, clients=clients)
+        else:
+            yield finding(
+                "descriptors_enough", allowed=allowed, clients=clients, now="an unknown number of"
+            )
+    elif now > clients:
+        needed = descriptors_for(now)
+        yield finding("descriptors_few", allowed=allowed, needed=needed, now=now)
+    else:
+        yield finding("descriptors_enough", allowed=allowed, clients=clients, now=now)
+
+
+def _clock(machine: MachineFacts) -> Iterator[Finding]:
+    if machine.synchronised is None:
+        yield finding("clock_unknown")
+    elif machine.synchronised:
+        yield finding("clock_synchronised", error_ms=machine.clock_error_ms)
+    else:
+        yield finding("clock_not_synchronised")

@@ -1,0 +1,79 @@
+"""Entrance: the flags that say how the brokers of a whole cluster are found and entered.
+
+`leader-hints run` has settings for that, one for each route.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, get_args
+
+import click
+from pydantic import ValidationError
+
+from leader_hints.cli.refusals import Path, refusals
+from leader_hints.errors import ConfigurationError
+from leader_hints.settings import LocalSettings, SaslMechanism
+
+_SECRET: Final = "file:PATH or env:NAME."
+_OPTIONS: Final = (
+    click.option("--tls", is_flag=True, help="The brokers speak TLS. Clients speak none with us."),
+    click.option("--tls-ca", metavar="FILE", help="Roots of the brokers' certificates, as PEM."),
+    click.option("--tls-certificate", metavar="FILE", help="What to show brokers, as PEM."),
+    click.option("--tls-key", metavar="FILE", help="Its key, where it is not in the same file."),
+    click.option("--tls-key-password", metavar="SECRET", help=f"Of the key: {_SECRET}"),
+    click.option(
+        "--tls-server-name", metavar="NAME", help="In brokers' certificates. Default: their host."
+    ),
+    click.option(
+        "--sasl",
+        "sasl_mechanism",
+        metavar=f"[{'|'.join(get_args(SaslMechanism))}]",
+        help="How the proxy's own connections authenticate; clients do so themselves.",
+    ),
+    click.option("--sasl-username", metavar="NAME", help="Of the proxy, for PLAIN and SCRAM."),
+    click.option("--sasl-password", metavar="SECRET", help=f"For PLAIN and SCRAM: {_SECRET}"),
+    click.option("--sasl-token", metavar="SECRET", help=f"For OAUTHBEARER: {_SECRET}"),
+)
+#: By the names of the flags' values.
+_PATHS: Final[Mapping[str, Path]] = {
+    "tls_ca": ("upstream_tls", "ca"),
+    "tls_certificate": ("upstream_tls", "certificate"),
+    "tls_key": ("upstream_tls", "key"),
+    "tls_key_password": ("upstream_tls", "key_password"),
+    "tls_server_name": ("upstream_tls", "server_name"),
+    "sasl_mechanism": ("sasl", "mechanism"),
+    "sasl_username": ("sasl", "username"),
+    "sasl_password": ("sasl", "password"),
+    "sasl_token": ("sasl", "token"),
+}
+_FLAGS: Final = {"sasl_mechanism": "--sasl"}
+
+
+def takes_entrance(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command these flags. Their values come by the names that :func:`make_local` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def make_local(
+    values: Mapping[str, Any], *, tls: bool = False, **flags: str | None
+) -> LocalSettings:
+    """Return the settings of a virtual cluster.
+
+    ``values``: by the names of the settings. ``tls`` and ``flags``: those of this module.
+
+    :raises ConfigurationError: a value is not allowed.
+    """
+    origins: dict[Path, str] = {(key,): f"--{key.removesuffix('s')}" for key in values}
+    groups: dict[str, dict[str, Any]] = {"upstream_tls": {"enabled": tls}, "sasl": {}}
+    for name, value in flags.items():
+        if value is not None:
+            group, key = path = _PATHS[name]
+            groups[str(group)][str(key)] = value
+            origins[path] = _FLAGS.get(name, f"--{name.replace('_', '-')}")
+    # Who names a file for TLS means it.
+    groups["upstream_tls"]["enabled"] |= len(groups["upstream_tls"]) > 1
+    try:
+        return LocalSettings.model_validate({**values, **groups})
+    except ValidationError as error:
+        raise ConfigurationError(*refusals(error, origins, LocalSettings)) from None

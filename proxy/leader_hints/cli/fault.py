@@ -1,0 +1,104 @@
+"""`leader-hints fault`: asks a running `leader-hints local --allow-faults` for faults."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+from pydantic import ValidationError
+
+from leader_hints.errors import ConfigurationError, LeaderHintsError
+from leader_hints.faults.fault import Action, Error, Fault, Hint, problems
+from leader_hints.settings import Address
+
+_PATIENCE: Final = 10.0
+_ADMIN: Final = click.option(
+    "--admin", required=True, metavar="HOST:PORT", help="The admin server of the proxy."
+)
+
+
+class FaultError(LeaderHintsError):
+    """The proxy is out of reach, or allows no faults."""
+
+
+@click.group("fault")
+def fault() -> None:
+    """Make faults before clients that are tested; see docs/local.md."""
+
+
+@fault.command("begin")
+@_ADMIN
+@click.argument("action", metavar="ACTION", type=click.Choice([action.value for action in Action]))
+@click.option("--route", "routes", multiple=True, metavar="NAME", help="Such as broker-1.")
+@click.option("--api", "apis", multiple=True, metavar="NAME", help="Such as Produce.")
+@click.option("--client-id", "client_ids", multiple=True, metavar="ID")
+@click.option("--topic", "topics", multiple=True, metavar="NAME")
+@click.option("--partition", "partitions", multiple=True, type=int)
+@click.option(
+    "--error", type=click.Choice([error.value for error in Error]), help="Of action error."
+)
+@click.option("--hint", type=click.Choice([hint.value for hint in Hint]), help="Of action error.")
+@click.option("--delay-ms", type=int, help="Of action delay.")
+@click.option("--bytes-per-second", type=int, help="Of action throttle.")
+@click.option(
+    "--hide-node", "hide_nodes", multiple=True, type=int, help="Of action stale_metadata."
+)
+@click.option("--times", type=int, help="How often it is done; without it until it is ended.")
+@click.option("--probability", type=float, help="Of those that are chosen, how many.")
+def begin(admin: str, **values: Any) -> None:
+    """Begin a fault; prints its number. What is not chosen by an option is not minded."""
+    given = {key: value for key, value in values.items() if value not in (None, ())}
+    try:
+        asked = Fault.model_validate(
+            {
+                key: list(v) if isinstance(v, Sequence) and not isinstance(v, str) else v
+                for key, v in given.items()
+            }
+        )
+    except ValidationError as error:
+        raise ConfigurationError(*problems(error)) from None
+    body = asked.model_dump_json(exclude_defaults=True).encode()
+    click.echo(_ask(admin, "POST", "", body)["number"])
+
+
+@fault.command("list")
+@_ADMIN
+def show(admin: str) -> None:
+    """Print the faults in force, a JSON object on each line."""
+    for found in _ask(admin, "GET", ""):
+        click.echo(json.dumps(found))
+
+
+@fault.command("end")
+@_ADMIN
+@click.argument("number", type=int, required=False)
+def end(admin: str, number: int | None) -> None:
+    """End one fault, or all."""
+    _ask(admin, "DELETE", "" if number is None else f"/{number}")
+
+
+def _ask(admin: str, method: str, path: str, body: bytes | None = None) -> Any:
+    try:
+        address = Address.parse(admin)
+    except ValueError as error:
+        raise ConfigurationError(f"--admin: {error}") from None
+    asked = urllib.request.Request(f"http://{address}/faults{path}", body, method=method)
+    try:
+        with urllib.request.urlopen(asked, timeout=_PATIENCE) as answer:  # http alone  # nosec B310
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        raise FaultError(f"the proxy at {address} refuses: {_reason(error)}") from None
+    except OSError as error:
+        raise FaultError(f"no proxy at {address}: {error}") from None
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    text = error.read().decode(errors="replace").strip()
+    if error.code == 404 and not text.startswith("{"):
+        return "it allows no faults; start `leader-hints local` with --allow-faults"
+    try:
+        return str(json.loads(text)["error"])
+    except (ValueError, KeyError):
+        return text

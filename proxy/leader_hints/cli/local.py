@@ -1,0 +1,224 @@
+"""`leader-hints local`: the proxy before a whole cluster, which is not touched for it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import click
+import yaml
+from pydantic import ValidationError
+
+from leader_hints.cli.entrance import make_local, takes_entrance
+from leader_hints.cli.refusals import shown
+from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
+from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
+from leader_hints.faults.fault import problems as fault_problems
+from leader_hints.faults.scenario import Scenario
+from leader_hints.observe.logs import configure_logs
+from leader_hints.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+
+if TYPE_CHECKING:
+    from leader_hints.mock.steady import SteadyCluster
+
+_MOST_MOCKS: Final = 100
+
+#: See :class:`leader_hints.local.virtual_cluster.Found`.
+Renew = Callable[[], Mapping[int, Address] | None]
+
+
+@click.command()
+@click.option("--bootstrap", metavar="HOST:PORT[,...]", help="Brokers of the cluster.")
+@click.option(
+    "--cluster",
+    metavar="mock:N",
+    help="In place of --bootstrap: a mock cluster of N brokers, which ends with this process.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where clients bootstrap; the broker with node id N gets this port + 1 + N. "
+    "Default: 127.0.0.1:19092.",
+)
+@click.option("--advertise", metavar="HOST", help="The host that clients are told.")
+@takes_entrance
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    metavar="NODE=PORT",
+    help="Another port for a broker. May be given for each.",
+)
+@click.option(
+    "--allow-faults",
+    is_flag=True,
+    help="Let `leader-hints fault` or --scenario make faults.",
+)
+@click.option(
+    "--scenario",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML file with faults that begin and end at given times.",
+)
+@click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path),
+    envvar=CONFIG_VARIABLE,
+    metavar="FILE",
+    help="YAML file with settings; its routes are not used.",
+)
+@click.option("--hints", metavar=f"[{'|'.join(get_args(HintsMode))}]", help="As for `run`.")
+@click.option("--admin", metavar="HOST:PORT", help="Where to serve metrics and health.")
+@click.option("--log-level", metavar=f"[{'|'.join(get_args(LogLevel))}]", help="As for `run`.")
+@click.option("--log-format", metavar=f"[{'|'.join(get_args(LogFormat))}]", help="As for `run`.")
+def local(
+    bootstrap: str | None,
+    cluster: str | None,
+    listen: str | None,
+    advertise: str | None,
+    ports: Sequence[str],
+    allow_faults: bool,
+    scenario: Path | None,
+    file: Path | None,
+    hints: str | None,
+    admin: str | None,
+    log_level: str | None,
+    log_format: str | None,
+    **entrance: Any,
+) -> None:
+    """Stand before a whole cluster, with one listener for each of its brokers.
+
+    Nothing is changed in the cluster: the brokers' addresses in its answers are rewritten, so that
+    clients that bootstrap here stay here. To develop and test clients, and to try hints.
+    """
+    if bool(bootstrap) is bool(cluster):
+        raise ConfigurationError(
+            "give --bootstrap HOST:PORT[,HOST:PORT...] for a cluster, or --cluster mock:N for one "
+            "of mock brokers; one of the two"
+        )
+    if scenario is not None and not allow_faults:
+        raise ConfigurationError("--scenario makes faults; give --allow-faults too")
+    faults = read_scenario(scenario) if scenario is not None else None
+    values = {"listen": listen, "advertise": advertise, "ports": dict(_ports(ports))}
+    values = {key: value for key, value in values.items() if value}
+    flags = {"hints": hints, "admin": admin, "log_level": log_level, "log_format": log_format}
+    if bootstrap:
+        settings = make_local({**values, "bootstrap": bootstrap.split(",")}, **entrance)
+        _serve(settings, file, flags, None, faults, allow_faults=allow_faults)
+        return
+    if any(entrance.values()):
+        raise ConfigurationError("TLS and SASL are for --bootstrap; mock brokers have none")
+    # Imported here, since only this needs librdkafka.
+    from leader_hints.mock.cluster import MockClusterError
+    from leader_hints.mock.steady import SteadyCluster
+
+    size = _mock_size(cluster or "")
+    try:
+        with SteadyCluster(size) as mock:
+            addresses = [Address(*address) for address in mock.brokers.values()]
+            settings = make_local({**values, "bootstrap": addresses})
+            renew = _renewing(mock)
+            _serve(settings, file, flags, renew, faults, allow_faults=allow_faults)
+    except MockClusterError as error:
+        raise LeaderHintsError(str(error)) from None
+
+
+def _mock_size(text: str) -> int:
+    kind, _, size = text.partition(":")
+    if kind != "mock" or not size.isdecimal() or not 1 <= int(size) <= _MOST_MOCKS:
+        raise ConfigurationError(
+            f"--cluster: {shown(text)} is no cluster; allowed: mock:N, N from 1 to {_MOST_MOCKS}"
+        )
+    return int(size)
+
+
+def _renewing(mock: "SteadyCluster") -> Renew:
+    from leader_hints.mock.cluster import MockClusterError
+
+    def renewed() -> dict[int, Address] | None:
+        try:
+            brokers = mock.renew()
+        except MockClusterError as error:
+            raise BrokerError(str(error)) from None
+        return None if brokers is None else {n: Address(*at) for n, at in brokers.items()}
+
+    return renewed
+
+
+def _serve(
+    local: LocalSettings,
+    file: Path | None,
+    flags: dict[str, str | None],
+    renew: Renew | None,
+    scenario: Scenario | None,
+    *,
+    allow_faults: bool,
+) -> None:
+    """Find the cluster's brokers and serve before them until a signal.
+
+    :raises LeaderHintsError: there is no cluster, or something is not allowed.
+    """
+    # Imported here, since the other commands need no network code and should answer at once.
+    from leader_hints.app import run
+    from leader_hints.local.discovery import discover
+    from leader_hints.local.virtual_cluster import Found
+    from leader_hints.net.tls.route_security import make_door
+
+    brokers = discover(local.bootstrap, make_door(local.upstream_tls, local.sasl))
+    settings = _settings(local, brokers, file, flags)
+    configure_logs(settings.log.least, settings.log.format)
+    stage = None
+    if allow_faults:
+        from leader_hints.faults.injector import FaultStage
+
+        stage = FaultStage(scenario)
+    sys.exit(run(settings, Found(local, brokers, renew, stage)))
+
+
+def read_scenario(file: Path) -> Scenario:
+    """Read a scenario.
+
+    :raises ConfigurationError: the file cannot be read, or something in it is not allowed.
+    """
+    try:
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"cannot read {file}: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    try:
+        return Scenario.model_validate(value)
+    except ValidationError as error:
+        raise ConfigurationError(
+            *(f"{file}: {problem}" for problem in fault_problems(error))
+        ) from None
+
+
+def _settings(
+    local: LocalSettings,
+    brokers: dict[int, Address],
+    file: Path | None,
+    flags: dict[str, str | None],
+) -> Settings:
+    book = AddressBook(local.host, local.listen.port, local.ports, lambda node, host, port: None)
+    routes = []
+    for node, upstream in brokers.items():
+        port = book.port(node)
+        if not port:
+            raise ConfigurationError(book.lack(node))
+        routes.append(f"{Address(local.listen.host, port)}={upstream}")
+    by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
+    return load_settings({**by_key, "routes": routes}, os.environ, file)
+
+
+def _ports(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for text in texts:
+        node, _, port = text.partition("=")
+        if not (node.isdecimal() and port.isdecimal() and 0 < int(port) <= 65535):
+            raise ConfigurationError(
+                f"--port: {shown(text)} is no port; allowed: NODE=PORT, with ports from 1 to 65535"
+            )
+        yield int(node), int(port)

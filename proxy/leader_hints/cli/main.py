@@ -1,0 +1,214 @@
+"""The command `leader-hints`.
+
+Exit codes: 0 after SIGTERM or SIGINT and for a finished command, 1 for a failure or where `check`
+finds something that must be mended, 2 for bad use or configuration. An operator's mistake ends in
+one line for each problem, never in a traceback.
+"""
+
+import errno
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import click
+import yaml
+
+from leader_hints.cli.conformance import conformance
+from leader_hints.cli.fault import fault
+from leader_hints.cli.local import local
+from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
+from leader_hints.errors import LeaderHintsError
+from leader_hints.observe import journal_schema as journal_lines
+from leader_hints.observe.logs import configure_logs
+from leader_hints.settings import HintsMode, LogFormat, LogLevel, Settings
+
+_SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+#: What the system says where the file is at fault that the output goes to.
+_CANNOT_WRITE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_SETTING_OF_FLAG: Final = {
+    "routes": "routes",
+    "hints": "hints",
+    "admin": "admin",
+    "log_level": "log.level",
+    "log_format": "log.format",
+}
+
+
+def _choice(of: Any) -> str:
+    """How a flag with fixed values shows in --help. The settings' model refuses other values."""
+    return f"[{'|'.join(get_args(of))}]"
+
+
+_SETTINGS_OPTIONS: Final = (
+    click.option(
+        "--config",
+        "file",
+        type=click.Path(path_type=Path),
+        envvar=CONFIG_VARIABLE,
+        metavar="FILE",
+        help="YAML file with settings.",
+    ),
+    click.option(
+        "--route",
+        "routes",
+        multiple=True,
+        metavar="LISTEN=UPSTREAM",
+        help="Where to listen, and the one broker behind it. Give one for each broker.",
+    ),
+    click.option(
+        "--hints", metavar=_choice(HintsMode), help="Give hints, only count them, or relay."
+    ),
+    click.option("--admin", metavar="HOST:PORT", help="Where to serve metrics and health."),
+    click.option("--log-level", metavar=_choice(LogLevel), help="The least level that is written."),
+    click.option("--log-format", metavar=_choice(LogFormat), help="How the log is written."),
+)
+
+
+def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags for settings, and pass it the `Settings` that all places make up.
+
+    Flags of the command's own are passed on.
+    """
+
+    @functools.wraps(command)
+    def with_settings(file: Path | None, **flags: Any) -> None:
+        by_key = {key: flags.pop(name) for name, key in _SETTING_OF_FLAG.items()}
+        command(load_settings(by_key, os.environ, file), **flags)
+
+    for option in reversed(_SETTINGS_OPTIONS):
+        with_settings = option(with_settings)
+    return with_settings
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kafka-leader-hints", message="%(prog)s %(version)s")
+def cli() -> None:
+    """A proxy before legacy Kafka brokers that gives clients the leader hints of KIP-951."""
+
+
+@cli.command()
+@_takes_settings
+def run(settings: Settings) -> None:
+    """Stand before one broker for each route, until SIGTERM or SIGINT.
+
+    Each setting can also stand in the file, or be an environment variable LEADER_HINTS_... with two
+    underscores between a group and its key. Flags win over variables, variables over the file.
+    """
+    configure_logs(settings.log.least, settings.log.format)
+    # Imported here, since the other commands need no network code and should answer at once.
+    from leader_hints.app import run as serve
+
+    sys.exit(serve(settings))
+
+
+cli.add_command(local)
+cli.add_command(fault)
+cli.add_command(conformance)
+
+
+@cli.command("check")
+@_takes_settings
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
+def check_routes(settings: Settings, *, as_json: bool) -> None:
+    """Say what clients will get on each route, what is wrong, and what to do about it.
+
+    Takes the same flags, variables and file as `run`, before the proxy runs or while it does. It
+    asks the brokers and writes nothing. Where nothing listens on a route's address yet, it is held
+    for a few seconds, to see which connections come out there. Exit code 1: something must be
+    mended.
+    """
+    from leader_hints.check.report import lines, make_report, to_json
+    from leader_hints.check.route_probe import examine
+    from leader_hints.check.rules import Bounds, judge
+
+    routes, machine = examine(settings)
+    hold = settings.hold
+    held_ms = min(hold.deadline_ms, hold.link_ms_per_second)
+    findings = judge(routes, machine, Bounds(held_ms, settings.limits.request_bytes))
+    report = make_report(routes, findings)
+    click.echo(to_json(report) if as_json else "\n".join(lines(report)))
+    sys.exit(int(report.mend))
+
+
+@cli.command("wait-gone")
+@_takes_settings
+@click.option(
+    "--at-most",
+    type=click.FloatRange(0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait; exit code 1 where a broker is still there then.",
+)
+def wait_gone(settings: Settings, *, at_most: float) -> None:
+    """Wait until the broker of no route takes connections any more.
+
+    For a hook that runs before the proxy is stopped, such as a container's preStop, so that it
+    leaves after its broker. Takes the same flags, variables and file as `run`.
+    """
+    from leader_hints.net.departure import await_departure
+
+    await_departure(settings, at_most)
+
+
+@cli.command("status-schema")
+def status_schema() -> None:
+    """Print the JSON schema of the admin server's /status."""
+    # Imported here, as nothing else that this module does needs it.
+    from leader_hints.observe.status import schema as schema_of_status
+
+    click.echo(json.dumps(schema_of_status(), indent=2))
+
+
+@cli.group()
+def config() -> None:
+    """Look at settings without running anything."""
+
+
+@config.command()
+def schema() -> None:
+    """Print the JSON schema of the configuration file."""
+    click.echo(json.dumps({"$schema": _SCHEMA_DIALECT, **Settings.model_json_schema()}, indent=2))
+
+
+@config.command()
+@_takes_settings
+def check(settings: Settings) -> None:
+    """Check the settings that `run` would take from the same flags, and print them all as YAML."""
+    click.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), nl=False)
+
+
+@cli.group()
+def journal() -> None:
+    """Know the journal's format."""
+
+
+@journal.command("schema")
+def journal_schema() -> None:
+    """Print the JSON schema of the journal's lines."""
+    click.echo(json.dumps(journal_lines.schema(), indent=2))
+
+
+def main() -> None:
+    """The entry point: run the command line and end the process with its exit code."""
+    try:
+        cli(prog_name="leader-hints")
+    except LeaderHintsError as error:
+        for line in str(error).splitlines():
+            click.echo(f"leader-hints: {line}", err=True)
+        sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE:
+            raise
+        # What is left would be tried again as the process ends, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"leader-hints: the output cannot be written: {error.strerror}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

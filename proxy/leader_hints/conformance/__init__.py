@@ -1,0 +1,10 @@
+"""What a client does with hints, observed in front of a cluster whose leaders are moved.
+
+Bugs about `leader-hints conformance` and the pytest plugin's Lab are here.
+
+- traits: what a client did, judged from the messages that were seen; wire_log: those messages.
+- wire_recorder: records them; lab: a virtual cluster in a thread, for tests.
+- standing_cluster: moves leaders of a cluster that was there before.
+
+traits and wire_log are pure.
+"""

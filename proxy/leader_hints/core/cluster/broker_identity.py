@@ -1,0 +1,82 @@
+"""Which node stands behind a route.
+
+No request asks a broker for its id, and addresses do not tell: brokers advertise the
+proxies'. But only a leader answers ListOffsets, and it leads one partition at one epoch: a
+broker that answers for a partition at the epoch that the view has is that partition's leader,
+and one that answers NOT_LEADER_OR_FOLLOWER is another.
+
+The first is a proof. The second is one only if it lasts: a broker that restarts does not know at
+once what it leads. Where all others are ruled out, the broker is taken for the one that is left.
+That is a guess, which never stands against a proof: a KRaft broker that restarts answers before its
+own Metadata lists it, and then one that leads nothing is left in its place. So what a broker says
+of itself counts as the word of a node only where that node is proved.
+"""
+
+from types import MappingProxyType
+
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.route import Route
+
+Probe = dict[Partition, Leader]
+
+
+def probe(view: LeaderView) -> Probe:
+    """Return one partition for each node that leads something, to be asked of the broker."""
+    return {(name, partition): leader for name, partition, leader in view.one_led_by_each()}
+
+
+def forget(route: Route) -> None:
+    """Know nothing any more: the route leads to another cluster."""
+    route.node, route.guessed, route.others = None, False, frozenset()
+    route.refused = MappingProxyType({})
+
+
+def presume(route: Route) -> None:
+    """Keep what is proved alone: a new connection may lead to another broker."""
+    if route.proved_node is None:
+        forget(route)
+    route.refused = MappingProxyType({})
+
+
+def conclude(
+    route: Route,
+    asked: Probe,
+    errors: dict[Partition, int],
+    now: float = 0.0,
+    patience: float = 0.0,
+) -> None:
+    """Take the broker's answer: set the route's ``node``, or what it is not.
+
+    ``patience``: seconds for which a broker must have refused to be a node that it is not. An
+    answer that contradicts what was known undoes it: another broker stands there now.
+    """
+    leads = {leader.node for place, leader in asked.items() if errors.get(place) == ErrorCode.NONE}
+    if len(leads) == 1:
+        (route.node,), route.guessed, route.others = leads, False, frozenset()
+        route.refused = MappingProxyType({})
+        return
+    refused = {
+        leader.node
+        for place, leader in asked.items()
+        if errors.get(place) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    }
+    since = {node: route.refused.get(node, now) for node in refused}
+    nodes = {leader.node for leader in asked.values()}
+    others = {node: at for node, at in route.refused.items() if node not in nodes}
+    route.refused = MappingProxyType(others | since)
+    ruled_out = {node for node in refused if now >= since[node] + patience}
+    if route.node in ruled_out:
+        route.node, route.guessed, route.others = None, False, frozenset()
+    route.others |= ruled_out
+    if route.proved_node is None:
+        _guess(route)
+
+
+def _guess(route: Route) -> None:
+    """Take the broker for the only node that is left; there may be more of them than before."""
+    left = route.endpoints.keys() - route.others
+    route.node = next(iter(left)) if len(left) == 1 else None
+    route.guessed = route.node is not None

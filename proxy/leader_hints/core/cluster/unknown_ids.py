@@ -1,0 +1,111 @@
+"""Topic ids that clients use and that the view cannot name (KIP-516).
+
+Brokers that take Fetch by name only (2.8 and 3.0) take no id in Metadata requests either, so the
+name of an id is looked for by asking for all topics. In a large cluster that is expensive, and
+anybody may send any id. So it is asked for rarely, never at the cost of other questions, and less
+and less often for an id that brokers did not list: it is a deleted topic's, or a topic's that ACLs
+hide from the proxy's own user, or nobody's.
+
+A client that goes on to use such an id is better served by name, as without the proxy.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+from leader_hints.core.cluster.refresh_rate import RefreshRate
+
+#: Questions for all topics after a quiet time, and at most for each second in the long run.
+_BURST, _PER_SECOND = 5, 1.0
+#: Part of the time that they may take, however large the cluster is. Answers above three seconds
+#: take more: then one is asked for each minute.
+_SHARE = 0.05
+#: Seconds until brokers are asked for the same id again: at first, and at most. It doubles.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 60.0
+#: Seconds for which a broker may lag behind, and not list a new topic yet.
+_LAG = 1.0
+#: Ids, and clients, that are remembered.
+_MOST = 1024
+
+#: Host and client id. Clients may claim any: what is remembered of one concerns no other.
+Client = tuple[str, str]
+
+
+class _Unknown:
+    """An id, used ``since``. Brokers are asked for it next ``at``, and then after a ``pause``.
+
+    ``missed``: when the first question was asked whose answer lacked it. ``vain``: it was lacking
+    later as well.
+    """
+
+    __slots__ = ("at", "missed", "pause", "since", "vain")
+
+    def __init__(self, now: float) -> None:
+        self.since = self.at = now
+        self.pause = _FIRST_PAUSE
+        self.missed: float | None = None
+        self.vain = False
+
+
+class UnknownIds:
+    """Those of one cluster. Times are in seconds, by a clock that never goes back."""
+
+    def __init__(self) -> None:
+        self._rate = RefreshRate(_PER_SECOND, _BURST)
+        self._ids: OrderedDict[bytes, _Unknown] = OrderedDict()
+        self._clients: OrderedDict[Client, bytes] = OrderedDict()
+
+    def used(self, ids: Collection[bytes], now: float) -> bool:
+        """Note that a client uses ``ids``; return whether brokers are to be asked now."""
+        due = [unknown for unknown in self._note(ids, now) if now >= unknown.at]
+        if not due or not self._rate.take(now):
+            return False
+        for unknown in due:
+            unknown.at = now + unknown.pause
+            unknown.pause = min(2 * unknown.pause, _LONGEST_PAUSE)
+        return True
+
+    def _note(self, ids: Collection[bytes], now: float) -> list[_Unknown]:
+        noted = []
+        # More of one request are found by the same answer.
+        for topic_id in [*ids][:_MOST]:
+            noted.append(self._ids.setdefault(topic_id, _Unknown(now)))
+            self._ids.move_to_end(topic_id)
+        while len(self._ids) > _MOST:
+            self._ids.popitem(last=False)
+        return noted
+
+    def answered(self, name: Callable[[bytes], str | None], asked_at: float, now: float) -> None:
+        """Take note that a broker has listed all topics, for a question of ``asked_at``.
+
+        ``name``: returns the name of an id by now, ``None`` where it is still not known.
+        """
+        # One slow answer must not keep all ids unknown for long.
+        rarest = 1 / _LONGEST_PAUSE
+        self._rate.per_second = min(max(_SHARE / max(now - asked_at, 1e-3), rarest), _PER_SECOND)
+        for topic_id, unknown in [*self._ids.items()]:
+            if name(topic_id) is not None:
+                del self._ids[topic_id]
+            elif unknown.missed is None:
+                unknown.missed = asked_at if asked_at >= unknown.since else None
+            elif asked_at >= unknown.missed + _LAG:
+                unknown.vain = True
+
+    def unnameable(self, topic_id: bytes, *, hides: bool) -> bool:
+        """Whether brokers were asked for an id and do not list it, which is no lag.
+
+        ``hides``: brokers hide topics from the proxy, so one answer is enough.
+        """
+        unknown = self._ids.get(topic_id)
+        return unknown is not None and (unknown.vain or (hides and unknown.missed is not None))
+
+    def withhold(self, client: Client, topic_id: bytes) -> None:
+        """Remember a client that uses an id which cannot be named."""
+        self._clients[client] = topic_id
+        self._clients.move_to_end(client)
+        if len(self._clients) > _MOST:
+            self._clients.popitem(last=False)
+
+    def withheld(self, client: Client, name: Callable[[bytes], str | None]) -> bool:
+        """Whether a client is to name topics by name: the id that it used has none by now."""
+        topic_id = self._clients.get(client)
+        return topic_id is not None and name(topic_id) is None

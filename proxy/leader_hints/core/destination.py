@@ -1,0 +1,184 @@
+"""Where the address leads that a broker advertises, as far as that is proved.
+
+A client that looks for a node connects to the address that the node advertises. Where another
+broker answers there, each of its requests for a partition fails, and a hint to that node only has
+it ask the same broker again. Where the node answers but no proxy is there, clients get no hints.
+
+A broker is told by the partitions that it leads (:mod:`leader_hints.core.cluster.broker_identity`),
+but here only what it says itself counts: that all others are ruled out proves too little to take a
+route out of service. Each finding must be made twice in a row, since brokers restart and leaders
+move during a look.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.core.cluster.broker_identity import Probe
+from leader_hints.core.events import AdvertisedPast, AdvertisedRight, Event, RouteCrossed
+from leader_hints.core.route import Route
+
+
+class Verdict(StrEnum):
+    """``UNKNOWN``: nothing is proved, so what was proved before holds. ``RIGHT``: the node answers
+    at its address. ``CROSSED``: another does. ``PAST``: the node does, but no proxy is there."""
+
+    UNKNOWN = "unknown"
+    RIGHT = "right"
+    CROSSED = "crossed"
+    PAST = "past"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one look found at the address that ``node`` advertises (``endpoint``).
+
+    ``arrived``: the route of this process where a connection came out, ``None`` where at none.
+    ``own``, ``found``: the nodes that the route's own broker, and the broker at the address, have
+    proved to be; ``None`` where they have not. ``unraised``: what is there offers clients that use
+    hints no more than the route's broker offers itself; ``None`` where that tells nothing.
+    """
+
+    node: int
+    endpoint: Endpoint
+    arrived: Route | None = None
+    own: int | None = None
+    found: int | None = None
+    unraised: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Crossing:
+    """``routes``: whose clients meet the wrong broker."""
+
+    cluster: str
+    node: int
+    endpoint: Endpoint
+    found: int
+    routes: tuple[Route, ...]
+
+    def stands(self, routes: Iterable[Route]) -> bool:
+        return any(self.concerns(route) for route in routes)
+
+    def concerns(self, route: Route) -> bool:
+        """Whether clients of ``route`` are told this address for this node."""
+        same = route.view is not None and route.view.cluster_id == self.cluster
+        return same and route.endpoints.get(self.node) == self.endpoint
+
+
+def proved(asked: Probe, errors: Mapping[Partition, int]) -> int | None:
+    """Return the node that a broker is, by its answer for what it leads; ``None``: not proved.
+
+    ``asked``: one partition of each leader. ``errors``: the broker's answer.
+    """
+    leads = {asked[of].node for of, error in errors.items() if error == ErrorCode.NONE}
+    return next(iter(leads)) if len(leads) == 1 else None
+
+
+class Destinations:
+    """Judges looks, and notes on ``routes`` what they prove."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._routes = routes
+        self._last: dict[tuple[str, int | None], Verdict] = {}
+        self._crossings: dict[tuple[str, int | None], _Crossing] = {}
+
+    def settled(self, route: Route) -> bool:
+        """Whether nothing of what was found last is still to be found once more."""
+        return not any(
+            verdict is Verdict.CROSSED and key not in self._crossings
+            for key, verdict in self._last.items()
+            if key[0] == route.name
+        ) and not (self._last.get((route.name, None)) is Verdict.PAST and not route.past)
+
+    def take(self, route: Route, look: Look) -> list[Event]:
+        """Take a look from ``route`` at its own broker's address, or at another broker's."""
+        own = look.node == route.node
+        key = route.name, (None if own else look.node)
+        verdict = _judge(route, look) if own else _judge_other(look)
+        before, self._last[key] = self._last.get(key), verdict
+        events: list[Event] = []
+        if verdict is Verdict.RIGHT or verdict is before:
+            events += self._conclude(route, key, look, verdict)
+        self._note()
+        return events
+
+    def _conclude(
+        self, route: Route, key: tuple[str, int | None], look: Look, verdict: Verdict
+    ) -> list[Event]:
+        if verdict is Verdict.UNKNOWN:
+            return []
+        own = key[1] is None
+        was_crossed = self._crossings.pop(key, None)
+        was_past = own and route.past
+        if own:
+            # With hints switched off nothing is raised anywhere: what was found before holds.
+            untold = look.arrived is None and look.unraised is None
+            route.past = verdict is Verdict.PAST or (was_past and untold)
+        address = f"{look.endpoint.host}:{look.endpoint.port}"
+        if verdict is Verdict.CROSSED and look.found is not None and route.view is not None:
+            blamed = {of.name: of for of in (route if own else None, look.arrived) if of}
+            crossing = _Crossing(
+                route.view.cluster_id, look.node, look.endpoint, look.found, (*blamed.values(),)
+            )
+            self._crossings[key] = crossing
+            if crossing == was_crossed:
+                return []
+            where = look.arrived.name if look.arrived is not None else ""
+            return [
+                RouteCrossed(
+                    route=route.name if own else where,
+                    node=look.node,
+                    address=address,
+                    leads_to=where,
+                    found=look.found,
+                )
+            ]
+        if verdict is Verdict.PAST:
+            told = AdvertisedPast(route=route.name, node=look.node, address=address)
+            return [] if was_past else [told]
+        if was_crossed is None and route.past is was_past:
+            return []
+        return [AdvertisedRight(route=route.name, node=look.node, address=address)]
+
+    def _note(self) -> None:
+        """Note on all routes what is known now. What is advertised no longer is forgotten."""
+        self._crossings = {
+            key: crossing
+            for key, crossing in self._crossings.items()
+            if crossing.stands(self._routes)
+        }
+        present = {(of.name, node) for of in self._routes for node in (None, *of.endpoints)}
+        self._last = {key: verdict for key, verdict in self._last.items() if key in present}
+        crossings = self._crossings.values()
+        for route in self._routes:
+            route.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}
+            route.crossed = next((_reason(c) for c in crossings if route in c.routes), "")
+
+
+def _judge(route: Route, look: Look) -> Verdict:
+    """Judge the address of the route's own broker."""
+    if look.arrived is route:
+        return Verdict.RIGHT
+    if look.own != look.node or look.found is None:
+        return Verdict.UNKNOWN
+    if look.found != look.node:
+        return Verdict.CROSSED
+    return Verdict.PAST if look.arrived is None and look.unraised else Verdict.RIGHT
+
+
+def _judge_other(look: Look) -> Verdict:
+    """Judge another broker's address: only where it leads to one of this process's routes."""
+    if look.arrived is None or look.found is None:
+        return Verdict.UNKNOWN
+    return Verdict.RIGHT if look.found == look.node else Verdict.CROSSED
+
+
+def _reason(crossing: _Crossing) -> str:
+    address = f"{crossing.endpoint.host}:{crossing.endpoint.port}"
+    return (
+        f"crossed: node {crossing.node} advertises {address}, where node {crossing.found} answers"
+    )

@@ -1,0 +1,518 @@
+"""What happened, as data. Logs, metrics, the status and the journal are made of these."""
+
+from dataclasses import dataclass
+
+# Nobody changes an event. Those of which a storm of leader moves makes thousands at once are not
+# frozen all the same: to make a frozen one takes three times as long.
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class LeaderMoved:
+    """A partition's epoch rose; the leader may be the same as before."""
+
+    cluster: str
+    topic: str
+    partition: int
+    leader_before: int
+    epoch_before: int
+    leader: int
+    epoch: int
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class ErrorAnswered:
+    """What hints given and hints missed have in common.
+
+    ``hold_ms``: how long the response was kept back. ``client_epoch``: the leader epoch that
+    the client used, -1 where it is not known. ``observed``: nothing was changed or kept back;
+    the line says what hints would have done. ``software``: "name/version" as the client says
+    (KIP-511), "" where it says nothing.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    api: str
+    version: int
+    topic: str
+    partition: int
+    error: int
+    client_epoch: int
+    hold_ms: float
+    observed: bool
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class HintGiven:
+    """An error response named the new leader."""
+
+    answered: ErrorAnswered
+    leader: int
+    epoch: int
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class HintMissed:
+    """An error response went on as it was; see
+    :class:`leader_hints.core.hints.miss_reason.Reason`.
+    """
+
+    answered: ErrorAnswered
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSeen:
+    """A client said what it is (KIP-511), once for each link.
+
+    ``address``: where it comes from; "" where that is not known.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    version: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A partition answers a client again: its first success after an error, or a leader move.
+
+    ``api``: "Produce" or "Fetch". ``epoch``: leader epoch known for the partition then, -1: none.
+    ``recovery_ms``: since the first error of (client id, api, partition) in this process, ``None``
+    where it met none here. ``hinted``: whether that error was answered with a hint.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    api: str
+    topic: str
+    partition: int
+    epoch: int
+    recovery_ms: float | None
+    hinted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HintsSwitched:
+    """An operator changed what a route does about hints; see
+    :class:`leader_hints.core.mode.Mode`.
+    """
+
+    route: str
+    before: str
+    hints: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutePlan:
+    """What a route does about its broker's versions; ``raised``: API -> [broker's, offered]."""
+
+    route: str
+    native: bool
+    raised: dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadClientBytes:
+    """A client sent what cannot be Kafka, or cannot be served; its connection was closed."""
+
+    route: str
+    client: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRefused:
+    """A client did not pass what goes before its first request, such as a TLS handshake."""
+
+    route: str
+    client: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificatesReloaded:
+    """A route's TLS files were read again; ``group``: of settings. Links keep what they have."""
+
+    route: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificatesRefused:
+    """A route's TLS files have changed and cannot be used: what was read before holds."""
+
+    route: str
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadBrokerBytes:
+    """A broker sent what cannot be brought up to the client's version; the link was closed."""
+
+    route: str
+    link: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotUnderstood:
+    """A message could not be read; it went on as it was."""
+
+    route: str
+    link: int
+    side: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamUnreachable:
+    """The broker behind a route did not take a connection; the client's was closed."""
+
+    route: str
+    upstream: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteCrossed:
+    """Clients that look for a node at its advertised address meet another broker.
+
+    ``leads_to``: the route of this process to which the address leads, "" where it leads elsewhere.
+    ``found``: the node that answers there.
+    """
+
+    route: str
+    node: int
+    address: str
+    leads_to: str
+    found: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedPast:
+    """A route's broker is advertised where no proxy is: clients go past the route."""
+
+    route: str
+    node: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvertisedRight:
+    """What was crossed, or advertised past the proxy, no longer is."""
+
+    route: str
+    node: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteLoops:
+    """A link's connection to its broker came out at a listener of this process; it was closed.
+
+    ``leads_to``: the route where it came out.
+    """
+
+    route: str
+    leads_to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """A limit of the settings was met. ``limit``: its name; ``route``: "" where it is of them all.
+
+    ``client``: whose connection was closed or not taken for it; "" where none was.
+    """
+
+    route: str
+    limit: str
+    client: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescriptorsShort:
+    """The system allows fewer file descriptors than ``limits.connections`` need.
+
+    ``connections``: how many are taken instead.
+    """
+
+    allowed: int
+    needed: int
+    connections: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptFailed:
+    """The system is short of what a connection needs; those that come wait, or are closed."""
+
+    listen: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopStood:
+    """Nothing was served for so long: something kept the event loop from turning."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """The process was told to end: no connection is taken, ``links`` may finish their requests."""
+
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The process ends; ``links`` were still open, with requests under way."""
+
+    links: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionLost:
+    """The proxy's own connection to a broker ended; it is made anew."""
+
+    broker: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionReady:
+    """The proxy's own connection to a broker answers."""
+
+    broker: str
+    node: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicsHidden:
+    """Brokers hide topics from the proxy's own principal: on those there are no hints.
+
+    Brokers of 2.8 and 3.0 are then asked by name alone: consumers get no hints there.
+
+    ``visible``: how many it may see.
+    """
+
+    cluster: str
+    broker: str
+    visible: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdsOffered:
+    """Every broker of a cluster gives made-up topic ids: clients are offered them from now on."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIdsWithheld:
+    """Made-up topic ids are not offered to new links, since a broker does not give them."""
+
+    cluster: str
+    broker: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listening:
+    """A route takes connections."""
+
+    route: str
+    listen: str
+    upstream: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerMoved:
+    """A broker of the virtual cluster is at another address than before; its port here stays."""
+
+    route: str
+    upstream_before: str
+    upstream: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLeft:
+    """No broker knows a broker of the virtual cluster any more; its port takes no connections."""
+
+    route: str
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerWithoutPort:
+    """A broker of the virtual cluster has no listener, so clients cannot reach it."""
+
+    route: str
+    upstream: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRestarted:
+    """The cluster that this process keeps died; a new one stands in its place, without data."""
+
+    brokers: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterNotRestarted:
+    """The cluster that this process keeps died, and does not start; that is tried again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultDone:
+    """A fault that somebody asked for was done to a message, or to a connection.
+
+    ``number``: which one of those in force; ``action`` and ``hint``: see
+    :mod:`leader_hints.faults.fault`. ``api``, ``client_id``: "" where a connection was refused.
+    ``topic``: "", ``partition``: -1, ``error``: 0 where it was no refusal of a partition.
+    """
+
+    route: str
+    number: int
+    action: str
+    api: str
+    client_id: str
+    topic: str
+    partition: int
+    error: int
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminListening:
+    """The admin server takes connections."""
+
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminExposed:
+    """The admin server, which has no access control, can be reached from other machines."""
+
+    listen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminFailed:
+    """A defect of the proxy ended one request to the admin server; see LinkFailed."""
+
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFailed:
+    """A defect of the proxy ended one link; ``traceback`` holds no values, only places."""
+
+    route: str
+    link: int
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed:
+    """A defect of the proxy ended a piece of work that is no link; the process goes on.
+
+    ``task``: which work, such as "subscription" or "connection"; it begins again where that makes
+    sense. ``traceback`` holds no values, only places.
+    """
+
+    task: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencySampled:
+    """One ordinary exchange: from the request's passing to the beginning of its response."""
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    api: str
+    version: int
+    latency_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalFailing:
+    """The journal cannot be written; its events are kept, and dropped where they are too many."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalWritten:
+    """The journal can be written again. ``dropped``: events that were lost until then, in all."""
+
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalAbandoned:
+    """The process ends, and ``events`` of its journal could not be written in time."""
+
+    events: int
+
+
+Event = (
+    LeaderMoved
+    | HintGiven
+    | HintMissed
+    | ClientSeen
+    | Recovered
+    | HintsSwitched
+    | RoutePlan
+    | BadClientBytes
+    | ClientRefused
+    | CertificatesReloaded
+    | CertificatesRefused
+    | BadBrokerBytes
+    | NotUnderstood
+    | UpstreamUnreachable
+    | RouteCrossed
+    | AdvertisedPast
+    | AdvertisedRight
+    | RouteLoops
+    | LimitReached
+    | DescriptorsShort
+    | AcceptFailed
+    | LoopStood
+    | Stopping
+    | Stopped
+    | SubscriptionLost
+    | SubscriptionReady
+    | TopicsHidden
+    | TopicIdsOffered
+    | TopicIdsWithheld
+    | Listening
+    | BrokerMoved
+    | BrokerLeft
+    | BrokerWithoutPort
+    | ClusterRestarted
+    | ClusterNotRestarted
+    | FaultDone
+    | AdminListening
+    | AdminExposed
+    | AdminFailed
+    | LinkFailed
+    | TaskFailed
+    | LatencySampled
+    | JournalFailing
+    | JournalWritten
+    | JournalAbandoned
+)

@@ -1,0 +1,244 @@
+"""When a client's partition is served again.
+
+A client usually leaves the broker that refused it and comes back at another one, which may be
+behind another process that saw no error. So two things are waited for: the first success after
+an error, wherever in this process; and, where a leader moved to the broker of a route, the
+first success of each client there.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from leader_hints.core.clock import Clock, stopped
+from leader_hints.core.events import (
+    ErrorAnswered,
+    Event,
+    HintGiven,
+    HintMissed,
+    LeaderMoved,
+    Recovered,
+)
+from leader_hints.core.route import Route
+
+#: Seconds after the last error, or the move, for which a success is waited for. Then the client
+#: has gone elsewhere, or asks for no answers (acks=0).
+PATIENCE = 30.0
+#: Errors, moves, and clients that came after a move, remembered at most. What was noted first
+#: gives way.
+MOST_ERRORS = 10_000
+MOST_MOVES = 20_000
+MOST_ARRIVALS = 20_000
+#: A client id is kept beyond its link. One that is longer than any real one is not.
+_LONGEST_ID = 255
+_Answered = HintGiven | HintMissed
+
+
+class Client(NamedTuple):
+    """Who asked: see :class:`leader_hints.core.events.Recovered`."""
+
+    link: int
+    client_id: str
+    software: str
+
+
+class _Key(NamedTuple):
+    cluster: str
+    client_id: str
+    api: str
+    topic: str
+    partition: int
+
+
+class _Place(NamedTuple):
+    """A partition at a route."""
+
+    route: str
+    topic: str
+    partition: int
+
+
+class _Error:
+    """``first`` and ``last``: when. ``hinted``: how the first was answered, once decided."""
+
+    __slots__ = ("first", "hinted", "last")
+
+    def __init__(self, now: float) -> None:
+        self.first = now
+        self.last = now
+        self.hinted: bool | None = None
+
+
+class _Move:
+    """A leader that moved to a route's broker; ``came``: client ids and APIs served since.
+
+    ``heard``: the view knows of it. A client may know earlier, and must not be told of again.
+    """
+
+    __slots__ = ("came", "heard", "since")
+
+    def __init__(self, since: float, *, heard: bool) -> None:
+        self.since = since
+        self.heard = heard
+        self.came: set[tuple[str, str]] = set()
+
+
+class Recovery:
+    """What all links of a process await.
+
+    ``routes``: those of the process; each has ``awaited`` set while a success there would tell
+    something, so that nothing need be looked at while it is not. ``clock``: seconds that never
+    go back; without one nothing expires.
+    """
+
+    def __init__(self, routes: Sequence[Route], clock: Clock = stopped) -> None:
+        self._routes = {route.name: route for route in routes}
+        self._clock = clock
+        self._errors: OrderedDict[_Key, _Error] = OrderedDict()
+        self._moves: OrderedDict[_Place, _Move] = OrderedDict()
+        #: How many moves are remembered for a route, and how many clients that came.
+        self._places: Counter[str] = Counter()
+        self._arrivals = 0
+
+    @property
+    def remembered(self) -> int:
+        """How many errors, moves and clients that came are remembered."""
+        return len(self._errors) + len(self._moves) + self._arrivals
+
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process served."""
+        self._routes[route.name] = route
+
+    def take(self, event: Event) -> None:
+        """Note what an event tells: how an error was answered, or that a leader moved."""
+        if isinstance(event, _Answered):
+            self._decided(event.answered, isinstance(event, HintGiven))
+        elif isinstance(event, LeaderMoved):
+            self._moved(event)
+
+    def failed(
+        self, route: Route, client_id: str, api: str, failed: Iterable[tuple[str, int]]
+    ) -> None:
+        """Note errors of a response when it comes from the broker, by topic name and partition."""
+        if route.name not in self._routes or len(client_id) > _LONGEST_ID:
+            return
+        now, cluster = self._clock(), _cluster(route)
+        for topic, partition in failed:
+            key = _Key(cluster, client_id, api, topic, partition)
+            error = self._errors.get(key)
+            if error is None:
+                error = self._errors[key] = _Error(now)
+            else:
+                self._errors.move_to_end(key)
+            error.last = now
+        self._forget_old(now)
+        self._settle()
+
+    def _decided(self, answered: ErrorAnswered, hinted: bool) -> None:
+        route = self._routes.get(answered.route)
+        if route is None:
+            return
+        key = _key(route, answered.client_id, answered.api, answered.topic, answered.partition)
+        error = self._errors.get(key)
+        if error is not None and error.hinted is None:
+            error.hinted = hinted and not answered.observed
+
+    def _moved(self, moved: LeaderMoved) -> None:
+        now = self._clock()
+        noted = False
+        for route in self._routes.values():
+            if route.node == moved.leader and _cluster(route) == moved.cluster:
+                noted = True
+                place = _Place(route.name, moved.topic, moved.partition)
+                known = self._moves.get(place)
+                if known is not None and not known.heard:
+                    known.heard = True
+                else:
+                    self._forget(place)
+                    self._remember(place, _Move(now, heard=True))
+        if noted:
+            self._forget_old(now)
+            self._settle()
+
+    def succeeded(
+        self, route: Route, client: Client, api: str, topic: str, partition: int
+    ) -> Recovered | None:
+        """Take a success; return what it tells, ``None`` where it was not awaited."""
+        now = self._clock()
+        if self._forget_old(now):
+            self._settle()
+        error = self._errors.pop(_key(route, client.client_id, api, topic, partition), None)
+        place = _Place(route.name, topic, partition)
+        move = self._moves.get(place)
+        if error is None and move is None:
+            return None
+        known = route.view.leader(topic, partition) if route.view is not None else None
+        ahead = known is not None and route.is_self(known.node) is False
+        if error is not None and ahead and (move is None or move.heard):
+            # The client heard earlier than the view that this broker leads now.
+            self._forget(place)
+            self._remember(place, _Move(now, heard=False))
+        came = self._came(place, client.client_id, api)
+        if error is None and not came:
+            return None
+        self._forget_old(now)
+        self._settle()
+        return Recovered(
+            route=route.name,
+            link=client.link,
+            client_id=client.client_id,
+            software=client.software,
+            api=api,
+            topic=topic,
+            partition=partition,
+            epoch=known.epoch if known else -1,
+            recovery_ms=(now - error.first) * 1000 if error else None,
+            hinted=bool(error and error.hinted),
+        )
+
+    def _came(self, place: _Place, client_id: str, api: str) -> bool:
+        """Whether this is the first success of a client after a move; note that it came."""
+        move = self._moves.get(place)
+        if move is None or (client_id, api) in move.came or len(client_id) > _LONGEST_ID:
+            return False
+        move.came.add((client_id, api))
+        self._arrivals += 1
+        return move.heard
+
+    def _forget_old(self, now: float) -> bool:
+        """Forget what has been waited for long enough, or is too much; whether there was some."""
+        errors, moves = self._errors, self._moves
+        before = len(errors) + len(moves)
+        while errors and (
+            next(iter(errors.values())).last + PATIENCE <= now or len(errors) > MOST_ERRORS
+        ):
+            errors.popitem(last=False)
+        while moves and (
+            next(iter(moves.values())).since + PATIENCE <= now
+            or len(moves) > MOST_MOVES
+            or self._arrivals > MOST_ARRIVALS
+        ):
+            self._forget(next(iter(moves)))
+        return len(errors) + len(moves) < before
+
+    def _remember(self, place: _Place, move: _Move) -> None:
+        self._moves[place] = move
+        self._places[place.route] += 1
+
+    def _forget(self, place: _Place) -> None:
+        move = self._moves.pop(place, None)
+        if move is not None:
+            self._places[place.route] -= 1
+            self._arrivals -= len(move.came)
+
+    def _settle(self) -> None:
+        for route in self._routes.values():
+            route.awaited = bool(self._errors) or self._places[route.name] > 0
+
+
+def _cluster(route: Route) -> str:
+    return route.view.cluster_id if route.view is not None else ""
+
+
+def _key(route: Route, client_id: str, api: str, topic: str, partition: int) -> _Key:
+    return _Key(_cluster(route), client_id, api, topic, partition)

@@ -1,0 +1,252 @@
+"""One direction of a link: bytes in, pieces to be sent out."""
+
+from abc import ABC, abstractmethod
+
+from leader_hints.core.link.budget import Account
+from leader_hints.wire.scatter import Rest
+
+#: Pieces to be sent, in order. They may be views of the shared buffer: what cannot be sent at
+#: once must be copied before anything else is received there.
+Pieces = list[memoryview | bytes]
+
+#: Memory with which a frame begins to be gathered. It doubles as bytes come: what only claims to
+#: be large costs nothing.
+_FIRST = 65_536
+_FIRST_OF_STRANGERS = 8192
+#: Bytes of each frame, on average, from which on a link may receive much at once; and frames at
+#: once after which it never may again: nobody sends so many who means well.
+_LARGE = 128
+_MANY = 512
+#: Received at once from which on more is expected where nothing is looked at, and how much.
+_BULK = 65_536
+_ENDLESS = 1 << 30
+
+
+class Flow(ABC):
+    """Walks the frames of one direction.
+
+    The driver receives into :meth:`buffer` and then calls :meth:`received`. The buffer is one
+    for all links of a process, so that idle links cost none; while a frame is gathered it is
+    that frame's own, so that no byte is copied twice.
+
+    Each frame costs some microseconds, however small it is, and all other links wait meanwhile. So
+    where frames begin ``little`` is received at once, and ``most`` only where frames are large.
+
+    A frame that does not go on as it came leaves what goes instead in ``_instead``. Where only its
+    beginning is there, ``_rest`` says how it goes on.
+
+    ``opaque``: bytes are no longer looked at. ``fault``: the stream is beyond repair, in
+    words; the driver sends what was returned and closes the link.
+    """
+
+    __slots__ = (
+        "_account",
+        "_begun",
+        "_bulk",
+        "_carry",
+        "_filled",
+        "_gather",
+        "_instead",
+        "_little",
+        "_most",
+        "_most_ever",
+        "_owed",
+        "_reserved",
+        "_rest",
+        "_shared",
+        "_size",
+        "_skip",
+        "fault",
+        "opaque",
+    )
+
+    def __init__(
+        self, shared: memoryview, account: Account, opaque: bool, *, little: int, most: int
+    ) -> None:
+        self._shared = shared
+        self._little = self._most = little
+        self._most_ever = most
+        self._begun = shared[:little]
+        self._account = account
+        self._carry = b""
+        #: Bytes of a frame's own that are still to come and of which nothing more is read.
+        self._skip = 0
+        self._rest: Rest | None = None
+        self._gather: memoryview | None = None
+        self._instead: Pieces = []
+        self._filled = 0
+        #: Of the frame that is gathered: all its bytes, and for how many the budget was asked.
+        self._size = 0
+        self._reserved = 0
+        self._owed = 0
+        self._bulk = False
+        self.opaque = opaque
+        self.fault: str | None = None
+
+    def buffer(self) -> memoryview:
+        """Return where the next bytes are to be received; never empty."""
+        if self._gather is not None:
+            return self._gather[self._filled :]
+        if self._carry:
+            size = len(self._carry)
+            self._shared[:size] = self._carry
+            return self._shared[size : size + self._most]
+        if self.opaque:
+            return self._shared
+        if self._skip:
+            # The rest of a frame costs nothing, but others may follow it.
+            return self._shared[: self._skip + self._most]
+        return self._begun
+
+    def received(self, size: int) -> Pieces:
+        """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
+        if self._gather is not None:
+            self._filled += size
+            pieces = self._gathered(self._gather)
+            if self._gather is not None and self._filled == len(self._gather):
+                self._grow(2 * self._filled)
+            return pieces
+        if self._carry:
+            size += len(self._carry)
+            self._carry = b""
+        data = self._shared[:size]
+        if self._rest is not None:
+            return self._go_on(data, self._rest)
+        if self.opaque:
+            self._bulk = size >= _BULK
+            return [data]
+        return self._walk(data)
+
+    @property
+    def passing(self) -> int:
+        """How many of the bytes that come next go on as they come, whatever they are.
+
+        They may be moved without being received here; then call :meth:`passed`.
+        """
+        if self._skip:
+            # The last one of a frame that was rewritten brings what stands behind it.
+            return self._skip if self._rest is None else self._skip - self._rest.dropped - 1
+        return _ENDLESS if self.opaque and self._bulk else 0
+
+    def passed(self, size: int) -> None:
+        """Take note of ``size`` bytes, at most :attr:`passing`, that went on as they came."""
+        if self._skip:
+            self._skip -= size
+        else:
+            self._bulk = size >= _BULK
+
+    def ended(self) -> Pieces:
+        """Return what was kept back of an unfinished frame: the sender has no more to say."""
+        pieces: Pieces = []
+        if self._gather is not None:
+            pieces.append(self._gather[: self._filled])
+            self._gather = None
+        if self._carry:
+            pieces.append(self._carry)
+            self._carry = b""
+        return pieces
+
+    def flushed(self) -> None:
+        """Say that all pieces have been sent: gathered memory is no longer in use."""
+        if self._owed and self._gather is None:
+            self._account.give_back(self._owed)
+            self._owed = 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether a frame has begun of which the rest is still to come."""
+        return self._gather is not None or bool(self._carry) or self._skip > 0
+
+    def close(self) -> None:
+        """Give back what is reserved; the flow is of no further use."""
+        self._gather = None
+        self.flushed()
+
+    def _fit(self, size: int, frames: int) -> None:
+        """Fit what is received at once to what came: ``size`` bytes with so many frames."""
+        if frames > _MANY:
+            self._most = self._most_ever = self._little
+        elif size >= frames * _LARGE and size >= self._most:
+            self._most = self._most_ever
+        else:
+            return
+        self._begun = self._shared[: self._most]
+
+    def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
+        """Take what comes of a frame that was rewritten before all of it was there."""
+        kept = max(self._skip - rest.dropped, 0)
+        if any(data[kept : self._skip]):
+            self.fault = "tag sections that go on behind the end of their frame"
+            return []
+        pieces: Pieces = [data[:kept]] if kept else []
+        if len(data) < self._skip:
+            self._skip -= len(data)
+            return pieces
+        behind = data[self._skip :]
+        self._skip = 0
+        self._rest = None
+        if rest.put:
+            pieces.append(rest.put)
+        if behind:
+            pieces += [behind] if self.opaque else self._walk(behind)
+        return pieces
+
+    @abstractmethod
+    def _walk(self, data: memoryview) -> Pieces:
+        """Walk the frames in ``data``, which begins where the last call ended."""
+
+    @abstractmethod
+    def _gathered(self, frame: memoryview) -> Pieces:
+        """Go on after bytes arrived in the gathered ``frame``, of which some are there.
+
+        ``frame`` is as large as the whole only when all has arrived.
+        """
+
+    def _replace(self, pieces: Pieces, before: memoryview) -> None:
+        """Append what goes in place of a frame, behind what goes as it is ``before`` it."""
+        if before:
+            pieces.append(before)
+        pieces += self._instead
+        self._instead = []
+
+    def _begin_gather(self, begun: memoryview, size: int) -> bool:
+        """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
+        if not self._account.take(size):
+            return False
+        self._owed += size
+        self._reserved = size
+        self._gather_into(begun, size)
+        return True
+
+    def _gather_anyway(self, begun: memoryview, size: int) -> None:
+        """As :meth:`_begin_gather`, for a frame that cannot go on as it is.
+
+        What it takes is reserved as it is taken, and not as the frame claims. Where the link may
+        not take it the stream is at fault.
+        """
+        self._reserved = 0
+        self._gather_into(begun, size)
+
+    def _gather_into(self, begun: memoryview, size: int) -> None:
+        self._size = size
+        self._filled = len(begun)
+        self._gather = begun
+        self._grow(max(_FIRST if self._account.trusted else _FIRST_OF_STRANGERS, 2 * self._filled))
+
+    def _grow(self, capacity: int) -> None:
+        """Go on in memory of ``capacity`` bytes, or of the whole frame."""
+        assert self._gather is not None
+        capacity = min(capacity, self._size)
+        more = max(capacity - self._reserved, 0)
+        if more and not self._account.take_anyway(more):
+            self._gather = None
+            self.fault = (
+                f"frame of {self._size} bytes that must be kept whole, before the broker has "
+                "answered anything that shows that the client may use it"
+            )
+            return
+        self._owed += more
+        self._reserved += more
+        memory = memoryview(bytearray(capacity))
+        memory[: self._filled] = self._gather
+        self._gather = memory

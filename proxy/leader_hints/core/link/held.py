@@ -1,0 +1,41 @@
+"""An error response that waits for the decision on its hints."""
+
+from collections.abc import Sequence
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import LeaderHint, Scanned, with_hints
+from leader_hints.core.link.flow import Pieces
+from leader_hints.core.link.link_state import LinkState
+
+
+class Held:
+    """A whole response frame and what the hint rules need of it.
+
+    ``frame`` is memory of its own. ``epochs``: for each failure the leader epoch that the
+    client used, -1 where it is not known.
+    """
+
+    __slots__ = ("epochs", "frame", "key", "link", "scanned", "version")
+
+    def __init__(
+        self,
+        link: LinkState,
+        key: ApiKey,
+        version: int,
+        frame: memoryview,
+        scanned: Scanned,
+        epochs: Sequence[int],
+    ) -> None:
+        self.link = link
+        self.key = key
+        self.version = version
+        self.frame = frame
+        self.scanned = scanned
+        self.epochs = epochs
+
+    def answer(self, hints: Sequence[LeaderHint | None]) -> Pieces:
+        """Return the response with ``hints``, one or ``None`` for each failure.
+
+        :raises WireError: a tag section is not well formed.
+        """
+        return with_hints(self.frame, self.key, self.version, self.scanned, hints)

@@ -1,0 +1,71 @@
+"""One client connection joined to its own connection to the broker."""
+
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Account, Budget
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.link.requests import RequestFlow
+from leader_hints.core.link.responses import ResponseFlow
+from leader_hints.core.route import Route
+
+#: Requests that may await a response before the broker has shown that it serves the client. None
+#: that means well asks more of a broker that has not answered yet; if one does it is read later.
+_FEW = 100
+
+
+class Link:
+    """A pure state machine: two flows and what they share.
+
+    What drives it receives bytes into the flows' buffers, sends the pieces that they return,
+    asks the desk where a response is held, and stops reading the client while ``crowded``.
+    """
+
+    __slots__ = ("_account", "_most", "requests", "responses", "state")
+
+    def __init__(
+        self,
+        route: Route,
+        number: int,
+        shared: memoryview,
+        budget: Budget,
+        recovery: Recovery,
+        *,
+        largest_request: int,
+        requests_in_flight: int,
+        address: str = "",
+    ) -> None:
+        self.state = LinkState(route, number, address)
+        opaque = not self.state.plan.reads
+        self._most = requests_in_flight
+        self._account = Account(budget)
+        self.requests = RequestFlow(shared, self._account, self.state, largest_request, opaque)
+        self.responses = ResponseFlow(shared, self._account, self.state, recovery, opaque)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether as many requests await a response as may.
+
+        Until the broker has answered one that it answers for nobody whom it does not serve, those
+        are few: what is noted of each costs memory.
+        """
+        exchanges = len(self.state.exchanges)
+        return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
+
+    @property
+    def matched(self) -> bool:
+        """Whether requests are matched with their responses."""
+        return not (self.requests.opaque or self.responses.opaque)
+
+    @property
+    def resting(self) -> bool:
+        """Whether no request is under way, nor a part of one or of a response."""
+        return not (
+            self.state.exchanges
+            or self.requests.begun
+            or self.responses.begun
+            or self.responses.held is not None
+        )
+
+    def close(self) -> None:
+        """Give back what the flows have reserved."""
+        self.requests.close()
+        self.responses.close()

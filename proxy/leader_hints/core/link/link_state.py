@@ -1,0 +1,289 @@
+"""What the two flows of a link share."""
+
+from collections import deque
+from collections.abc import Collection
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.header import FLEXIBLE_FROM, read_request_header
+from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, Failure
+from leader_hints.apis.response_scan import Answered
+from leader_hints.core.cluster.unknown_ids import Client
+from leader_hints.core.events import ClientSeen, ErrorAnswered, Event, NotUnderstood
+from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.core.versions.client_capabilities import OWN_NAME, Use, uses
+from leader_hints.core.versions.plan import Plan
+from leader_hints.core.versions.request_policy import NOT_OFFERED, Handling
+from leader_hints.wire.errors import WireError
+
+#: Of responses without hints: versions in which errors are counted, which are those that brokers
+#: of 2.4 to 3.6 take and clients ask.
+_COUNTED = {ApiKey.PRODUCE: range(3, 10), ApiKey.FETCH: range(4, 16)}
+#: Letters of what a client may say of itself. Brokers take any number (KIP-511).
+_LONGEST_TEXT = 255
+
+#: Kinds of requests that a link remembers: more than any client sends that speaks Kafka.
+_MOST_KINDS = 1024
+
+Failed = Failure | Answered
+
+
+class LinkState:
+    """Exchanges under way, the client and what it can use, and the link's plan.
+
+    ``latencies``: times some of the exchanges; ``timed``: the one under way, since ``timed_at``.
+    ``number``: unique in the process. ``address``: where the client comes from, "" if not known.
+    ``tally``: counts of the link's route. ``events``: what
+    the flows want told; who drives the link takes them out. ``unread``: requests are no longer
+    looked at, so neither are the responses to come. ``lacking``: ids whose names were not known, of
+    requests that the broker has answered, so that the client may ask it; who drives the link has
+    them looked for. ``by_ids``: this link's client was offered to name topics by ids that the
+    broker does not take. ``outdated``: it would be better served by name. It is to be offered other
+    versions, so who drives the link ends it when no request is under way. ``without_ids``: a client
+    that may have made-up ids had none for a topic, so some broker may have given none; who drives
+    the link has it looked for.
+    ``software``: what the client says of itself, as name/version, "" while it has said nothing.
+    ``handlings``: what is done with each kind of request under plan, client and ``mode``.
+    """
+
+    __slots__ = (
+        "_own",
+        "_plan",
+        "_told",
+        "address",
+        "by_ids",
+        "client_id",
+        "events",
+        "exchanges",
+        "handlings",
+        "lacking",
+        "latencies",
+        "mode",
+        "number",
+        "outdated",
+        "route",
+        "software",
+        "tally",
+        "timed",
+        "timed_at",
+        "unread",
+        "uses",
+        "without_ids",
+    )
+
+    def __init__(self, route: Route, number: int, address: str = "") -> None:
+        self.route = route
+        self.address = address
+        self.tally = route.tally
+        self.number = number
+        self.mode = route.mode
+        self.handlings: dict[int, Handling] = {}
+        self._plan = route.link_plan
+        self.exchanges: deque[Exchange] = deque()
+        self.client_id: str | None = None
+        self.software = ""
+        self.uses = uses(None)
+        self.events: list[Event] = []
+        self.unread = False
+        self.lacking: list[bytes] = []
+        self.by_ids = False
+        self.outdated = False
+        self.without_ids = False
+        self._own = False
+        self.latencies = route.latencies
+        self.timed: Exchange | None = None
+        self.timed_at = 0.0
+        self._told: frozenset[str] = frozenset()
+
+    @property
+    def makes_up_ids(self) -> bool:
+        """Whether this client is to be offered made-up topic ids.
+
+        Other proxies always are: by that they tell that this one makes them up.
+        """
+        route = self.route
+        wanted = route.synthesize and Use.FETCH in self.uses
+        return wanted and (route.ids_everywhere or self._own)
+
+    @property
+    def ids_have_names(self) -> bool:
+        """Whether the ids that this client may use can be named, as far as that is known.
+
+        Where brokers hide topics from the proxy, clients know ids that it does not.
+        """
+        view = self.route.view
+        if view is None or not view.topic_ids or not view.shows_all:
+            return False
+        return not view.unknown_ids.withheld(self._client, view.name)
+
+    @property
+    def _client(self) -> Client:
+        return self.address.rpartition(":")[0], (self.client_id or "")[:_LONGEST_TEXT]
+
+    def lack(self, ids: Collection[bytes]) -> None:
+        """Take note that the broker has answered a request with ids that have no names here."""
+        self.lacking += ids
+        view = self.route.known
+        for topic_id in ids if self.by_ids else ():
+            if view.unknown_ids.unnameable(topic_id, hides=view.hides):
+                view.unknown_ids.withhold(self._client, topic_id)
+                self.outdated = True
+
+    @property
+    def plan(self) -> Plan:
+        """What the link does about versions."""
+        return self._plan
+
+    def agree(self, plan: Plan) -> None:
+        """Take another plan."""
+        self._plan = plan
+        self.handlings.clear()
+
+    def follow_mode(self) -> None:
+        """Take the route's mode, which may be changed at run time."""
+        self.mode = self.route.mode
+        self.handlings.clear()
+
+    def handle(self, kind: int) -> Handling:
+        """Return what is done with requests of ``kind``, which is API key and version as 32 bits.
+
+        It is remembered in ``handlings``, where the flow looks first.
+        """
+        key, version = kind >> 16, (kind & 0xFFFF ^ 0x8000) - 0x8000
+        handling = self._sending(key, version, self.plan.sent.get((key, version), version))
+        if key == ApiKey.FETCH and handling.recoded and self.plan.rackless is not None:
+            handling.rackless = self._sending(key, version, self.plan.rackless)
+        if self.route.book is not None:
+            self._readdress(handling, self.route.book)
+        if len(self.handlings) >= _MOST_KINDS:
+            self.handlings.clear()
+        self.handlings[kind] = handling
+        return handling
+
+    def _sending(self, key: int, version: int, sent: int) -> Handling:
+        handling = Handling(key, version, self.tally.cell(key, version, sent), sent=sent)
+        handling.recoded = (key, version) in self.plan.recoded
+        if key in _COUNTED:
+            handling.hintable = self.hintable(ApiKey(key), version)
+            if not handling.hintable:
+                handling.unhinted = self.unhinted(ApiKey(key), version)
+        return handling
+
+    def _readdress(self, handling: Handling, book: AddressBook) -> None:
+        """Have the addresses in responses rewritten, and refuse where that is not known."""
+        key, version = handling.key, handling.version
+        if not book.offered(key, version):
+            handling.key = NOT_OFFERED
+        elif key not in _COUNTED or (key, version) not in self.plan.sent:
+            # Of raised versions the endpoints are our own.
+            handling.rewriter = book.rewriter(key, version)
+
+    def hintable(self, key: ApiKey, version: int) -> bool:
+        """Whether a response of ``version`` is to be looked at for errors.
+
+        With hints on: where this client can use one. Where they are only counted no version
+        is raised, so every version that can be read stands for the raised one; a link on which
+        versions were raised before may go on with those.
+        """
+        if self.route.mode is Mode.OFF:
+            return False
+        if self.route.mode is Mode.OBSERVE and version < NODE_ENDPOINTS_FROM[key]:
+            return version >= FLEXIBLE_FROM[key]
+        if version >= NODE_ENDPOINTS_FROM[key]:
+            return (key, version) in self.plan.sent
+        return (
+            bool(self.plan.rows)
+            and version >= CURRENT_LEADER_FROM[key]
+            and Use.FETCH_WITHOUT_ENDPOINTS in self.uses
+        )
+
+    def unhinted(self, key: ApiKey, version: int) -> Reason | None:
+        """Return why an error in a response of ``version`` that is not hintable gets no hint.
+
+        ``None``: it is not looked for.
+        """
+        off = self.route.mode is Mode.OFF
+        if off or not self.plan.reads or version not in _COUNTED[key]:
+            return None
+        if version < CURRENT_LEADER_FROM[key]:
+            return Reason.VERSION_WITHOUT_FIELD
+        if Use.FETCH_WITHOUT_ENDPOINTS in self.uses:
+            # A broker of which nothing is known yet.
+            return Reason.NO_FRESHER_VIEW
+        return Reason.NOT_USABLE_BY_CLIENT
+
+    def answered(
+        self,
+        key: ApiKey,
+        version: int,
+        failed: Failed,
+        epoch: int,
+        hold_ms: float,
+        *,
+        observed: bool | None = None,
+    ) -> ErrorAnswered:
+        """Return what is told of an error that this link's client is answered.
+
+        ``version``: as the client asked. ``epoch``: which it used, -1 where that is not known.
+        ``observed``: whether hints were only counted when it came; ``None``: as they are now.
+        """
+        return ErrorAnswered(
+            route=self.route.name,
+            link=self.number,
+            client_id=self.client_id or "",
+            software=self.software,
+            api=api_name(key),
+            version=version,
+            topic=self.route.topic_name(failed.topic),
+            partition=failed.partition,
+            error=failed.error,
+            client_epoch=epoch,
+            hold_ms=hold_ms,
+            observed=self.route.mode is Mode.OBSERVE if observed is None else observed,
+        )
+
+    def introduce(self, software: ClientSoftware) -> None:
+        """Take what the client says of itself; its id is known by then."""
+        self.uses = uses(software)
+        self.handlings.clear()
+        self._own = software.name == OWN_NAME
+        name, version = software.name[:_LONGEST_TEXT], software.version[:_LONGEST_TEXT]
+        if not self.software:
+            self.events.append(
+                ClientSeen(
+                    route=self.route.name,
+                    link=self.number,
+                    client_id=self.client_id or "",
+                    software=name,
+                    version=version,
+                    address=self.address,
+                )
+            )
+        self.software = f"{name}/{version}"
+
+    def meet(self, frame: memoryview) -> None:
+        """Take the client id from a request."""
+        try:
+            self.client_id = read_request_header(frame).client_id or ""
+        except WireError:
+            self.client_id = ""
+
+    def misunderstood(self, side: str, reason: str) -> None:
+        """Count a message of ``side`` that could not be read and goes on as it is.
+
+        The first of each side is told: where one cannot be read, none of its like can.
+        """
+        self.tally.raw["not understood"] += 1
+        if side not in self._told:
+            self._told |= {side}
+            self.events.append(
+                NotUnderstood(route=self.route.name, link=self.number, side=side, reason=reason)
+            )
+
+    def stop_matching(self) -> None:
+        """Keep no further exchanges: responses are no longer looked at."""
+        self.exchanges = deque(maxlen=0)

@@ -1,0 +1,94 @@
+"""Sees what a response answers that goes on at once."""
+
+from contextlib import suppress
+
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.fetch_request import Asker, read_asker
+from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.apis.response_scan import Answered, AnswerScan
+from leader_hints.core.events import HintMissed
+from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.recovery import Client, Recovery
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
+from leader_hints.wire.errors import Truncated, WireError
+
+
+class Witness:
+    """Follows one response, whose bytes are another's: none of them is kept back or changed.
+
+    ``version``: of the response as it is seen, of ``length`` bytes in all. Errors are counted
+    where ``reason`` says why they get no hint; without one they are counted elsewhere.
+    Successes are told where some are awaited on the route.
+    """
+
+    __slots__ = ("_asker", "_exchange", "_left", "_link", "_reason", "_recovery", "_scan")
+
+    def __init__(
+        self,
+        link: LinkState,
+        recovery: Recovery,
+        exchange: Exchange,
+        version: int,
+        length: int,
+        reason: Reason | None,
+    ) -> None:
+        self._link = link
+        self._recovery = recovery
+        self._exchange = exchange
+        self._left = length
+        self._reason = reason
+        self._asker: Asker | None = None
+        self._scan = AnswerScan(exchange.handling.key, version, successes=link.route.awaited)
+
+    def see(self, piece: memoryview) -> bool:
+        """Take the next bytes of the frame; return whether nothing more of it is of interest."""
+        self._left -= len(piece)
+        try:
+            for answered in self._scan.advance(piece):
+                if answered.error in HINTABLE:
+                    self._failed(answered)
+                else:
+                    self._succeeded(answered)
+            if not self._scan.done and self._left <= 0:
+                raise Truncated("response ends before its partitions do")
+        except WireError as error:
+            name, version = api_name(self._exchange.handling.key), self._exchange.handling.version
+            self._link.misunderstood("broker", f"{name} v{version}: {error}")
+            return True
+        return self._scan.done
+
+    def _failed(self, answered: Answered) -> None:
+        if self._reason is None:
+            return
+        link, exchange = self._link, self._exchange
+        reason = Reason.REPLICA if self._read_asker().replica else self._reason
+        key = ApiKey(exchange.handling.key)
+        told = link.answered(key, exchange.handling.version, answered, UNKNOWN_EPOCH, 0.0)
+        if reason is not Reason.REPLICA:
+            failed = [(told.topic, told.partition)]
+            self._recovery.failed(link.route, told.client_id, told.api, failed)
+        link.events.append(HintMissed(answered=told, reason=reason))
+
+    def _succeeded(self, answered: Answered) -> None:
+        link = self._link
+        if self._exchange.handling.key == ApiKey.FETCH:
+            asker = self._read_asker()
+            if asker.replica or not (answered.brings or asker.full):
+                return
+        client = Client(link.number, link.client_id or "", link.software)
+        name, topic = api_name(self._exchange.handling.key), link.route.topic_name(answered.topic)
+        recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
+        if recovered is not None:
+            link.events.append(recovered)
+
+    def _read_asker(self) -> Asker:
+        """Return who asked, read once and only where something is to be told."""
+        if self._asker is None:
+            self._asker = Asker(replica=False, full=False)
+            if self._exchange.request is not None:
+                # Not all of it may have been at hand, or the broker will refuse it.
+                with suppress(WireError):
+                    self._asker = read_asker(memoryview(self._exchange.request))
+        return self._asker

@@ -1,0 +1,328 @@
+"""The direction from the client to the broker."""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from leader_hints.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
+from leader_hints.apis.fetch_request import read_request, write_request
+from leader_hints.apis.fetch_response import TOPIC_IDS_FROM
+from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.core.link.budget import Account
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.flow import Flow, Pieces
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.versions.request_policy import NOT_OFFERED, Handling
+from leader_hints.wire.errors import Truncated, WireError
+
+#: Size prefix, kind (key and version), correlation id.
+_HEAD = struct.Struct(">iii")
+_SIZE = struct.Struct(">i")
+_VERSION = struct.Struct(">h")
+#: Positions of key and version in a frame.
+_KEY_AT, _VERSION_AT = 4, 6
+#: Key, version and correlation id: no request is shorter.
+_SMALLEST = 8
+#: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
+_PREFIX = 131_072
+#: The same of a client that nobody has authenticated yet: it is kept, and no budget counts it.
+_PREFIX_OF_STRANGERS = 8192
+
+#: Bytes received at once where requests begin.
+_LITTLE_AT_ONCE = 4096
+_MOST_AT_ONCE = 32_768
+
+#: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
+_TLS_HELLO = range(0x16030000, 0x16030500)
+_TLS_ALERT = range(0x15030000, 0x15030500)
+
+
+_Reader = Callable[["RequestFlow", memoryview, int, Handling, int], bool]
+
+
+class RequestFlow(Flow):
+    """Notes each request as an exchange, and brings raised versions down, in place."""
+
+    __slots__ = ("_begins", "_largest", "_link")
+
+    def __init__(
+        self, shared: memoryview, account: Account, link: LinkState, largest: int, opaque: bool
+    ) -> None:
+        super().__init__(shared, account, opaque, little=_LITTLE_AT_ONCE, most=_MOST_AT_ONCE)
+        self._link = link
+        self._largest = largest
+        self._begins = True
+
+    def _walk(self, data: memoryview) -> Pieces:
+        size = len(data)
+        at = self._skip
+        if at >= size:
+            self._skip -= size
+            return [data]
+        link = self._link
+        if link.mode is not link.route.mode:
+            link.follow_mode()
+        pieces: Pieces = []
+        #: From here on data goes as it is.
+        begun = 0
+        frames = 0
+        while size - at >= _SIZE.size:
+            frames += 1
+            (length,) = _SIZE.unpack_from(data, at)
+            tls = self._begins and self._greets_in_tls(length)
+            if tls and link.route.relays_tls:
+                self.opaque = link.unread = True
+                return [data]
+            if tls or not _SMALLEST <= length <= self._largest:
+                self.fault = _describe(length, self._largest)
+                return [*pieces, data[begun:at]]
+            if size - at < _HEAD.size:
+                break
+            _, kind, correlation_id = _HEAD.unpack_from(data, at)
+            length += _SIZE.size
+            handling = link.handlings.get(kind) or link.handle(kind)
+            reader = self._READERS.get(handling.key)
+            if reader is None:
+                self._forward(Exchange(correlation_id, handling))
+            elif not reader(self, data[at : at + length], length, handling, correlation_id):
+                break
+            if self._instead:
+                self._replace(pieces, data[begun:at])
+                begun = at + length
+            at += length
+            if self.opaque:
+                # What follows are no Kafka requests, or cannot be told apart.
+                return [*pieces, data[begun:]]
+            if at >= size:
+                if size >= self._little:
+                    self._fit(size, frames)
+                self._skip = at - size
+                if begun < size:
+                    pieces.append(data[begun:])
+                return pieces
+        self._skip = 0
+        if size >= self._little:
+            self._fit(size, frames)
+        if self._gather is None:
+            self._carry = bytes(data[at:])
+        if at > begun:
+            pieces.append(data[begun:at])
+        return pieces
+
+    def _gathered(self, frame: memoryview) -> Pieces:
+        if self._filled < self._size:
+            return []
+        self._gather = None
+        return self._walk(frame)
+
+    def _forward(self, exchange: Exchange) -> None:
+        link = self._link
+        link.exchanges.append(exchange)
+        exchange.handling.cell.requests += 1
+        if link.latencies is not None:
+            link.latencies.asked(link, exchange)
+
+    def _greets_in_tls(self, length: int) -> bool:
+        """Whether the first length of all is the head of a TLS record and no length.
+
+        As a length it may be below the limit; a link that began otherwise is not TLS.
+        """
+        self._begins = False
+        return _is_tls(length)
+
+    # Each reader returns whether it is done with the frame. Where it is not, more bytes are
+    # needed: it has begun to gather them, or the few at hand are carried over.
+
+    def _produce(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        try:
+            acks = produce.read_acks(frame)
+        except Truncated:
+            prefix = _PREFIX if self._account.trusted else _PREFIX_OF_STRANGERS
+            if len(frame) < min(length, prefix):
+                return False
+            return self._lost("Produce request whose acks cannot be found")
+        except WireError as error:
+            return self._lost(f"Produce request: {error}")
+        recoded = 0
+        if handling.recoded:
+            recoded = handling.sent
+            try:
+                self._instead, self._rest = produce_8.request_down(frame, length)
+            except WireError as error:
+                if isinstance(error, Truncated) and len(frame) < length:
+                    self._gather_anyway(frame, length)
+                    return False
+                # The broker refuses the version, and with it what nobody understands.
+                return self._lost(f"Produce v{handling.version} request: {error}")
+        elif handling.sent != handling.version:
+            _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
+        if self._link.client_id is None:
+            self._link.meet(frame)
+        if acks:
+            self._forward(Exchange(correlation_id, handling, recoded=recoded))
+        else:
+            # No response will come.
+            handling.cell.requests += 1
+        return True
+
+    def _fetch(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        if handling.recoded:
+            if len(frame) < length:
+                self._gather_anyway(frame, length)
+                return False
+            return self._recode_fetch(frame, handling, correlation_id)
+        request = None
+        if handling.hintable:
+            if len(frame) == length:
+                request = self._copy(frame)
+            elif self._begin_gather(frame, length):
+                return False
+        elif handling.unhinted is not None:
+            request = self._copy(frame)
+        if self._link.client_id is None and len(frame) == length:
+            self._link.meet(frame)
+        if handling.sent != handling.version:
+            _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
+        self._forward(Exchange(correlation_id, handling, request))
+        return True
+
+    def _recode_fetch(self, frame: memoryview, handling: Handling, correlation_id: int) -> bool:
+        link, route = self._link, self._link.route
+        version = handling.version
+        if link.client_id is None:
+            link.meet(frame)
+        try:
+            request = read_request(frame)
+            if link.plan.made_up and version >= TOPIC_IDS_FROM:
+                if request.replica_id >= 0:
+                    # A broker asks another by its own ids, and only for what that takes.
+                    cell = link.tally.cell(handling.key, version, version)
+                    as_it_is = Handling(handling.key, version, cell, sent=version)
+                    self._forward(Exchange(correlation_id, as_it_is))
+                    return True
+                if request.lacks_id:
+                    link.without_ids = True
+                    self.fault = f"Fetch v{version} for a topic without an id"
+                    return False
+            if handling.rackless is not None and not request.rack:
+                handling = handling.rackless
+            sent = handling.sent
+            exchange = Exchange(correlation_id, handling)
+            if sent < TOPIC_IDS_FROM:
+                if not route.sessions.asks_one(request):
+                    # Its response is kept until its last partition begins.
+                    largest = self._account.per_link
+                    request = request._replace(max_bytes=min(request.max_bytes, largest))
+                exchange.recoded = sent
+                if version >= TOPIC_IDS_FROM:
+                    request, exchange.named = route.named_sessions.down(request, route.known)
+            self._instead = [write_request(frame, request, sent)]
+        except WireError as error:
+            return self._lost(f"Fetch v{version} request: {error}")
+        if handling.hintable or handling.unhinted is not None:
+            exchange.request = self._copy(frame)
+        self._forward(exchange)
+        return True
+
+    def _metadata(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        exchange = Exchange(correlation_id, handling)
+        if not handling.recoded:
+            self._forward(exchange)
+            return True
+        if len(frame) < length:
+            self._gather_anyway(frame, length)
+            return False
+        version, view = handling.version, self._link.route.known
+        exchange.recoded = handling.sent
+        try:
+            request, exchange.by_id = metadata_older.request_down(
+                frame, version, handling.sent, view.name
+            )
+        except WireError as error:
+            return self._lost(f"Metadata v{version} request: {error}")
+        self._instead = [request]
+        self._forward(exchange)
+        return True
+
+    def _sasl_handshake(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        if handling.version == sasl_handshake.BARE_TOKENS_VERSION:
+            self.opaque = self._link.unread = True
+        self._forward(Exchange(correlation_id, handling))
+        return True
+
+    def _api_versions(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        if len(frame) < length and self._begin_gather(frame, length):
+            return False
+        if self._link.client_id is None:
+            self._link.meet(frame)
+        if handling.version >= api_versions.SOFTWARE_FROM and not handling.unreadable:
+            try:
+                self._link.introduce(api_versions.read_software(frame))
+            except WireError:
+                # A version newer than we know may be laid out differently; the broker judges.
+                self._link.tally.raw["client software"] += 1
+                handling.unreadable = True
+        self._forward(Exchange(correlation_id, handling))
+        return True
+
+    def _copy(self, frame: memoryview) -> bytes | None:
+        """Copy a request that its response will be judged by; ``None`` where that cannot be kept.
+
+        The copy is the exchange's, and so is what it reserves.
+        """
+        if self._link.exchanges.maxlen == 0 or not self._account.take_copy(len(frame)):
+            return None
+        return bytes(frame)
+
+    def _refuse(
+        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+    ) -> bool:
+        key = _VERSION.unpack_from(frame, _KEY_AT)[0]
+        self.fault = f"{api_name(key)} ({key}) v{handling.version} is not offered here"
+        return False
+
+    def _lost(self, reason: str) -> bool:
+        """Give up reading: whether a response will come is not known from here on."""
+        if self._link.route.book is not None:
+            # Unread responses would tell the brokers' own addresses.
+            self.fault = reason
+            return False
+        self.opaque = self._link.unread = True
+        self._link.misunderstood("client", reason)
+        return True
+
+    #: Of the class and not of each flow: bound methods there would keep every link, once it has
+    #: gone, until all garbage is looked through.
+    _READERS: ClassVar[Mapping[int, _Reader]] = {
+        ApiKey.PRODUCE: _produce,
+        ApiKey.FETCH: _fetch,
+        ApiKey.METADATA: _metadata,
+        ApiKey.SASL_HANDSHAKE: _sasl_handshake,
+        ApiKey.API_VERSIONS: _api_versions,
+        NOT_OFFERED: _refuse,
+    }
+
+
+def _is_tls(length: int) -> bool:
+    return length in _TLS_HELLO or length in _TLS_ALERT
+
+
+def _describe(length: int, largest: int) -> str:
+    """Say in words what a first length that cannot be one most likely is."""
+    if _is_tls(length):
+        return "TLS bytes on a plaintext listener"
+    if length < 0:
+        return f"negative request size {length}"
+    if length < _SMALLEST:
+        return f"request size {length} is too small for a request"
+    return f"request size {length} is above the limit of {largest} bytes, or no Kafka request"

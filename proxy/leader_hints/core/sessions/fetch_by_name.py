@@ -1,0 +1,173 @@
+"""Fetch by topic ids before a broker that knows topics by name only (KIP-516).
+
+A client that asks by id gets the topic of that id or an error; a broker that is asked by name
+gives the topic that has the name now. So the name is looked up for each request, and looked at
+again for each response. What cannot be named is answered as a broker that has ids would
+answer: UNKNOWN_TOPIC_ID for a partition of a full fetch, and for a fetch session whose topics
+are no longer what they were FETCH_SESSION_ID_NOT_FOUND, upon which clients begin a new one.
+"""
+
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from leader_hints.apis.fetch_older import Names
+from leader_hints.apis.fetch_request import FINAL_EPOCH, FetchRequest
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.sessions.fetch_sessions import CAPACITY
+
+#: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
+_NO_SESSION = -1
+_INT32 = struct.Struct(">i")
+#: Topics that are remembered of all sessions together: some 50 MB.
+_MOST_TOPICS = 500_000
+#: An id that has no name, and how many of its partitions follow.
+_UNKNOWN = struct.Struct(">16si")
+
+
+class _Session:
+    """Ids by name as a client asked for them, last found right when ``view`` had ``forgotten``.
+
+    ``counted``: how many of them are counted in what all sessions have.
+    """
+
+    __slots__ = ("counted", "forgotten", "ids")
+
+    def __init__(self, ids: dict[str, bytes], forgotten: int) -> None:
+        self.ids = ids
+        self.forgotten = forgotten
+        self.counted = 0
+
+
+class NamedFetch:
+    """What a response needs to know: ids by name, and what was not asked for at the broker.
+
+    ``unknown``: the latter as bytes. A client may ask for millions of partitions before it has
+    authenticated, and what is kept of them must be smaller than its request.
+    """
+
+    __slots__ = ("_session", "_unknown")
+
+    def __init__(self, session: _Session, unknown: bytes) -> None:
+        self._session = session
+        self._unknown = unknown
+
+    @property
+    def unknown(self) -> tuple[bytes, ...]:
+        """The ids whose names were not known."""
+        return tuple(topic_id for topic_id, _ in self._refused())
+
+    def _refused(self) -> Iterator[tuple[bytes, tuple[int, ...]]]:
+        at = 0
+        while at < len(self._unknown):
+            topic_id, count = _UNKNOWN.unpack_from(self._unknown, at)
+            at += _UNKNOWN.size
+            yield topic_id, struct.unpack_from(f">{count}i", self._unknown, at)
+            at += count * _INT32.size
+
+    def names(self, view: LeaderView) -> Names:
+        """Return the names as they are now."""
+        ids = self._session.ids
+        unknown = tuple(self._refused())
+        if self._session.forgotten == view.forgotten:
+            return Names(ids, (), unknown)
+        return Names(ids, _stale(ids, view), unknown)
+
+    def opened(self, sessions: "NamedSessions", session_id: int) -> None:
+        """Remember the session that the broker has opened for this request."""
+        sessions.keep(session_id, self._session)
+
+
+class NamedSessions:
+    """The fetch sessions of one route that were asked for by id, by session id.
+
+    Those used longest ago are forgotten where they are more than ``capacity``, or have more than
+    ``most_topics`` together; their clients begin new ones.
+    """
+
+    def __init__(self, capacity: int = CAPACITY, most_topics: int = _MOST_TOPICS) -> None:
+        self._capacity = capacity
+        self._most_topics = most_topics
+        self._topics = 0
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def down(self, request: FetchRequest, view: LeaderView) -> tuple[FetchRequest, NamedFetch]:
+        """Return a request with names for its ids, and what its response needs."""
+        if request.session_epoch > 0:
+            return self._incremental(request, view)
+        self._drop(request.session_id)
+        ids: dict[str, bytes] = {}
+        topics = []
+        unknown: list[bytes] = []
+        for topic_id, partitions in request.topics:
+            assert isinstance(topic_id, bytes)
+            name = view.name(topic_id)
+            if name is None:
+                unknown.append(_UNKNOWN.pack(topic_id, len(partitions)))
+                unknown += [raw[: _INT32.size] for raw in partitions]
+            else:
+                ids[name] = topic_id
+                topics.append((name, partitions))
+        request = request._replace(topics=tuple(topics), forgotten=())
+        if unknown:
+            # A session would lack them, and an error is never waited for.
+            request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
+        return request, NamedFetch(_Session(ids, view.forgotten), b"".join(unknown))
+
+    def _incremental(
+        self, request: FetchRequest, view: LeaderView
+    ) -> tuple[FetchRequest, NamedFetch]:
+        session = self._sessions.get(request.session_id)
+        named = self._named(request, session, view) if session is not None else None
+        if session is None or named is None:
+            self._drop(request.session_id)
+            lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
+            return lost, NamedFetch(_Session({}, view.forgotten), b"")
+        self.keep(request.session_id, session)
+        return named, NamedFetch(session, b"")
+
+    def _named(
+        self, request: FetchRequest, session: _Session, view: LeaderView
+    ) -> FetchRequest | None:
+        """Return the request by names; ``None`` where a topic is not what it was."""
+        if session.forgotten != view.forgotten:
+            if _stale(session.ids, view):
+                return None
+            session.forgotten = view.forgotten
+        topics = []
+        for topic_id, partitions in request.topics:
+            assert isinstance(topic_id, bytes)
+            name = view.name(topic_id)
+            if name is None or session.ids.setdefault(name, topic_id) != topic_id:
+                return None
+            topics.append((name, partitions))
+        forgotten = []
+        for topic_id, numbers in request.forgotten:
+            name = view.name(topic_id)
+            if name is None:
+                return None
+            forgotten.append((name, numbers))
+        return request._replace(topics=tuple(topics), forgotten=tuple(forgotten))
+
+    def keep(self, session_id: int, session: _Session) -> None:
+        """Remember a session that the broker has opened, as the one used last."""
+        self._drop(session_id)
+        self._sessions[session_id] = session
+        session.counted = len(session.ids)
+        self._topics += session.counted
+        while len(self._sessions) > self._capacity or (
+            self._topics > self._most_topics and len(self._sessions) > 1
+        ):
+            self._drop(next(iter(self._sessions)))
+
+    def _drop(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._topics -= session.counted
+
+
+def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:
+    return [name for name, topic_id in ids.items() if view.name(topic_id) != name]

@@ -1,0 +1,4 @@
+"""The virtual cluster of `leader-hints local`: a listener for each broker of a real cluster.
+
+Bugs about listeners that come or go wrongly, or brokers that are not found, are here.
+"""

@@ -1,0 +1,65 @@
+"""Finds the brokers of a cluster from the addresses that a client would be given."""
+
+import contextlib
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+from leader_hints.apis import api_versions, metadata
+from leader_hints.apis.keys import ApiKey
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.broker_connection import BrokerConnection
+from leader_hints.net.brokers.connector import Door
+from leader_hints.settings import Address
+from leader_hints.wire.errors import WireError
+
+_CLIENT_ID = "leader-hints-local"
+#: Seconds in which a broker must take a connection, and again for each of its answers.
+_PATIENCE = 5.0
+
+
+def discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Address]:
+    """Return where the brokers are by node id, as the first address that answers says it.
+
+    :raises BrokerError: none of the addresses leads to a broker that can be used.
+    """
+    return trio.run(partial(_discover, bootstrap, door))
+
+
+async def _discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Address]:
+    reasons = []
+    for address in bootstrap:
+        try:
+            opened = await door.connect(address, _PATIENCE, _CLIENT_ID, _PATIENCE)
+        except BrokerError as error:
+            reasons.append(f"no cluster at {address}: {error}")
+            continue
+        try:
+            async with contextlib.aclosing(opened) as connection:
+                return await _brokers(connection)
+        except (BrokerError, WireError) as error:
+            reasons.append(f"no cluster at {address}: {error}{_advice(door)}")
+    raise BrokerError("\n".join(reasons))
+
+
+def _advice(door: Door) -> str:
+    """What a listener may want that was not given; it ends the connection then, or says garbage."""
+    given = {"--tls": door.speaks_tls, "--sasl": door.authenticates}
+    lacking = " or ".join(flag for flag, is_given in given.items() if not is_given)
+    return f"; perhaps its listener needs {lacking}" if lacking else ""
+
+
+async def _brokers(connection: BrokerConnection) -> dict[int, Address]:
+    reader = await connection.ask(ApiKey.API_VERSIONS, 0, b"")
+    offered = api_versions.read_ranges(reader, 0).get(ApiKey.METADATA)
+    newest = -1 if offered is None else min(offered.maximum, metadata.NEWEST)
+    if newest < metadata.OLDEST:
+        raise BrokerError("its brokers are older than Kafka 2.4")
+    reader = await connection.ask(
+        ApiKey.METADATA, newest, metadata.write_request_body(newest, topics=())
+    )
+    endpoints = metadata.read_response(reader, newest).endpoints
+    if not endpoints:
+        raise BrokerError("it knows no broker")
+    return {node: Address(found.host, found.port) for node, found in sorted(endpoints.items())}

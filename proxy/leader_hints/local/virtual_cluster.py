@@ -1,0 +1,262 @@
+"""The listeners of a virtual cluster, which come and go with the brokers of the real one.
+
+A broker's listener is open before the response that first names the broker goes on: it is opened
+in the same step. The real cluster's answers pass through here on their way to clients, so a
+client never knows of a broker that this does not know.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from leader_hints.core.events import (
+    BrokerLeft,
+    BrokerMoved,
+    BrokerWithoutPort,
+    ClusterNotRestarted,
+    ClusterRestarted,
+    Event,
+    Listening,
+)
+from leader_hints.core.route import Route
+from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.errors import BrokerError, ListenError
+from leader_hints.net.clients.listening import Handler
+from leader_hints.net.clients.reset import turn_away
+from leader_hints.settings import Address, LocalSettings, RouteSettings
+
+if TYPE_CHECKING:
+    # It needs kio, which a process without faults must not load.
+    from leader_hints.faults.injector import FaultStage
+
+_BACKLOG = 128
+#: Seconds between two looks whether a cluster that this process keeps still lives.
+_LOOK = 0.25
+BOOTSTRAP = "bootstrap"
+
+#: Starts a cluster again if it has died; returns where its brokers are then, ``None`` if it lives.
+#: Raises BrokerError where it does not start.
+Renew = Callable[[], Mapping[int, Address] | None]
+
+
+class Found(NamedTuple):
+    """What a virtual cluster is made for: its settings, and the brokers that there are by now.
+
+    ``renew``: of a cluster that this process keeps. It blocks, and is called now and then.
+    ``stage``: where faults are allowed.
+    """
+
+    settings: LocalSettings
+    brokers: Mapping[int, Address]
+    renew: Renew | None = None
+    stage: "FaultStage | None" = None
+
+
+class _Node:
+    """A broker: its route, where it is, and its listener while that is open."""
+
+    def __init__(self, route: Route, upstream: Address) -> None:
+        self.route = route
+        self.upstream = upstream
+        self.scope: trio.CancelScope | None = None
+        self.without_port = False
+
+
+class VirtualCluster:
+    """``add``: makes a route of the process. ``move``: tells that one's broker is elsewhere.
+    ``admits``: returns which of some routes, by name, take a connection now.
+    ``join``: connects a client to the broker of a route, false where that takes no connection.
+    ``accept``: takes connections of a listener until cancelled, and then closes it.
+    """
+
+    def __init__(
+        self,
+        settings: LocalSettings,
+        add: Callable[[RouteSettings], Route],
+        move: Callable[[Route, Address], None],
+        admits: Callable[[Sequence[str]], Sequence[str]],
+        join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
+        accept: Callable[[trio.SocketListener, Handler], Awaitable[None]],
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._settings = settings
+        self._add = add
+        self._move = move
+        self._admits = admits
+        self._join = join
+        self._accept_all = accept
+        self._emit = emit
+        self._nodes: dict[int, _Node] = {}
+        self._nursery: trio.Nursery | None = None
+        self._turn = 0
+        self.book = AddressBook(settings.host, settings.listen.port, settings.ports, self.met)
+
+    def prepare(self, brokers: Mapping[int, Address]) -> None:
+        """Make the routes of the brokers that there are; they can be asked from then on."""
+        for node, upstream in brokers.items():
+            self._meet(node, upstream)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Open the listeners of the brokers that there are, and then that for bootstrap.
+
+        :raises ListenError: one cannot be opened.
+        """
+        self._nursery = nursery
+        for node in self._nodes:
+            self._open(node)
+        listen = self._settings.listen
+        self._serve(_listener(listen), self._accept, trio.CancelScope())
+        upstreams = ",".join(str(address) for address in self._settings.bootstrap)
+        self._emit(Listening(route=BOOTSTRAP, listen=str(listen), upstream=upstreams))
+
+    async def keep(self, renew: Renew) -> None:
+        """Have the cluster live, until cancelled; see Found."""
+        told = False
+        while True:
+            await trio.sleep(_LOOK)
+            try:
+                brokers = await trio.to_thread.run_sync(renew)
+            except BrokerError as error:
+                if not told:
+                    self._emit(ClusterNotRestarted(reason=str(error)))
+                told = True
+                continue
+            if brokers is not None:
+                told = False
+                self._emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
+                for node, address in brokers.items():
+                    self.met(node, address.host, address.port)
+
+    def met(self, node: int, host: str, port: int) -> None:
+        """Have a listener for a broker whose address goes by; see AddressBook."""
+        if self._nursery is None:
+            return
+        self._meet(node, Address(host, port))
+        found = self._nodes[node]
+        if found.scope is not None:
+            return
+        try:
+            self._open(node)
+        except ListenError as error:
+            # Clients cannot reach this broker; all others they can. It is tried again each time.
+            if not found.without_port:
+                found.without_port = True
+                self._emit(
+                    BrokerWithoutPort(
+                        route=found.route.name, upstream=str(found.upstream), reason=str(error)
+                    )
+                )
+
+    def review(self) -> None:
+        """Open and close listeners by what the brokers say now: one has left when none knows it."""
+        known: dict[int, Address] = {}
+        for found in self._nodes.values():
+            if found.route.reachable:
+                for node, endpoint in found.route.endpoints.items():
+                    known[node] = Address(endpoint.host, endpoint.port)
+        if not known:
+            return
+        for node in known.keys() - self._nodes.keys():
+            self.met(node, known[node].host, known[node].port)
+        for node, found in self._nodes.items():
+            if node not in known and found.scope is not None:
+                found.scope.cancel()
+                found.scope = None
+                listen = Address(self._settings.listen.host, self.book.port(node))
+                self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
+
+    def _meet(self, node: int, upstream: Address) -> None:
+        found = self._nodes.get(node)
+        if found is None:
+            listen = Address(self._settings.listen.host, self.book.port(node))
+            # The model is for what operators write; a broker may advertise anything.
+            settings = RouteSettings.model_construct(
+                listen=listen,
+                upstream=upstream,
+                name=f"broker-{node}",
+                upstream_tls=self._settings.upstream_tls,
+                peer_tls=self._settings.upstream_tls,
+                sasl=self._settings.sasl,
+            )
+            self._nodes[node] = _Node(self._add(settings), upstream)
+        elif found.upstream != upstream:
+            before, found.upstream = found.upstream, upstream
+            self._move(found.route, upstream)
+            self._emit(
+                BrokerMoved(
+                    route=found.route.name, upstream_before=str(before), upstream=str(upstream)
+                )
+            )
+
+    def _open(self, node: int) -> None:
+        found = self._nodes[node]
+        port = self.book.port(node)
+        if not port:
+            raise ListenError(self.book.lack(node))
+        listen = Address(self._settings.listen.host, port)
+        listener = _listener(listen)
+        found.scope = trio.CancelScope()
+        found.without_port = False
+
+        async def accept(client: trio.SocketStream) -> None:
+            await self._lead([found], client)
+
+        self._serve(listener, accept, found.scope)
+        self._emit(
+            Listening(route=found.route.name, listen=str(listen), upstream=str(found.upstream))
+        )
+
+    def _serve(
+        self, listener: trio.SocketListener, accept: Handler, scope: trio.CancelScope
+    ) -> None:
+        assert self._nursery is not None
+
+        async def serve() -> None:
+            with scope:
+                await self._accept_all(listener, accept)
+
+        self._nursery.start_soon(serve)
+
+    async def _accept(self, client: trio.SocketStream) -> None:
+        """Join a client of the bootstrap listener to a broker that takes it, another each time."""
+        await self._lead([*self._in_turn()], client)
+
+    async def _lead(self, nodes: Sequence[_Node], client: trio.SocketStream) -> None:
+        """Join a client to the first broker that takes it, or turn it away."""
+        by_name = {found.route.name: found for found in nodes}
+        for name in self._admits([*by_name]):
+            found = by_name[name]
+            if await self._join(found.route, found.upstream, client):
+                return
+        await turn_away(client)
+
+    def _in_turn(self) -> Iterator[_Node]:
+        self._turn += 1
+        nodes = [found for found in self._nodes.values() if found.scope is not None]
+        for at in range(len(nodes)):
+            yield nodes[(self._turn + at) % len(nodes)]
+
+
+def _listener(address: Address) -> trio.SocketListener:
+    """Return an open listener, without waiting for anything but the look-up of a local name.
+
+    :raises ListenError: the address cannot be listened on.
+    """
+    try:
+        (family, kind, protocol, _, place), *_ = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        sock = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from None
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(place)
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(f"cannot listen on {address}: {reason}") from None
+    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))

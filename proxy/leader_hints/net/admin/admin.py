@@ -1,0 +1,142 @@
+"""The HTTP server for metrics, health, the status and the kill switch."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+import h11
+import trio
+
+from leader_hints.core.events import AdminFailed, Event
+from leader_hints.errors import places_of
+from leader_hints.net.admin.admin_guard import refusal
+from leader_hints.settings import Address
+
+#: Seconds for a request to arrive, to be answered, and for its answer to be taken.
+_PATIENCE = 10.0
+_RECEIVE = 8192
+#: The longest body that any request needs, generously.
+_MOST_BODY = 1024
+
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+#: Of every answer: it is of this moment, nothing else than it says, and for nobody's page to use.
+_HEADERS = (
+    ("Connection", "close"),
+    ("Cache-Control", "no-store"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+
+
+class Request(NamedTuple):
+    """An HTTP request: ``path`` as it was sent, without its query; ``headers`` in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Reply(NamedTuple):
+    """What is answered."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def json_reply(status: int, value: object) -> Reply:
+    """Return an answer with a JSON document."""
+    return Reply(status, f"{json.dumps(value)}\n".encode(), JSON)
+
+
+class _TooLarge(Exception):
+    """The request's body is longer than any that is needed."""
+
+
+class Admin:
+    """Serves one request on each connection.
+
+    ``answer``: what it is asked for. ``listen``: the address that the operator gave.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Request], Awaitable[Reply]],
+        listen: Address,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self._answer = answer
+        self._listen = listen
+        self._emit = emit
+
+    async def handle(self, stream: trio.abc.Stream) -> None:
+        """Answer one request; a client that is too slow or talks nonsense is dropped."""
+        connection = h11.Connection(h11.SERVER)
+        async with stream:
+            with trio.move_on_after(_PATIENCE):
+                try:
+                    await self._serve(stream, connection)
+                except (h11.ProtocolError, trio.BrokenResourceError):
+                    return
+                except Exception as error:
+                    # A defect here must not end the process, which relays other people's data.
+                    self._emit(AdminFailed(traceback=places_of(error)))
+
+    async def _serve(self, stream: trio.abc.Stream, connection: h11.Connection) -> None:
+        with_body = True
+        try:
+            request = await _read(stream, connection)
+            with_body = request.method != "HEAD"
+            reply = await self._reply(request)
+        except _TooLarge:
+            reply = Reply(413, b"the body is too long\n")
+        await stream.send_all(_written(connection, reply, with_body))
+
+    async def _reply(self, request: Request) -> Reply:
+        try:
+            refused = refusal(request.method, request.headers, self._listen)
+            if refused is not None:
+                return Reply(403, f"{refused}\n".encode())
+            return await self._answer(request)
+        except Exception as error:
+            self._emit(AdminFailed(traceback=places_of(error)))
+            return Reply(500, b"a defect of leader-hints; see its log\n")
+
+
+async def _read(stream: trio.abc.Stream, connection: h11.Connection) -> Request:
+    head, body = None, b""
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(_RECEIVE)))
+        elif isinstance(event, h11.Request):
+            head = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > _MOST_BODY:
+                raise _TooLarge
+        elif isinstance(event, h11.EndOfMessage) and head is not None:
+            return Request(
+                head.method.decode("latin-1"),
+                head.target.split(b"?")[0].decode("latin-1"),
+                {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers},
+                body,
+            )
+        elif isinstance(event, h11.ConnectionClosed):
+            raise trio.BrokenResourceError("no request")
+
+
+def _written(connection: h11.Connection, reply: Reply, with_body: bool) -> bytes:
+    headers = [
+        *_HEADERS,
+        ("Content-Type", reply.content_type),
+        ("Content-Length", str(len(reply.body))),
+        *reply.headers,
+    ]
+    out = connection.send(h11.Response(status_code=reply.status, headers=headers))
+    if with_body:
+        out += connection.send(h11.Data(data=reply.body))
+    return out

@@ -1,0 +1,63 @@
+"""Which HTTP requests the admin server refuses, since a web page might have made them.
+
+It has no access control, and is mostly at the loopback address of a machine on which somebody may
+browse. A page of another site must not reach it: neither as itself, nor by a name of its own that
+it has point here (DNS rebinding).
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from leader_hints.settings import Address
+
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+#: Of Sec-Fetch-Site: the page is our own, or a person typed the address. "same-site" is another
+#: port of this machine, where anything may run.
+_OURS = frozenset({"same-origin", "none"})
+
+
+def refusal(method: str, headers: Mapping[str, str], listen: Address) -> str | None:
+    """Return why a request is refused, ``None`` where it is not.
+
+    ``headers``: with names in lower case. ``listen``: the address that the operator gave.
+    """
+    host = headers.get("host")
+    # Browsers always say a host; what says none is no browser.
+    trusted = host is None or _is_ours(host, listen)
+    if not trusted and listen.is_loopback:
+        return f"unknown host: ask for {listen}, an IP address or localhost"
+    if method in _SAFE_METHODS:
+        return None
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    if site is not None and site not in _OURS:
+        return "the request comes from another site"
+    if origin is not None and _place(origin) != host:
+        return "the request comes from another origin"
+    if not trusted and (origin is not None or site is not None):
+        return "unknown host: browsers may change something only by IP address or localhost"
+    return None
+
+
+def _place(origin: str) -> str | None:
+    """Return the host and port of an origin, ``None`` where it is no URL."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        # It begins with a bracket that nothing closes, say.
+        return None
+
+
+def _is_ours(host: str, listen: Address) -> bool:
+    """Whether no foreign name can be meant: a name in DNS may point anywhere, an address not."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in ("localhost", listen.host):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,112 @@
+"""What the admin server has at which path."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+from urllib.parse import unquote
+
+from leader_hints.core.mode import Mode
+from leader_hints.net.admin.admin import JSON, TEXT, Reply, Request, json_reply
+from leader_hints.observe.page import CONTENT_SECURITY_POLICY, PAGE
+
+_MODES: Final = ", ".join(Mode)
+_SWITCH: Final = ("/routes/", "/hints")
+
+
+class MorePages(Protocol):
+    """Pages of a part that not every process has."""
+
+    def has(self, path: str) -> bool:
+        """Whether a path is one of these."""
+
+    def answer(self, request: Request) -> Reply:
+        """Answer ``request``, whose path is one of these."""
+
+
+class AdminPages:
+    """Answers requests.
+
+    ``metrics``: body and content type for an Accept header. ``status``: a JSON document.
+    ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
+    each route does about hints now; ``switch`` changes that, or returns why that cannot be.
+    ``faults``: where they are allowed.
+    """
+
+    def __init__(
+        self,
+        metrics: Callable[[str], tuple[bytes, str]],
+        status: Callable[[], bytes],
+        readiness: Callable[[], Awaitable[Mapping[str, str]]],
+        modes: Callable[[], Mapping[str, Mode]],
+        switch: Callable[[str, Mode], str | None],
+        faults: MorePages | None = None,
+    ) -> None:
+        self._faults = faults
+        self._metrics = metrics
+        self._status = status
+        self._readiness = readiness
+        self._modes = modes
+        self._switch = switch
+        self._pages: dict[str, Callable[[Request], Awaitable[Reply]]] = {
+            "/": self._page,
+            "/metrics": self._metrics_page,
+            "/livez": self._livez,
+            "/readyz": self._readyz,
+            "/status": self._status_page,
+        }
+
+    async def answer(self, request: Request) -> Reply:
+        """Answer ``request``."""
+        before, after = _SWITCH
+        if request.path.startswith(before) and request.path.endswith(after):
+            name = unquote(request.path[len(before) : -len(after)])
+            return self._hints(request, name)
+        if self._faults is not None and self._faults.has(request.path):
+            return self._faults.answer(request)
+        page = self._pages.get(request.path)
+        if page is None:
+            return Reply(404, b"not found\n")
+        if request.method not in ("GET", "HEAD"):
+            return Reply(405, b"only GET and HEAD\n", TEXT, (("Allow", "GET, HEAD"),))
+        return await page(request)
+
+    async def _page(self, request: Request) -> Reply:
+        policy = ("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        return Reply(200, PAGE, "text/html; charset=utf-8", (policy,))
+
+    async def _metrics_page(self, request: Request) -> Reply:
+        return Reply(200, *self._metrics(request.headers.get("accept", "")))
+
+    async def _livez(self, request: Request) -> Reply:
+        # Whoever reads this knows that the event loop turns.
+        return Reply(200, b"alive\n")
+
+    async def _readyz(self, request: Request) -> Reply:
+        reasons = await self._readiness()
+        ready = not any(reasons.values())
+        return json_reply(
+            200 if ready else 503,
+            {
+                "ready": ready,
+                "not_ready": {name: reason for name, reason in reasons.items() if reason},
+            },
+        )
+
+    async def _status_page(self, request: Request) -> Reply:
+        return Reply(200, self._status(), JSON)
+
+    def _hints(self, request: Request, name: str) -> Reply:
+        mode = self._modes().get(name)
+        if mode is None:
+            known = ", ".join(self._modes())
+            return json_reply(404, {"error": f"no such route; there are: {known}"})
+        if request.method in ("GET", "HEAD"):
+            return json_reply(200, {"route": name, "hints": mode})
+        if request.method != "PUT":
+            return Reply(405, b"only GET, HEAD and PUT\n", TEXT, (("Allow", "GET, HEAD, PUT"),))
+        asked = request.body.decode("latin-1").strip()
+        if asked not in [*Mode]:
+            return json_reply(400, {"error": f"the body must be one of: {_MODES}"})
+        refused = self._switch(name, Mode(asked))
+        if refused is not None:
+            return json_reply(409, {"error": refused})
+        return json_reply(200, {"route": name, "hints": asked, "before": mode})

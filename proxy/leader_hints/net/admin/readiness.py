@@ -1,0 +1,64 @@
+"""Whether each route can serve clients now."""
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+
+import trio
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.connector import Door
+from leader_hints.observe.watched import Upstream
+from leader_hints.settings import Address
+from leader_hints.wire.errors import WireError
+
+#: Seconds in which a broker must take a connection, and again to answer on it.
+_PATIENCE = 2.0
+
+
+class Readiness:
+    """Looks whether the brokers behind ``routes`` answer.
+
+    ``upstream``: what the subscription knows. A broker that answers that is not asked once more.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[tuple[Route, Address, Door]],
+        upstream: Callable[[Route], Upstream],
+        client_id: str,
+    ) -> None:
+        self._routes = routes
+        self._upstream = upstream
+        self._client_id = client_id
+
+    async def check(self) -> Mapping[str, str]:
+        """Return by route name why it is not ready, an empty text where it is."""
+        found: dict[str, str] = {}
+
+        async def look(route: Route, address: Address, door: Door) -> None:
+            found[route.name] = await self._reason(route, address, door)
+
+        async with trio.open_nursery() as nursery:
+            for route, address, door in self._routes:
+                nursery.start_soon(look, route, address, door)
+        return {route.name: found[route.name] for route, *_ in self._routes}
+
+    async def _reason(self, route: Route, address: Address, door: Door) -> str:
+        if route.crossed:
+            # Only what is proved: clients meet a broker that refuses nearly all that they ask.
+            return route.crossed
+        if self._upstream(route).answers:
+            return ""
+        try:
+            connection = await door.connect(address, _PATIENCE, self._client_id, _PATIENCE)
+            async with contextlib.aclosing(connection):
+                # A plain relay may stand before a listener that speaks TLS: what it can know of
+                # is the connection. Listeners with SASL answer this question of anybody.
+                if route.mode is not Mode.OFF:
+                    await connection.ask(ApiKey.API_VERSIONS, 0, b"")
+        except (BrokerError, WireError) as error:
+            return f"broker {address}: {error}"
+        return ""

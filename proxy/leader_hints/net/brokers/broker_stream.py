@@ -1,0 +1,39 @@
+"""A TCP stream to a broker."""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from leader_hints.errors import BrokerError
+from leader_hints.settings import Address
+
+#: What opens a stream: address, and the seconds that it may take.
+OpenStream = Callable[[Address, float], Awaitable[trio.abc.Stream]]
+
+
+async def open_broker_stream(address: Address, patience: float) -> trio.SocketStream:
+    """Connect within ``patience`` seconds, the look-up of the name included.
+
+    :raises BrokerError: there is no connection; the text says why.
+    """
+    try:
+        with trio.fail_after(patience):
+            return await trio.open_tcp_stream(address.host, address.port)
+    except trio.TooSlowError:
+        raise BrokerError(f"no connection within {patience:g} s") from None
+    except (OSError, ValueError, OverflowError, RuntimeError) as error:
+        # Brokers may advertise what is no address: a port of 70000, a name with empty labels. And
+        # a name is looked up in a thread, which the system may refuse ("can't start new thread").
+        raise BrokerError(f"cannot connect: {_reason(error)}") from None
+
+
+def _reason(error: BaseException) -> str:
+    """Say what Trio hides behind "all attempts failed": why the first attempt did."""
+    cause = error.__cause__
+    if isinstance(cause, ExceptionGroup):
+        return _reason(cause.exceptions[0])
+    if isinstance(error, OSError) and not isinstance(error, socket.gaierror) and error.errno:
+        return os.strerror(error.errno).lower()
+    return str(getattr(error, "strerror", None) or error).lower()

@@ -1,0 +1,80 @@
+"""Credentials: what the proxy's own connections authenticate with, and in which words."""
+
+from collections.abc import Callable, Generator
+
+from scramp import ScramClient, ScramException
+
+from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.net.brokers.secret import read_secret
+from leader_hints.settings import SaslSettings
+
+#: Yields what the client says, is sent what the broker answers, and returns when all is said.
+Conversation = Generator[bytes, bytes, None]
+
+#: What is kept of a broker's words.
+_LONGEST = 300
+_HIDDEN = "***"
+
+
+class Credentials:
+    """Of one route. Secrets are read for each conversation: new ones need no restart."""
+
+    def __init__(self, settings: SaslSettings) -> None:
+        self.mechanism: str = settings.mechanism
+        self._settings = settings
+        talk: dict[str, Callable[[], Conversation]] = {
+            "PLAIN": self._plain,
+            "OAUTHBEARER": self._oauthbearer,
+        }
+        self._talk = talk.get(settings.mechanism, self._scram)
+
+    def converse(self) -> Conversation:
+        """Begin a conversation. It reads the disk and computes: step it in a thread.
+
+        Its steps raise ConfigurationError where there is no secret, and BrokerError where the
+        broker breaks the rules of the mechanism or does not know the secret itself.
+        """
+        return self._talk()
+
+    def hidden(self, text: str) -> str:
+        """Return a broker's words, cut, and without any secret that it may have quoted."""
+        for source in (self._settings.password, self._settings.token):
+            if source:
+                try:
+                    text = text.replace(read_secret(source), _HIDDEN)
+                except ConfigurationError:
+                    continue
+        return text[:_LONGEST]
+
+    def _plain(self) -> Conversation:
+        """RFC 4616."""
+        yield f"\0{self._settings.username}\0{read_secret(self._settings.password)}".encode()
+
+    def _oauthbearer(self) -> Conversation:
+        """RFC 7628. A broker that refuses says so in a token, and waits for a word on that."""
+        refusal = yield f"n,,\1auth=Bearer {read_secret(self._settings.token)}\1\1".encode()
+        if refusal:
+            yield b"\1"
+            raise BrokerError(f"it refuses the token: {refusal.decode(errors='replace')}")
+
+    def _scram(self) -> Conversation:
+        """RFC 5802, in which the broker too proves that it knows the password."""
+        password = read_secret(self._settings.password)
+        try:
+            client = ScramClient([self.mechanism], self._settings.username, password)
+            first = client.get_client_first()
+        except ScramException:
+            raise ConfigurationError(
+                "the user name or the password has characters that SCRAM does not allow"
+            ) from None
+        challenge = yield first.encode()
+        try:
+            client.set_server_first(challenge.decode())
+            final = client.get_client_final()
+        except (ScramException, ValueError) as error:
+            raise BrokerError(f"its answer breaks {self.mechanism}: {error}") from None
+        proof = yield final.encode()
+        try:
+            client.set_server_final(proof.decode())
+        except (ScramException, ValueError) as error:
+            raise BrokerError(f"it does not prove that it knows the user: {error}") from None

@@ -1,0 +1,77 @@
+"""Gate: what a client passes before it is joined to a broker."""
+
+from typing import NamedTuple
+
+import trio
+
+from leader_hints.net.clients.preamble import (
+    HandshakeError,
+    Session,
+    read_proxy_header,
+    shake_hands,
+)
+from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.settings import Address
+
+
+class Admitted(NamedTuple):
+    """A client that has passed. ``name``: where it comes from. ``session``: if it speaks TLS."""
+
+    name: str
+    session: Session | None
+
+
+class RefusedError(Exception):
+    """A client was not let in; the text says why. ``client``: where it comes from.
+
+    ``silent``: it connected and said nothing at all, as health checks do.
+    """
+
+    def __init__(self, client: str, reason: str, *, silent: bool = False) -> None:
+        super().__init__(reason)
+        self.client = client
+        self.silent = silent
+
+
+class Gate:
+    """Of one route. ``tls``: clients speak TLS with the proxy. ``seconds``: for all that is read.
+
+    ``open``: nothing is to be read here.
+    """
+
+    def __init__(self, tls: TlsFiles | None, *, proxy_protocol: bool, seconds: float) -> None:
+        self._tls = tls
+        self._proxy_protocol = proxy_protocol
+        self._seconds = seconds
+        self.open = tls is None and not proxy_protocol
+
+    async def admit(self, client: trio.SocketStream) -> Admitted:
+        """Read what goes before the first request.
+
+        :raises RefusedError: the client is not let in.
+        """
+        name = peer_name(client)
+        session = None
+        try:
+            with trio.fail_after(self._seconds):
+                if self._proxy_protocol:
+                    source = await read_proxy_header(client)
+                    if source is not None:
+                        name = str(Address(source.host, source.port))
+                if self._tls is not None:
+                    session = await shake_hands(client, self._tls.context)
+        except trio.TooSlowError:
+            reason = f"has not finished its handshake within {self._seconds:g} s"
+            raise RefusedError(name, reason) from None
+        except HandshakeError as error:
+            raise RefusedError(name, str(error), silent=error.silent) from None
+        return Admitted(name, session)
+
+
+def peer_name(stream: trio.SocketStream) -> str:
+    """Return a client's address as HOST:PORT."""
+    try:
+        host, port = stream.socket.getpeername()[:2]
+    except OSError:
+        return "a client that has gone"
+    return str(Address(host, port))

@@ -1,0 +1,287 @@
+"""The journal as files of JSON lines.
+
+A folder holds, for each sidecar, finished files and the one that is being written:
+
+    SIDECAR_TIME_RUN_NUMBER.jsonl        finished: never changes again
+    SIDECAR_TIME_RUN_NUMBER.jsonl.open   being written, or left behind by a killed process
+
+A file is finished when it is large or old enough, and at the end of the process: it is synced to
+the disk and then renamed, so a reader who takes ``*.jsonl`` never meets half of one. Between, lines
+are only handed to the system: a killed process loses none of them, a machine that crashes may.
+Each process begins files of its own, and finishes those that a killed one left behind, whose last
+line may be torn; it tells them by their locks.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from leader_hints.net.journal.journal_writer import LinesLostError
+
+_FINISHED: Final = ".jsonl"
+_OPEN: Final = ".jsonl.open"
+
+
+#: What a file system answers that cannot sync what it is asked to, as some of FUSE and SMB.
+_CANNOT_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS})
+_COPIED_BYTES: Final = 1 << 20
+
+
+class FileSink:
+    """Writes files into ``folder``, which must exist.
+
+    ``name``: the beginning of their names, letters, digits, dots and hyphens. ``file_bytes`` and
+    ``file_seconds``: how large and how old a file becomes, but for one write. ``kept_bytes``: what
+    the sidecar's finished files take up at most; the oldest are removed. ``clock``: seconds that
+    never go back; ``stamp``: the time for names, such as 20261121T193129000000Z.
+
+    No failure is for good: a file that was removed, or cannot be finished, is replaced by a copy,
+    and each call tries again what the last one could not do.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        run: str,
+        *,
+        file_bytes: int,
+        file_seconds: float,
+        kept_bytes: int,
+        clock: Callable[[], float],
+        stamp: Callable[[], str],
+    ) -> None:
+        self._folder = folder
+        self._name = name
+        self._run = run
+        self._file_bytes = file_bytes
+        self._file_seconds = file_seconds
+        self._kept_bytes = kept_bytes
+        self._clock = clock
+        self._stamp = stamp
+        self._number = 0
+        self._recovered = False
+        self._file: _OpenFile | None = None
+        self._opened_at = 0.0
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """See :class:`leader_hints.net.journal.journal_writer.Sink`.
+
+        :raises OSError: nothing of ``lines`` stays in the file.
+        :raises LinesLostError: the same, and lines from before are lost.
+        """
+        if not self._recovered:
+            self._finish_left_behind()
+            self._recovered = True
+        self._replace_unfit()
+        if self._file is not None and self._is_due(self._file):
+            self._finish()
+        if not lines:
+            return
+        if self._file is None:
+            self._file = self._open()
+            self._opened_at = self._clock()
+        self._file.append(lines)
+
+    def close(self) -> None:
+        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        self._replace_unfit()
+        if self._file is not None:
+            self._finish()
+
+    def _is_due(self, file: "_OpenFile") -> bool:
+        return (
+            file.size >= self._file_bytes or self._clock() - self._opened_at >= self._file_seconds
+        )
+
+    def _open(self) -> "_OpenFile":
+        self._number += 1
+        name = f"{self._name}_{self._stamp()}_{self._run}_{self._number:06}{_OPEN}"
+        return _OpenFile(self._folder / name)
+
+    def _replace_unfit(self) -> None:
+        """Have a copy in place of a file that was taken away, or that failed where that counts.
+
+        What failed to sync once does not fail again, though it was not synced: the system takes
+        its pages for clean then.
+        """
+        unfit = self._file
+        if unfit is None or not (unfit.failed or unfit.is_gone()):
+            return
+        copy = self._open()
+        try:
+            copy.take_over(unfit)
+        except _UnreadableError as error:
+            self._file = None
+            copy.discard()
+            unfit.leave()
+            raise LinesLostError(str(error), unfit.first, unfit.last) from None
+        except OSError:
+            copy.discard()
+            raise
+        self._file = copy
+        unfit.discard()
+
+    def _finish(self) -> None:
+        assert self._file is not None
+        self._file.finish()
+        self._file = None
+        self._remove_oldest()
+
+    def _finish_left_behind(self) -> None:
+        """Finish what a killed process of this sidecar has left; a living one holds its lock."""
+        for path in sorted(self._folder.glob(f"{self._name}_*{_OPEN}")):
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _rename_finished(path)
+
+    def _remove_oldest(self) -> None:
+        """Keep the bound. Names begin with the time, so they are in the order of their making."""
+        newest_first = sorted(self._folder.glob(f"{self._name}_*{_FINISHED}"), reverse=True)
+        total = 0
+        for path in newest_first:
+            with contextlib.suppress(FileNotFoundError):  # Whoever collects files may remove them.
+                total += path.stat().st_size
+                if total > self._kept_bytes:
+                    path.unlink()
+
+
+class _UnreadableError(Exception):
+    """A file that was written cannot be read; the text says why."""
+
+
+class _OpenFile:
+    """A file that is being written, at ``path``. It is locked.
+
+    ``size``: bytes of whole lines. ``first`` and ``last``: of these lines. ``failed``: what is on
+    the disk of it is not known. An OSError says that it was not done, and leaves the file as it was
+    but for that.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        self._torn = False
+        self.size = 0
+        self.first = b""
+        self.last = b""
+        self.failed = False
+        with contextlib.suppress(OSError):  # Without locks nobody finishes what is left behind.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def is_gone(self) -> bool:
+        """Whether somebody removed or cut it, or put another in its place, or hid it."""
+        try:
+            status, there = os.fstat(self._file), os.stat(self._path)
+        except OSError:
+            return True
+        return status.st_size < self.size or not os.path.samestat(status, there)
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Write whole lines, or none of them."""
+        self._write(b"\n".join((*lines, b"")))
+        self.first = self.first or lines[0]
+        self.last = lines[-1]
+
+    def take_over(self, other: "_OpenFile") -> None:
+        """Write what another file has.
+
+        :raises _UnreadableError: that cannot be read.
+        """
+        for at in range(0, other.size, _COPIED_BYTES):
+            self._write(other.read(at, min(_COPIED_BYTES, other.size - at)))
+        self.first, self.last = other.first, other.last
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``at`` on.
+
+        :raises _UnreadableError: they cannot be read.
+        """
+        try:
+            data = os.pread(self._file, size, at)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise _UnreadableError(f"{self._path.name} cannot be read: {reason}") from None
+        if len(data) < size:
+            raise _UnreadableError(f"{self._path.name} was cut by somebody")
+        return data
+
+    def finish(self) -> None:
+        """Sync it and give it the name of a finished one; one without lines is removed."""
+        try:
+            self._cut_torn()
+            _sync(self._file)
+        except OSError:
+            self.failed = True
+            raise
+        if self.size:
+            _rename_finished(self._path)
+        else:
+            self._path.unlink(missing_ok=True)
+        self._close()
+
+    def discard(self) -> None:
+        """Remove it, if it is there."""
+        with contextlib.suppress(OSError):
+            if not self.is_gone():
+                self._path.unlink()
+        self._close()
+
+    def leave(self) -> None:
+        """Let it be; where it is there, it gets the name of a finished one."""
+        with contextlib.suppress(OSError):
+            _rename_finished(self._path)
+        self._close()
+
+    def _close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+
+    def _write(self, data: bytes) -> None:
+        self._cut_torn()
+        self._torn = True
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._cut_torn()
+            raise
+        self._torn = False
+        self.size += len(data)
+
+    def _cut_torn(self) -> None:
+        """Take away what a failed write left: all of it comes again."""
+        if self._torn:
+            try:
+                os.ftruncate(self._file, self.size)
+                os.lseek(self._file, self.size, os.SEEK_SET)
+            except OSError:
+                self.failed = True
+                raise
+            self._torn = False
+
+
+def _rename_finished(path: Path) -> None:
+    path.rename(path.with_name(path.name.removesuffix(_OPEN) + _FINISHED))
+    # No line hangs on this one: a machine that crashes may find the former name in the folder, and
+    # the next run of the sidecar finishes that.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _sync(file: int) -> None:
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise

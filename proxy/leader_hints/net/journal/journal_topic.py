@@ -1,0 +1,162 @@
+"""The journal as a Kafka topic.
+
+Its client is librdkafka's idempotent producer, so that no line is doubled or put out of order by
+its retries. What is delivered twice all the same, after a fatal error, has the same run and number.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from leader_hints.errors import BrokerError, ConfigurationError
+
+#: Seconds that a write waits for the brokers' word.
+_PATIENCE: Final = 5.0
+_NOT_YET: Final = "no broker has acknowledged it yet"
+#: What the journal sets itself.
+_OURS: Final = frozenset(
+    {
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "client.id",
+        "enable.idempotence",
+        "acks",
+        "request.required.acks",
+        "message.timeout.ms",
+        "delivery.timeout.ms",
+    }
+)
+_VALUE: Final = re.compile(r'(?<=value) "[^"]*"')
+
+
+class KafkaSink:
+    """Writes lines as records of ``topic``, keyed by ``key``: one sidecar's share a partition.
+
+    ``properties``: librdkafka's, which come after the journal's own, from :func:`read_properties`.
+
+    :raises ConfigurationError: librdkafka does not take the properties.
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, client_id: str, key: str, properties: Mapping[str, str]
+    ) -> None:
+        self._topic = topic
+        self._key = key.encode()
+        self._settings: dict[str, object] = {
+            "compression.type": "zstd",
+            "linger.ms": 20,
+            # Its own lines on standard error would not be of our log's form.
+            "log_level": 0,
+            **properties,
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "enable.idempotence": True,
+            # For ever: a line is given up by nobody but the journal's writer.
+            "message.timeout.ms": 0,
+            "error_cb": self.erred,
+        }
+        self._fatal = False
+        self._problem = _NOT_YET
+        self._batch: _Batch | None = None
+        self._producer = self._open()
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """See :class:`leader_hints.net.journal.journal_writer.Sink`. What the brokers have not
+        acknowledged stays with librdkafka, and a second call waits for it.
+
+        :raises BrokerError: not all is acknowledged yet.
+        """
+        if self._fatal:
+            # Nobody knows what it delivered: all goes again, through a new one.
+            self._producer, self._batch, self._fatal = self._open(), None, False
+        if self._batch is None:
+            self._batch = _Batch(lines)
+        self._produce(self._batch)
+        self._producer.flush(_PATIENCE)
+        if self._batch.unsent or self._batch.awaited:
+            raise BrokerError(self._problem)
+        self._batch, self._problem = None, _NOT_YET
+
+    def close(self) -> None:
+        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        self._producer.flush(_PATIENCE)
+
+    def _open(self) -> Producer:
+        try:
+            return Producer(self._settings)
+        except KafkaException as error:
+            # The text may quote a value, and that may be a secret at the wrong place.
+            text = _VALUE.sub("", error.args[0].str())
+            raise ConfigurationError(f"journal.properties_file: {text}") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            # Of properties that are for programs, such as stats_cb.
+            text = f"a property is none that can be set in a file: {error}"
+            raise ConfigurationError(f"journal.properties_file: {text}") from None
+
+    def _produce(self, batch: "_Batch") -> None:
+        unsent, batch.unsent = batch.unsent, []
+        for line in unsent:
+            try:
+                self._producer.produce(
+                    self._topic, line, self._key, on_delivery=partial(self._delivered, batch, line)
+                )
+            except (BufferError, KafkaException) as error:
+                self._problem = str(error)
+                batch.unsent.append(line)
+            else:
+                batch.awaited += 1
+
+    def _delivered(
+        self, batch: "_Batch", line: bytes, error: KafkaError | None, _: Message
+    ) -> None:
+        batch.awaited -= 1
+        if error is not None:
+            self.erred(error)
+            batch.unsent.append(line)
+
+    def erred(self, error: KafkaError) -> None:
+        """Take librdkafka's word that something is wrong, as it calls back."""
+        self._problem = error.str()
+        self._fatal = self._fatal or error.fatal()
+
+
+class _Batch:
+    """Lines that are not acknowledged: ``unsent`` are to be produced, others ``awaited``."""
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        self.unsent = list(lines)
+        self.awaited = 0
+
+
+def read_properties(file: Path) -> dict[str, str]:
+    """Read librdkafka properties, ``name=value`` lines; empty lines and those with # are comments.
+
+    :raises ConfigurationError: the file cannot be read, a line is none, or a property is not to be
+        set. No value is ever in the message: it may be a secret.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigurationError(f"journal.properties_file: cannot read {file}: {reason}") from None
+    properties: dict[str, str] = {}
+    problems = []
+    for number, line in enumerate(lines, 1):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        place = f"journal.properties_file: {file}, line {number}"
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not (name and equals):
+            problems.append(f"{place}: it is no NAME=VALUE")
+        elif name in _OURS:
+            problems.append(f"{place}: {name} is set by the journal; remove the line")
+        elif name in properties:
+            problems.append(f"{place}: {name} stands twice")
+        properties[name] = value
+    if problems:
+        raise ConfigurationError(*problems)
+    return properties

@@ -1,0 +1,271 @@
+"""Writes the journal without ever being waited for.
+
+Events become lines at once and wait in a bounded buffer. One task hands them on, many at a time, to
+a sink in a worker thread, since files and Kafka's client block. Where the sink fails, the same
+lines are tried again after a pause. Where it is too slow, or fails for too long, the buffer is
+full: events are dropped then, and a gap line says which, as soon as there is room.
+"""
+
+import json
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import accumulate, islice, takewhile
+from typing import Protocol
+
+import trio
+
+from leader_hints.core.events import (
+    Event,
+    JournalAbandoned,
+    JournalFailing,
+    JournalWritten,
+    TaskFailed,
+)
+from leader_hints.core.route import Route
+from leader_hints.errors import places_of
+from leader_hints.observe.journal import Journal, JournalTally
+
+#: Seconds that events gather before they are handed on: a thread for each would cost more.
+_GATHER = 0.2
+#: Seconds after which the sink is called although there is nothing to write.
+_TICK = 1.0
+#: Seconds before a failed write is tried again.
+_PAUSE = 1.0
+#: Handed on at once.
+_BATCH_BYTES = 1 << 20
+#: What a line costs in memory besides its bytes.
+_OVERHEAD = 64
+_TOO_SLOW = "it is written more slowly than events come"
+
+Work = Callable[[], None]
+
+
+class LinesLostError(Exception):
+    """Lines that a sink took are lost; the text says why.
+
+    ``first`` and ``last``: of them. What was to be done now is not done.
+    """
+
+    def __init__(self, reason: str, first: bytes, last: bytes) -> None:
+        super().__init__(reason)
+        self.first = first
+        self.last = last
+
+
+class Sink(Protocol):
+    """Where lines go. Its methods block; one call is made at a time, each in a worker thread."""
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Take all of ``lines``, which lack their ends, or raise.
+
+        After a failure the same lines come again. It is called without lines now and then, for
+        what is due by time.
+
+        :raises LinesLostError: the same, and of lines that were taken before some are lost.
+        :raises Exception: not all was taken; the text says why.
+        """
+
+    def close(self) -> None:
+        """Finish what was taken. After a failure it comes again, perhaps after a last write.
+
+        :raises LinesLostError: see :meth:`write`.
+        :raises Exception: not all is finished; the text says why.
+        """
+
+
+async def _in_thread(work: Work) -> None:
+    # Abandoned at the end's deadline: a disk that hangs must not keep the process from ending.
+    await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+class JournalWriter:
+    """Takes events until :meth:`finish`.
+
+    ``buffer_bytes``: what waits in memory, at most, but for one line. ``flush``: seconds that the
+    end may wait for what is buffered. ``emit``: where the journal's own troubles are told.
+    ``in_thread``: how blocking work is done. ``finished``: set when :meth:`run` is over.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        sink: Sink,
+        tally: JournalTally,
+        buffer_bytes: int,
+        flush: float,
+        emit: Callable[[Event], None],
+        in_thread: Callable[[Work], Awaitable[None]] = _in_thread,
+    ) -> None:
+        self._journal = journal
+        self._sink = sink
+        self._tally = tally
+        self._most = buffer_bytes
+        self._flush = flush
+        self._emit = emit
+        self._in_thread = in_thread
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._gap: tuple[int, int] | None = None
+        self._gap_reason = ""
+        self._trouble: str | None = None
+        self._ending = False
+        self._some = trio.Event()
+        self._urgent = trio.Event()
+        self._scope = trio.CancelScope(shield=True)
+        self.finished = trio.Event()
+
+    def begin(self, software: str, version: str, hints: str) -> None:
+        """Buffer the line that begins the run; before all else."""
+        self._push(self._journal.start(software, version, hints))
+
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process looked up."""
+        self._journal.follow(route)
+
+    def take(self, event: Event) -> None:
+        """Buffer ``event``, if it belongs into the journal and there is room."""
+        row = None if self._ending else self._journal.row(event)
+        if row is None:
+            return
+        if self._bytes >= self._most:
+            self._drop()
+        else:
+            self._push(self._journal.line(row))
+
+    def finish(self) -> None:
+        """Take no more events, and let :meth:`run` end when all is written, or in a while."""
+        if self._ending:
+            return
+        self._ending = True
+        self._tell_gap()
+        self._push(self._journal.stop())
+        self._urgent.set()
+        self._scope.deadline = trio.current_time() + self._flush
+
+    async def run(self) -> None:
+        """Write until :meth:`finish` or cancelled; then write the rest, for a bounded time."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._finish_when_cancelled)
+                with self._scope:
+                    await self._keep_writing()
+                nursery.cancel_scope.cancel()
+        finally:
+            if self._lines:
+                self._emit(JournalAbandoned(events=len(self._lines)))
+            self.finished.set()
+
+    async def _finish_when_cancelled(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.finish()
+
+    async def _keep_writing(self) -> None:
+        while True:
+            try:
+                return await self._write_all()
+            except Exception as error:
+                # A defect of ours: the same lines are taken up again.
+                self._emit(TaskFailed(task="journal", traceback=places_of(error)))
+            await trio.sleep(_PAUSE)
+
+    async def _write_all(self) -> None:
+        closed = False
+        while not closed:
+            while self._lines or not self._ending:
+                await self._gather()
+                batch = self._batch()
+                written = False
+                while not written:
+                    written = await self._try(partial(self._sink.write, batch))
+                self._wrote(batch)
+            closed = await self._try(self._sink.close)
+
+    async def _try(self, work: Work) -> bool:
+        """Have the sink do something; return whether it did, after a pause where it did not."""
+        try:
+            await self._in_thread(work)
+            return True
+        except LinesLostError as error:
+            self._lose(error)
+        except Exception as error:
+            # Whatever ails the sink, the process relays other people's data and goes on.
+            self._fail(_reason(error))
+        await trio.sleep(_PAUSE)
+        return False
+
+    def _lose(self, error: LinesLostError) -> None:
+        """Tell of lines that were written and are no more, as of those that found no room."""
+        # What found no room comes first: its numbers are lower than that of the line for these.
+        self._tell_gap()
+        first, last = (json.loads(line)["seq"] for line in (error.first, error.last))
+        self._tally.dropped += last - first + 1
+        self._push(self._journal.gap(first, last, str(error)))
+        self._fail(str(error))
+
+    async def _gather(self) -> None:
+        """Wait until there is something to do, and then a moment for what comes along."""
+        if not self._lines:
+            with trio.move_on_after(_TICK):
+                await self._some.wait()
+        if self._lines:
+            with trio.move_on_after(_GATHER):
+                await self._urgent.wait()
+
+    def _batch(self) -> list[bytes]:
+        """The oldest lines; they stay in the buffer until they are written."""
+        sizes = accumulate(map(len, self._lines))
+        most = sum(1 for _ in takewhile(lambda size: size <= _BATCH_BYTES, sizes))
+        return list(islice(self._lines, most))
+
+    def _wrote(self, batch: Sequence[bytes]) -> None:
+        self._tally.written += len(batch)
+        for _ in batch:
+            self._bytes -= len(self._lines.popleft()) + _OVERHEAD
+        self._tell_gap()
+        if not self._lines:
+            self._some = trio.Event()
+            if self._trouble is not None:
+                self._trouble = None
+                self._emit(JournalWritten(dropped=self._tally.dropped))
+        if not self._ending and not self._crowded:
+            self._urgent = trio.Event()
+
+    def _push(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._bytes += len(line) + _OVERHEAD
+        self._some.set()
+        if self._crowded:
+            self._urgent.set()
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether the buffer is so full that events must not gather any longer."""
+        return self._bytes * 2 >= self._most
+
+    def _drop(self) -> None:
+        number = self._journal.skip()
+        self._gap = (self._gap[0] if self._gap else number, number)
+        self._gap_reason = self._trouble or _TOO_SLOW
+        self._tally.dropped += 1
+        self._fail(self._gap_reason)
+
+    def _tell_gap(self) -> None:
+        """Say which events were dropped; none has gone in since the first of them."""
+        if self._gap is not None:
+            (first, last), self._gap = self._gap, None
+            self._push(self._journal.gap(first, last, self._gap_reason))
+
+    def _fail(self, reason: str) -> None:
+        """Tell it once, until all is written."""
+        told, self._trouble = self._trouble, reason
+        if told is None:
+            self._emit(JournalFailing(reason=reason))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error) or type(error).__name__

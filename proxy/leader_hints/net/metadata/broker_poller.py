@@ -1,0 +1,362 @@
+"""One broker that is asked for Metadata, over and over, on a connection of the proxy's own."""
+
+import contextlib
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from types import MappingProxyType
+from typing import Protocol
+
+import trio
+
+from leader_hints.apis import api_versions, list_offsets, metadata
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.apis.metadata import ClusterMetadata
+from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.broker_connection import BrokerConnection
+from leader_hints.net.brokers.connector import Door
+from leader_hints.settings import Address
+from leader_hints.wire.errors import WireError
+
+#: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
+_API_VERSIONS_TRIED = (3, 0)
+#: First pause until the broker's node id is looked for again; it doubles.
+_IDENTIFY_SECONDS = 0.25
+#: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
+#: and is listed: KRaft brokers answered up to 0.4 s before.
+_REFUSED_SECONDS = 1.0
+#: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
+#: ask for the known ones, in slices.
+FULL_POLL_EVERY = 5
+#: Names of hidden topics that one request asks for again.
+_MOST_HIDDEN = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSettings:
+    """Times in seconds; see :class:`leader_hints.settings.SubscriptionSettings`."""
+
+    client: ClientSoftware
+    poll: float
+    answer: float
+    connect: float
+    reconnect_min: float
+    reconnect_max: float
+    slice_partitions: int
+
+
+class Cause(StrEnum):
+    """Why a broker was asked: all that is known is due, a response is held, a client uses a topic
+    id that is not known, or it is asked whether it leads."""
+
+    POLL = "poll"
+    HOLD = "hold"
+    UNKNOWN_TOPIC_ID = "unknown_topic_id"
+    LEADERSHIP = "leadership"
+
+
+class Listener(Protocol):
+    """Who is told what a peer learns."""
+
+    def opened(self, peer: "Peer", maxima: dict[int, int]) -> None:
+        """The broker answers, and takes these versions (maximum by API key)."""
+
+    def identified(self, peer: "Peer") -> None:
+        """It is better known now which node is behind the peer's route, or which are not."""
+
+    def lost(self, peer: "Peer", reason: str) -> None:
+        """The connection ended, or could not be made."""
+
+    def failed(self, error: Exception) -> None:
+        """A defect of the proxy has ended a piece of the work."""
+
+    async def learn(
+        self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
+    ) -> set[str]:
+        """Take an answer, about all topics if it is ``whole``; return the names of its topics."""
+
+    def offices(
+        self,
+        peer: "Peer",
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        """Take the broker's answer whether it leads partitions at these epochs, as error codes."""
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        """The broker has answered, in that time."""
+
+    def view(self, peer: "Peer") -> LeaderView | None:
+        """Return the view of the peer's cluster."""
+
+    def sample(self, peer: "Peer") -> Collection[str]:
+        """Return the topics that a poll of a broker behind none of our routes asks for."""
+
+
+class Peer:
+    """The broker behind ``route``, or another of its cluster: then it is ``node``.
+
+    ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
+    be asked on a new connection.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        settings: PeerSettings,
+        listener: Listener,
+        *,
+        route: Route | None = None,
+        node: int | None = None,
+        door: Door,
+    ) -> None:
+        self.address = address
+        self.route = route
+        self.connected = False
+        self.leaving = False
+        self._node = node
+        self._settings = settings
+        self._listener = listener
+        self._door = door
+        self._pause = settings.reconnect_min
+        self._wanted: set[str] = set()
+        self._epochs: dict[Partition, int] = {}
+        self._everything = False
+        self._unsure = False
+        self._wake = trio.Event()
+        self._reached = trio.Event()
+        self._version = metadata.OLDEST
+        self._brokers = metadata.NO_BROKERS
+        self._polls = 0
+
+    @property
+    def node(self) -> int | None:
+        """The broker's node id, where it is proved; of another of the cluster it was said."""
+        return self.route.proved_node if self.route is not None else self._node
+
+    def refresh(
+        self,
+        topics: Iterable[str],
+        epochs: Mapping[Partition, int] = MappingProxyType({}),
+        *,
+        everything: bool = False,
+    ) -> None:
+        """Have ``topics`` asked for as soon as no other request is under way.
+
+        ``epochs``: the broker is asked whether it leads these partitions at these epochs.
+        ``everything``: all topics, where one is wanted whose name is not known.
+        """
+        self._wanted.update(topics)
+        self._epochs.update(epochs)
+        self._everything |= everything
+        self._wake.set()
+
+    def identify(self) -> None:
+        """Have the node id of the route's broker looked for now: who leads has changed."""
+        self._unsure = True
+        self._wake.set()
+
+    def reconnect(self) -> None:
+        """Have the broker asked on a new connection, which may lead elsewhere than this one."""
+        self.leaving = self.connected
+        self._wake.set()
+
+    def reached(self) -> None:
+        """Have it connected to soon, where that failed: somebody else has reached the broker."""
+        self._reached.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled; connect again whenever the connection is lost."""
+        while True:
+            connected = False
+            try:
+                connection = await self._connect()
+                connected = True
+                async with contextlib.aclosing(connection):
+                    await self._open(connection)
+                    await self._serve(connection)
+            except (BrokerError, WireError) as error:
+                self.connected = False
+                self._listener.lost(self, str(error))
+            except Exception as error:
+                # A defect of ours must end one connection and not all of them.
+                self.connected = False
+                self._listener.failed(error)
+                self._listener.lost(self, "a defect of leader-hints; see its log")
+            await self._rest(connected=connected)
+
+    async def _connect(self) -> BrokerConnection:
+        return await self._door.connect(
+            self.address, self._settings.connect, self._settings.client.name, self._settings.answer
+        )
+
+    async def _rest(self, *, connected: bool) -> None:
+        """Pause until the next attempt.
+
+        That others reach the broker is news only where it could not be ``connected`` to: they may
+        do so for as long as it refuses the proxy's own credentials.
+        """
+        self._reached = trio.Event()
+        pause, self._pause = self._pause, min(2 * self._pause, self._settings.reconnect_max)
+        await trio.sleep(self._settings.reconnect_min)
+        with trio.move_on_after(pause - self._settings.reconnect_min):
+            if connected:
+                await trio.sleep_forever()
+            await self._reached.wait()
+
+    async def _open(self, connection: BrokerConnection) -> None:
+        maxima: dict[int, int] = {}
+        for version in _API_VERSIONS_TRIED:
+            body = api_versions.write_request_body(self._settings.client) if version else b""
+            reader = await connection.ask(ApiKey.API_VERSIONS, version, body)
+            ranges = api_versions.read_ranges(reader, version)
+            maxima = {key: offered.maximum for key, offered in ranges.items()}
+            if maxima:
+                break
+        newest = maxima.get(ApiKey.METADATA, -1)
+        self._version = min(newest, metadata.NEWEST)
+        self.connected = newest >= metadata.OLDEST
+        self.leaving = False
+        self._polls = 0
+        if self.route is not None:
+            broker_identity.presume(self.route)
+        self._listener.opened(self, maxima)
+
+    async def _serve(self, connection: BrokerConnection) -> None:
+        if not self.connected:
+            await self._watch(connection)
+        poll_at = -math.inf
+        identify = _IDENTIFY_SECONDS
+        while True:
+            now = trio.current_time()
+            if now >= poll_at:
+                await self._poll(connection)
+                # Not sooner: a broker that breaks at each poll must not be tried without pause.
+                self._pause = self._settings.reconnect_min
+                pause = self._settings.poll
+                if self.route is not None and not await self._identify(connection):
+                    pause = min(pause, identify)
+                    identify *= 2
+                poll_at = trio.current_time() + pause
+            with trio.move_on_at(poll_at):
+                await connection.wait(self._wake)
+            if self.leaving:
+                self.connected = False
+                return
+            await self._refresh(connection)
+
+    async def _watch(self, connection: BrokerConnection) -> None:
+        """Keep to a broker whose word on leaders cannot be relied upon, until it goes.
+
+        What comes back in its place may be a newer one.
+        """
+        while True:
+            with trio.move_on_after(self._settings.poll):
+                await connection.wait(trio.Event())
+            await connection.ask(ApiKey.API_VERSIONS, 0, b"")
+            self._pause = self._settings.reconnect_min
+
+    async def _refresh(self, connection: BrokerConnection) -> None:
+        self._wake = trio.Event()
+        wanted, self._wanted = self._wanted, set()
+        epochs, self._epochs = self._epochs, {}
+        everything, self._everything = self._everything, False
+        if epochs:
+            asked_at = trio.current_time()
+            errors = await self._ask_whether_it_leads(connection, epochs)
+            self._listener.offices(self, epochs, errors, asked_at)
+        if everything:
+            await self._ask(connection, None, Cause.UNKNOWN_TOPIC_ID)
+        elif wanted:
+            await self._ask(connection, wanted, Cause.HOLD)
+        unsure, self._unsure = self._unsure, False
+        if unsure:
+            await self._identify(connection)
+
+    async def _poll(self, connection: BrokerConnection) -> None:
+        """Ask for everything: of a cluster's brokers only those behind routes are polled."""
+        if self.route is None:
+            await self._ask(connection, self._listener.sample(self), Cause.POLL)
+            return
+        view = self._listener.view(self)
+        due = self._polls % FULL_POLL_EVERY == 0
+        self._polls += 1
+        if due or view is None or not view.names:
+            # First, since what is offered to clients hangs on it as soon as topics are known. What
+            # was hidden is asked for again, or one that was deleted would count as hidden for ever.
+            hidden = islice(view.hidden if view is not None else (), _MOST_HIDDEN)
+            await self._ask(connection, {metadata.ANY_TOPIC, *hidden}, Cause.POLL)
+            present = await self._ask(connection, None, Cause.POLL)
+            known = self._listener.view(self)
+            if known is not None:
+                known.forget_absent(present)
+            return
+        for names in _slices(view, self._settings.slice_partitions):
+            await self._ask(connection, names, Cause.POLL)
+            # A response may be held by now, and a poll of many slices takes longer than it may be.
+            await self._refresh(connection)
+
+    async def _ask(
+        self, connection: BrokerConnection, topics: Collection[str] | None, cause: Cause
+    ) -> set[str]:
+        asked_at = trio.current_time()
+        body = metadata.write_request_body(self._version, topics)
+        reader = await connection.ask(ApiKey.METADATA, self._version, body)
+        self._listener.refreshed(cause, trio.current_time() - asked_at)
+        answer = metadata.read_response(reader, self._version, self._brokers)
+        self._brokers = answer.brokers
+        # Of the brokers behind no route no poll tells anything.
+        poll = cause is Cause.POLL and self.route is not None
+        whole = topics is None
+        return await self._listener.learn(self, answer, asked_at, poll=poll, whole=whole)
+
+    async def _ask_whether_it_leads(
+        self, connection: BrokerConnection, epochs: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
+        asked_at = trio.current_time()
+        body = list_offsets.write_request_body(epochs)
+        reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+        self._listener.refreshed(Cause.LEADERSHIP, trio.current_time() - asked_at)
+        return list_offsets.read_errors(reader)
+
+    async def _identify(self, connection: BrokerConnection) -> bool:
+        """Find out the node id of the route's broker; see
+        :mod:`leader_hints.core.cluster.broker_identity`.
+
+        Return whether it is proved, and listed: what restarts may not have heard of itself.
+        """
+        route = self.route
+        assert route is not None
+        view = self._listener.view(self)
+        asked = broker_identity.probe(view) if view is not None else {}
+        if asked:
+            epochs = {partition: leader.epoch for partition, leader in asked.items()}
+            before = route.node, route.guessed, route.others
+            errors = await self._ask_whether_it_leads(connection, epochs)
+            broker_identity.conclude(route, asked, errors, trio.current_time(), _REFUSED_SECONDS)
+            if before != (route.node, route.guessed, route.others):
+                self._listener.identified(self)
+        return route.proved_node in route.endpoints
+
+
+def _slices(view: LeaderView, most: int) -> Iterable[list[str]]:
+    """Yield the known topics in lists of at most ``most`` partitions, or of one topic."""
+    names: list[str] = []
+    partitions = 0
+    for name in list(view.names):
+        size = view.partitions(name)
+        if names and partitions + size > most:
+            yield names
+            names, partitions = [], 0
+        names.append(name)
+        partitions += size
+    if names:
+        yield names

@@ -1,0 +1,132 @@
+"""Wakes held responses when the view has moved or their time is over."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import trio
+
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.events import Event
+from leader_hints.core.hints.hold_queue import Desk
+from leader_hints.core.hints.scheduling_delay import Lateness
+from leader_hints.core.link.held import Held
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+
+#: Events that are handed to their takers in one go, of which each costs microseconds; a response
+#: may bring thousands. And those that may wait for their turn.
+_AT_ONCE = 200
+_MOST_UNTOLD = 20_000
+
+Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
+
+
+class HoldKeeper:
+    """Gives the desk its clock.
+
+    ``settle`` takes the responses that may go on. ``waiting``: set while a response is held, so
+    that the subscription can wait for it.
+
+    Where other tasks have much to do it gets its turn late, and no response may be held for longer
+    than was promised. So it lets go as much earlier as it came late in the last second, as far as
+    :meth:`leader_hints.core.hints.hold_queue.Desk.review` goes along.
+    """
+
+    def __init__(self, desk: Desk, emit: Callable[[Event], None]) -> None:
+        self.desk = desk
+        self.settle: Settle = lambda decided: None
+        self.waiting = trio.Event()
+        self._emit = emit
+        self._untold: deque[Event] = deque()
+        self._changed = trio.Event()
+        self._news = False
+        #: Since when :meth:`run` is to have its next turn.
+        self._called_at = math.inf
+        self._late = Lateness()
+
+    def submit(self, held: Held) -> list[LeaderHint | None] | None:
+        """See :meth:`leader_hints.core.hints.hold_queue.Desk.submit`."""
+        hints = self.desk.submit(held, trio.current_time())
+        self._news |= self.desk.unfinished
+        self._tell()
+        if self.desk.busy:
+            self.waiting.set()
+        return hints
+
+    def news(self) -> None:
+        """Have :meth:`run` review what is held: the view may have moved.
+
+        Answers of many brokers come at once, and one review does for all of them.
+        """
+        self._news = True
+        self._call()
+
+    def review(self) -> None:
+        """Let go what the view's news, or the time, allow."""
+        now = trio.current_time()
+        decided = self.desk.review(now, self._late.most(now))
+        self._news = self.desk.unfinished
+        self._tell()
+        self._rest()
+        if decided:
+            self.settle(decided)
+
+    def switch(self, route: Route, mode: Mode) -> None:
+        """Change the mode of ``route``; what is held of it goes on at once."""
+        route.switch(mode)
+        decided = self.desk.switched(route, trio.current_time())
+        self._news |= self.desk.unfinished
+        self._tell()
+        self._rest()
+        self.settle(decided)
+
+    def forget(self, link: int) -> None:
+        """See :meth:`leader_hints.core.hints.hold_queue.Desk.forget`."""
+        self.desk.forget(link)
+        self._rest()
+
+    async def run(self) -> None:
+        """Review at each deadline, and when there is news, until cancelled."""
+        while True:
+            self._changed, self._called_at = trio.Event(), math.inf
+            if self._news:
+                # So much is due that others get their turn before the rest.
+                self._call()
+            deadline = self.desk.next_deadline(self._late.most(trio.current_time()))
+            due = math.inf if deadline is None else deadline
+            with trio.move_on_at(due):
+                await self._changed.wait()
+            now = trio.current_time()
+            self._late.came(min(due, self._called_at), now)
+            if self._news or now >= due:
+                self.review()
+
+    def _call(self) -> None:
+        """Have :meth:`run` take its turn."""
+        self._called_at = min(self._called_at, trio.current_time())
+        self._changed.set()
+
+    def _rest(self) -> None:
+        """Have nobody wait on, where nothing is held any more."""
+        if self.waiting.is_set() and not self.desk.busy:
+            # Only one that is set may be replaced: others would be waited for in vain.
+            self.waiting = trio.Event()
+
+    def _tell(self) -> None:
+        self._call()
+        events, self.desk.events = self.desk.events, []
+        self.tell(events)
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Hand events to their takers: some now, the rest in turns of :meth:`run`.
+
+        Where too many wait already, as many go as come.
+        """
+        self._untold += events
+        waiting = len(self._untold)
+        for _ in range(waiting if waiting <= _AT_ONCE else max(_AT_ONCE, waiting - _MOST_UNTOLD)):
+            self._emit(self._untold.popleft())
+        if self._untold:
+            self._news = True
+            self._call()

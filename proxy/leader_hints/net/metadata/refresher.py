@@ -1,0 +1,586 @@
+"""Keeps the views of the clusters fresh.
+
+Each route's own broker is asked at its upstream address, never through a proxy; the other
+brokers of its cluster at the addresses that the route's listener advertises. A poll asks for
+everything, slowly. While error responses are held, brokers are asked about the topics
+concerned every few milliseconds: Metadata lags the error, and whichever broker knows first
+wakes them.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import trio
+
+from leader_hints.apis import metadata
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.keys import api_name
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
+from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_candidates import Candidates
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.cluster.refresh_share import RefreshShare
+from leader_hints.core.cluster.synthetic_id_agreement import Agreement
+from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.events import (
+    Event,
+    LeaderMoved,
+    RoutePlan,
+    SubscriptionLost,
+    SubscriptionReady,
+    TaskFailed,
+    TopicsHidden,
+)
+from leader_hints.core.hints.hold_queue import Wants
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
+from leader_hints.errors import places_of
+from leader_hints.net.brokers.connector import Doors
+from leader_hints.net.metadata.broker_poller import Cause, Peer, PeerSettings
+from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.time_slices import Turns
+from leader_hints.observe.watched import KnownCluster, Upstream
+from leader_hints.settings import Address
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.reader import Reader
+
+#: Seconds for which a large answer is read before other tasks get their turn.
+_TURN = 0.004
+#: Partitions of which one refresh asks the leader whether it serves, where thousands are looked
+#: for. That word spares clients a back-off; what must be known Metadata tells.
+_QUESTIONS = 500
+#: A request costs as much as so many partitions in it.
+_REQUEST = 25
+#: Answers that wait to be read, from which on no more are asked for in a storm: nothing is learnt
+#: sooner by that.
+_ENOUGH = 2
+#: Of so many rounds of questions the last asks all brokers for Metadata, the others only those
+#: behind routes: each question costs brokers time just when they have leaders to change, and who
+#: leads is mostly told by the new leader itself.
+_ALL_IN_EVERY = 4
+#: What an operator can do about topic ids that are made up here and that cannot be offered.
+_SHOW_ALL = "it hides topics from the proxy, so ids of theirs have no names; allow it Describe"
+_HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
+_NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
+#: Of a node that was asked whether it leads: not, or not yet.
+_DECLINED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
+
+
+class Subscription:
+    """The peers of all routes, and the views that they keep.
+
+    ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
+    was asked whether it gives made-up ids, or could not be. ``refreshed``: told of each answer of a
+    broker why it was asked and how many seconds it took. ``placed``: called when a
+    route's broker says other endpoints than before, or nothing any more.
+    """
+
+    def __init__(
+        self,
+        routes: Sequence[tuple[Route, Address]],
+        keeper: HoldKeeper,
+        rate: RefreshRate,
+        interval: float,
+        settings: PeerSettings,
+        emit: Callable[[Event], None],
+        refreshed: Callable[[str, float], None] = lambda cause, seconds: None,
+        doors: Callable[[Route], Doors] = lambda route: Doors(),
+        placed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._placed = placed
+        self._keeper = keeper
+        self._rate = rate
+        self._interval = interval
+        self._settings = settings
+        self._emit = emit
+        self._doors = doors
+        self._refreshed = refreshed
+        self._views: dict[str, LeaderView] = {}
+        self._agreements: dict[str, Agreement] = {}
+        self._synthesize = any(route.synthesize for route, _ in routes)
+        self.all_asked = trio.Event()
+        self._asked: set[Peer] = set()
+        self._polled: dict[str, float] = {}
+        self._faults: dict[str, str] = {}
+        #: Clusters of which it was told that they hide topics.
+        self._told_hidden: set[str] = set()
+        self._own = [
+            Peer(address, settings, self, route=route, door=doors(route).upstream)
+            for route, address in routes
+        ]
+        self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
+        self._clusters: dict[Peer, str] = {}
+        self._lost: set[Peer] = set()
+        #: Of those behind routes, and of all.
+        self._own_share = RefreshShare(settings.slice_partitions)
+        self._share = RefreshShare(settings.slice_partitions)
+        self._turns = Turns(_TURN)
+        self._questions = RefreshShare(_QUESTIONS)
+        self._candidates: dict[str, Candidates] = {}
+        #: Set by an answer that the epoch asked is over: the next one is asked at once.
+        self._over = trio.Event()
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self) -> None:
+        """Poll and refresh until cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            for peer in self._own:
+                self._nursery.start_soon(peer.run)
+            await self._refresh()
+
+    def follow(self, route: Route, address: Address) -> None:
+        """Ask the broker of one more route, if it is not asked yet."""
+        if all(peer.route is not route for peer in self._own):
+            door = self._doors(route).upstream
+            peer = Peer(address, self._settings, self, route=route, door=door)
+            self._own.append(peer)
+            self._synthesize = self._synthesize or route.synthesize
+            if self._nursery is not None:
+                self._nursery.start_soon(peer.run)
+
+    def move(self, route: Route, address: Address) -> None:
+        """Ask the broker of ``route`` at another address from now on."""
+        for peer in self._own:
+            if peer.route is route:
+                peer.address = address
+                peer.reconnect()
+
+    def reached(self, route: Route) -> None:
+        """Have the broker of ``route`` asked soon, if it could not be: a client has reached it."""
+        if not route.reachable:
+            for peer in self._own:
+                if peer.route is route:
+                    peer.reached()
+
+    def clusters(self) -> Iterator[KnownCluster]:
+        """Iterate over the views of the clusters that some broker was last heard to be of."""
+        now, present = trio.current_time(), set(self._clusters.values())
+        for cluster_id, at in self._polled.items():
+            if cluster_id in present:
+                yield KnownCluster(self._views[cluster_id], now - at)
+
+    def upstream(self, route: Route) -> Upstream:
+        """Return whether the broker of ``route`` answers."""
+        if all(peer.route is not route for peer in self._own):
+            return Upstream(None)
+        fault = self._faults.get(route.name, "not asked yet")
+        return Upstream(not fault, fault)
+
+    async def _refresh(self) -> None:
+        """Ask again and again while responses are held."""
+        rounds = 0
+        while True:
+            if not self._keeper.waiting.is_set():
+                await self._keeper.waiting.wait()
+                rounds = 0
+            if self._rate.take(trio.current_time()):
+                rounds += 1
+                try:
+                    self._ask_all(thoroughly=rounds % _ALL_IN_EVERY == 0)
+                except Exception as error:
+                    self.failed(error)
+            self._over = trio.Event()
+            with trio.move_on_after(self._interval):
+                await self._over.wait()
+
+    def _ask_all(self, *, thoroughly: bool) -> None:
+        """Ask what helps the responses that are held; ``thoroughly``: all brokers for Metadata."""
+        for wants in self._keeper.desk.waiting_for():
+            view = wants.route.view
+            if view is None:
+                continue
+            peers = self._peers(view.cluster_id)
+            many = self._are_many(wants, len(peers))
+            wanted = self._metadata_of(wants, many=many)
+            known = [*{name for name in map(view.name, wanted) if name is not None}]
+            lost = [topic for topic in wanted if view.name(topic) is None]
+            if lost:
+                # The route's own broker has just answered for them.
+                self.lacking(wants.route, [topic for topic in lost if isinstance(topic, bytes)])
+            topics: dict[Peer, list[str]] = {}
+            sizes = [view.partitions(name) for name in known]
+            tellers, share = peers, self._share
+            if not (many or thoroughly):
+                tellers, share = [p for p in peers if p.route is not None], self._own_share
+            for broker, topic in share.pairs(len(tellers), sizes):
+                topics.setdefault(tellers[broker], []).append(known[topic])
+            # Where they are many, Metadata must find the leader, which is asked whether it serves.
+            candidates = self._candidates_of(view)
+            epochs = {
+                partition: candidates.epoch(partition, epoch)
+                for partition, epoch in ({} if many else wants.epochs).items()
+            }
+            claims = {} if many else wants.claims
+            named = self._named(wants) if many else {}
+            for peer in peers:
+                if many:
+                    asked = named.get(peer.node, {})
+                else:
+                    asked = {
+                        partition: epoch
+                        for partition, epoch in epochs.items()
+                        if candidates.may_lead(peer.node, partition, epoch)
+                    }
+                    for partition, claim in claims.items():
+                        if claim.node == peer.node:
+                            asked[partition] = claim.epoch
+                asked_for = topics.get(peer, ())
+                if asked or asked_for:
+                    peer.refresh(asked_for, asked)
+
+    def _candidates_of(self, view: LeaderView) -> Candidates:
+        return self._candidates.setdefault(view.cluster_id, Candidates(view))
+
+    def _metadata_of(self, wants: Wants, *, many: bool) -> Collection[Topic]:
+        if not many:
+            return wants.topics
+        return wants.unknown if self._turns.waiting < _ENOUGH else ()
+
+    def _are_many(self, wants: Wants, brokers: int) -> bool:
+        """Whether it is too much to ask each broker about each partition."""
+        most = self._settings.slice_partitions
+        if len(wants) * brokers > most:
+            wants.single()
+        return len(wants) * brokers > most
+
+    def _named(self, wants: Wants) -> dict[int | None, dict[Partition, int]]:
+        """Return what to ask those who are named as leaders, by node.
+
+        Of so many leaders in turn: a request to each of a hundred takes longer than it gains.
+        """
+        questions = wants.questions(_QUESTIONS - _REQUEST)
+        sizes = [_REQUEST + len(some) for _, some in questions]
+        named: dict[int | None, dict[Partition, int]] = {}
+        for _, number in self._questions.pairs(1, sizes):
+            node, some = questions[number]
+            named.setdefault(node, {}).update(wants.epochs_of(some))
+        return named
+
+    def _peers(self, cluster_id: str) -> list[Peer]:
+        return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]
+
+    def snooped(self, route: Route, version: int, payload: bytes) -> None:
+        """Take a Metadata response that went by on a link of ``route``."""
+        try:
+            reader = Reader(payload, 4)
+            reader.skip_tags()
+            answer = metadata.read_response(reader, version)
+            view = self._place(route, answer)
+            for topic in answer.topics:
+                self._tell(view.learn(topic, route.proved_node))
+        except WireError:
+            route.tally.raw["not understood"] += 1
+            return
+        self._keeper.news()
+
+    # What the peers tell.
+
+    def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._lost.discard(peer)
+        if peer.connected:
+            self._emit(SubscriptionReady(broker=str(peer.address), node=peer.node))
+        route = peer.route
+        if route is None:
+            return
+        self._faults[route.name] = ""
+        route.plan = plan_for(maxima)
+        route.made_up_plan = plan_for(maxima, made_up=True) if route.synthesize else None
+        route.reachable = peer.connected
+        self._emit(
+            RoutePlan(
+                route=route.name,
+                native=route.plan.native,
+                raised={api_name(row.key): [row.takes, row.offered] for row in route.plan.rows},
+            )
+        )
+
+    def identified(self, peer: Peer) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._meet_others(self._clusters[peer])
+        self._agree(self._clusters[peer])
+        self._note_asked()
+
+    def lost(self, peer: Peer, reason: str) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        if peer.route is not None:
+            # What comes back may be another version: do not rely on the old answer.
+            peer.route.plan = None
+            peer.route.reachable = False
+            self._faults[peer.route.name] = reason
+            self._placed()
+        if peer not in self._lost:
+            self._lost.add(peer)
+            self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
+        self._asked.add(peer)
+        self._note_asked()
+
+    def failed(self, error: Exception) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._emit(TaskFailed(task="subscription", traceback=places_of(error)))
+
+    async def learn(
+        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
+    ) -> set[str]:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._clusters[peer] = answer.cluster_id
+        if peer.route is not None:
+            view = self._place(peer.route, answer)
+        else:
+            view = self._view(answer.cluster_id)
+        if poll:
+            self._polled[answer.cluster_id] = trio.current_time()
+        names: set[str] = set()
+        told: set[Topic] = set()
+        await self._turns.take(self._learning(peer, view, answer, names, told, poll=poll))
+        if whole:
+            view.unknown_ids.answered(view.name, asked_at, trio.current_time())
+        if whole or not poll:
+            # The first question of all is what is hidden: nothing else is known by then.
+            self._tell_hidden(peer, view)
+        if peer.route is not None:
+            self._keeper.desk.asked(peer.route, told, asked_at)
+        self._keeper.news()
+        return names
+
+    def _tell_hidden(self, peer: Peer, view: LeaderView) -> None:
+        """Tell that topics are hidden: once, until none is any more.
+
+        Each broker says it, and each topic of each client would tell it again.
+        """
+        cluster = view.cluster_id
+        if not view.hides:
+            self._told_hidden.discard(cluster)
+        elif cluster not in self._told_hidden:
+            self._told_hidden.add(cluster)
+            visible = len(view.names)
+            self._emit(TopicsHidden(cluster=cluster, broker=str(peer.address), visible=visible))
+
+    def _learning(
+        self,
+        peer: Peer,
+        view: LeaderView,
+        answer: ClusterMetadata,
+        names: set[str],
+        told: set[Topic],
+        *,
+        poll: bool,
+    ) -> Iterator[None]:
+        """Take an answer's topics in steps; add to ``names``, and these with keys to ``told``."""
+        judged = False
+        for topic in answer.steps:
+            if topic is not None:
+                view.permitted(topic)
+                for moves in view.learning(topic, peer.node, poll=poll):
+                    self._tell(moves)
+                    yield
+                names.add(topic.name)
+                told.update((topic.name, view.key(topic.name)))
+                if not judged and not topic.error:
+                    # As with one topic, so with all of them.
+                    judged = True
+                    self._judge(peer, answer.cluster_id, topic)
+            yield
+
+    def offices(
+        self,
+        peer: Peer,
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        view = self.view(peer)
+        if view is None:
+            return
+        candidates = self._candidates_of(view)
+        # In doubt it was asked about another epoch than the view's.
+        of_the_view = {place: e for place, e in errors.items() if not view.in_doubt(*place)}
+        if peer.node is not None:
+            for (name, partition), epoch in epochs.items():
+                error = errors.get((name, partition))
+                leader = Leader(peer.node, epoch)
+                if error == ErrorCode.NONE:
+                    self._tell(view.elected(name, partition, leader))
+                elif error in _DECLINED:
+                    self._tell(view.declined(name, partition, leader))
+                if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    candidates.declined(peer.node, (name, partition), epoch)
+                fenced = error == ErrorCode.FENCED_LEADER_EPOCH
+                if fenced and candidates.fenced((name, partition), epoch):
+                    self._over.set()
+        if peer.route is not None:
+            self._keeper.desk.probed(peer.route, of_the_view, asked_at)
+        self._keeper.news()
+
+    def lacking(self, route: Route, ids: Collection[bytes]) -> None:
+        """Have the names of ``ids`` looked for, which a client uses and which are not known."""
+        if route.view is not None and route.view.unknown_ids.used(ids, trio.current_time()):
+            for peer in self._own:
+                if peer.route is route and peer.connected:
+                    peer.refresh((), everything=True)
+
+    def doubt(self, route: Route) -> None:
+        """Have all other brokers asked whether they give ids: a client says that one gave it none.
+
+        Anybody can say that, so it is a reason to ask, and no proof.
+        """
+        if route.view is None:
+            return
+        cluster_id = route.view.cluster_id
+        if self._agreement(cluster_id).doubted(trio.current_time()):
+            for (of, _), (peer, _) in self._others.items():
+                if of == cluster_id:
+                    peer.reconnect()
+
+    def sample(self, peer: Peer) -> Collection[str]:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`: one topic, whose id tells
+        of all of them.
+        """
+        view = self.view(peer) if self._synthesize else None
+        return list(view.names)[:1] if view is not None else ()
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._refreshed(cause, seconds)
+
+    def view(self, peer: Peer) -> LeaderView | None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        return self._views.get(self._clusters.get(peer, ""))
+
+    def _view(self, cluster_id: str) -> LeaderView:
+        return self._views.setdefault(cluster_id, LeaderView(cluster_id, trio.current_time))
+
+    def _tell(self, moves: Sequence[LeaderMoved]) -> None:
+        for moved in moves:
+            self._emit(moved)
+            peer, _ = self._others.get((moved.cluster, moved.leader), (None, None))
+            if peer is not None:
+                # Whoever is named as leader is up again.
+                peer.reached()
+        if moves:
+            for peer in self._own:
+                if peer.connected and peer.node is None:
+                    # It may lead something by now, and that alone is a proof.
+                    peer.identify()
+
+    def _place(self, route: Route, answer: ClusterMetadata) -> LeaderView:
+        """Note where the brokers are on the route's listener, and of which cluster they are."""
+        view = self._view(answer.cluster_id)
+        if route.view is not view:
+            route.view = view
+            broker_identity.forget(route)
+        if route.endpoints != answer.endpoints:
+            route.endpoints = answer.endpoints
+            if route.proved_node is None:
+                # More than one may be left now.
+                route.node, route.guessed = None, False
+            self._placed()
+        self._meet_others(answer.cluster_id)
+        self._agree(answer.cluster_id)
+        return view
+
+    # Made-up topic ids.
+
+    def _agreement(self, cluster_id: str) -> Agreement:
+        return self._agreements.setdefault(cluster_id, Agreement(cluster_id))
+
+    def _judge(self, peer: Peer, cluster_id: str, topic: TopicMetadata) -> None:
+        """Look whether another broker's answer has the id that is made up here."""
+        if not self._synthesize or peer.route is not None or peer.node is None or peer.leaving:
+            return
+        fault = None
+        if topic.id != made_up_id(cluster_id, topic.name):
+            gives = "no topic ids" if topic.id == ZERO_ID else "topic ids of its own"
+            fault = f"it gives {gives}; {_HAVE_IT_PROXIED}"
+        for event in self._agreement(cluster_id).judge(
+            peer.node, f"{peer.node} at {peer.address}", fault
+        ):
+            self._emit(event)
+        self._agree(cluster_id)
+        self._asked.add(peer)
+        self._note_asked()
+
+    def _note_asked(self) -> None:
+        known = (
+            peer in self._asked or (peer.route is not None and peer.route.node is not None)
+            for peer in self._own
+        )
+        if all(known) and all(peer in self._asked for peer, _ in self._others.values()):
+            self.all_asked.set()
+
+    def _agree(self, cluster_id: str) -> None:
+        """Conclude whether all brokers of a cluster give the ids that are made up here."""
+        listener = self._listener(cluster_id)
+        if not self._synthesize or listener is None:
+            return
+        nodes = listener.endpoints.keys()
+        agreement, view = self._agreement(cluster_id), self._views.get(cluster_id)
+        own = [p for p in self._own if self._clusters.get(p) == cluster_id]
+        for peer in own:
+            route = peer.route
+            if route is not None and route.node is not None and route.plan is not None:
+                fault = None if route.plan.reads else _NEEDS_NO_PROXY
+                if fault is None and view is not None and view.hides:
+                    fault = _SHOW_ALL
+                broker = f"{route.node} at {peer.address}"
+                for event in agreement.judge(route.node, broker, fault):
+                    self._emit(event)
+        for event in agreement.review(nodes):
+            self._emit(event)
+        for peer in own:
+            if peer.route is not None:
+                peer.route.ids_everywhere = agreement.reached
+
+    def _listener(self, cluster_id: str) -> Route | None:
+        """Return a route by whose endpoints the brokers of a cluster are asked that are not ours.
+
+        One route says it: routes may be of several listeners, with an address each for a broker.
+        """
+        for peer in self._own:
+            if peer.route and peer.connected and self._clusters.get(peer) == cluster_id:
+                return peer.route if peer.route.endpoints else None
+        return None
+
+    def _meet_others(self, cluster_id: str) -> None:
+        """Have a peer for each broker of the cluster that is behind none of our routes."""
+        assert self._nursery is not None
+        listener = self._listener(cluster_id)
+        if listener is None:
+            return
+        endpoints, door = listener.endpoints, self._doors(listener).peers
+        # A route of which no cluster is known yet may be of this one.
+        routes = [
+            p.route
+            for p in self._own
+            if p.route and self._clusters.get(p, cluster_id) == cluster_id
+        ]
+        # Not those that are ours, or perhaps ours: their addresses lead through this very process.
+        wanted = {
+            node: Address(endpoint.host, endpoint.port)
+            for node, endpoint in endpoints.items()
+            if all(route.is_self(node) is False for route in routes)
+            # Another broker answers there: its word is not that node's.
+            and listener.misled.get(node) != endpoint
+        }
+        for (of, node), (peer, scope) in list(self._others.items()):
+            if of == cluster_id and wanted.get(node) != peer.address:
+                scope.cancel()
+                del self._others[of, node]
+        for node, address in wanted.items():
+            if (cluster_id, node) not in self._others:
+                peer = Peer(address, self._settings, self, node=node, door=door)
+                scope = trio.CancelScope()
+                self._others[cluster_id, node] = peer, scope
+                self._clusters[peer] = cluster_id
+                self._nursery.start_soon(self._run_other, peer, scope)
+
+    async def _run_other(self, peer: Peer, scope: trio.CancelScope) -> None:
+        with scope:
+            await peer.run()
+        self._clusters.pop(peer, None)
+        self._lost.discard(peer)
+        self._asked.discard(peer)

@@ -1,0 +1,117 @@
+"""Security: TLS, SASL and the PROXY protocol of all routes, as their settings say."""
+
+from collections.abc import Iterator, Sequence
+
+import trio
+
+from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, Event
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.errors import ConfigurationError
+from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.brokers.sasl import Credentials
+from leader_hints.net.clients.handshake import Gate
+from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings, SaslSettings
+
+#: Seconds between two looks whether files have changed.
+LOOK_SECONDS = 10.0
+
+
+class Security:
+    """The gates and doors of routes, by the routes' names.
+
+    ``decrypts``: some socket of the pump's speaks TLS.
+    """
+
+    def __init__(self, routes: Sequence[RouteSettings], greeting: float) -> None:
+        """``greeting``: seconds for all that a client must do before its first request.
+
+        :raises ConfigurationError: a certificate, key or root cannot be used.
+        """
+        self._greeting = greeting
+        self._files: list[tuple[str, str, TlsFiles]] = []
+        self.gates: dict[str, Gate] = {}
+        self.doors: dict[str, Doors] = {}
+        for route in routes:
+            self.add(route)
+        self.decrypts = any(
+            route.client_tls.mode == "terminate" or route.upstream_tls.enabled for route in routes
+        )
+
+    def add(self, route: RouteSettings) -> None:
+        """Make the gate and the doors of one more route.
+
+        :raises ConfigurationError: a certificate, key or root cannot be used.
+        """
+        terminates = route.client_tls.mode == "terminate"
+        tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
+        proxied = route.proxy_protocol
+        self.gates[route.name] = Gate(tls, proxy_protocol=proxied, seconds=self._greeting)
+        self.doors[route.name] = Doors(
+            self._door(route, "upstream_tls", route.upstream_tls),
+            self._door(route, "peer_tls", route.peer_tls),
+        )
+
+    def certificates(self) -> Iterator[tuple[str, str, float | None]]:
+        """Iterate over route, group of settings and when its certificate expires, if it has one."""
+        for route, group, files in self._files:
+            yield route, group, files.expires
+
+    def share(self, of: str, route: str) -> None:
+        """Give one more route the gate and the doors of another. It reads nothing."""
+        self.gates[route], self.doors[route] = self.gates[of], self.doors[of]
+
+    def _door(self, route: RouteSettings, group: str, settings: BrokerTlsSettings) -> Door:
+        tls = self._read(route.name, group, settings) if settings.enabled else None
+        return _door(tls, settings, route.sasl)
+
+    def _read(
+        self, route: str, group: str, settings: ClientTlsSettings | BrokerTlsSettings
+    ) -> TlsFiles:
+        try:
+            files = TlsFiles(settings)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"route {route}: {group}: {error}") from None
+        self._files.append((route, group, files))
+        return files
+
+    async def reload(self, *, all_of_them: bool = False) -> list[Event]:
+        """Read again the files that have changed, or all; return what came of it.
+
+        Links go on with what they began with. Where new files are not right the old ones hold.
+        """
+        return await trio.to_thread.run_sync(lambda: [*self._reload(all_of_them)])
+
+    def _reload(self, all_of_them: bool) -> Iterator[Event]:
+        for route, group, files in self._files:
+            # What has changed is noted, whether or not that was the question.
+            if not files.changed() and not all_of_them:
+                continue
+            try:
+                files.reload()
+            except ConfigurationError as error:
+                yield CertificatesRefused(route=route, group=group, reason=str(error))
+            else:
+                yield CertificatesReloaded(route=route, group=group)
+
+
+def make_door(tls: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+    """Return the way in to brokers that are no route's yet.
+
+    :raises ConfigurationError: a certificate, key or root cannot be used.
+    """
+    return _door(TlsFiles(tls) if tls.enabled else None, tls, sasl)
+
+
+def _door(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+    credentials = Credentials(sasl) if sasl.mechanism != "none" else None
+    return Door(tls, settings.server_name, credentials)
+
+
+def make_route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:
+    """Return the route of which nothing is known yet."""
+    # What passes by in TLS cannot be read, and its broker cannot be asked without TLS.
+    if settings.client_tls.mode == "pass":
+        return Route(settings.name, Mode.OFF, relays_tls=True)
+    return Route(settings.name, mode, synthesize=synthesize)

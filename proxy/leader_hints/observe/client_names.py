@@ -1,0 +1,36 @@
+"""Client software as labels, without a bound that a client could break."""
+
+import re
+
+from leader_hints.core.versions.client_capabilities import KNOWN_NAMES
+
+#: What a broker takes (KIP-511), and no longer than any that is honest.
+_FORM = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,62}[A-Za-z0-9])?", re.ASCII)
+#: Versions told apart of each known software, and all pairs of unknown software together.
+_MOST_VERSIONS = 20
+_MOST_UNKNOWN = 50
+
+OTHER = "other"
+
+
+class ClientNames:
+    """Names of software with their versions; what is beyond the bounds is called "other".
+
+    Known software has room of its own, so that nobody can crowd it out.
+    """
+
+    def __init__(self) -> None:
+        self._taken: dict[str, set[tuple[str, str]]] = {}
+
+    def label(self, software: str, version: str) -> tuple[str, str]:
+        """Return name and version as they are counted."""
+        known = software in KNOWN_NAMES
+        if not (known or _FORM.fullmatch(software)):
+            return OTHER, OTHER
+        pair = software, version if _FORM.fullmatch(version) else OTHER
+        taken = self._taken.setdefault(software if known else "", set())
+        if pair not in taken:
+            if len(taken) >= (_MOST_VERSIONS if known else _MOST_UNKNOWN):
+                return (software if known else OTHER), OTHER
+            taken.add(pair)
+        return pair

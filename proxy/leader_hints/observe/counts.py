@@ -1,0 +1,132 @@
+"""What events add up to since the process began."""
+
+from collections import Counter
+from collections.abc import Collection
+
+from leader_hints.core.events import (
+    AdminFailed,
+    BadBrokerBytes,
+    BadClientBytes,
+    CertificatesRefused,
+    CertificatesReloaded,
+    ClientRefused,
+    ClientSeen,
+    ErrorAnswered,
+    Event,
+    HintGiven,
+    HintMissed,
+    LeaderMoved,
+    LimitReached,
+    LinkFailed,
+    LoopStood,
+    NotUnderstood,
+    TaskFailed,
+    UpstreamUnreachable,
+)
+from leader_hints.core.mode import Mode
+from leader_hints.observe.client_names import OTHER, ClientNames
+
+#: Topics told apart where all are asked for.
+_MOST_TOPICS = 1000
+
+_Fault = (
+    BadClientBytes
+    | ClientRefused
+    | BadBrokerBytes
+    | NotUnderstood
+    | UpstreamUnreachable
+    | CertificatesRefused
+    | LinkFailed
+)
+#: What an operator should look at, by the name under which it is counted.
+FAULTS: dict[type[_Fault], str] = {
+    BadClientBytes: "bad_client_bytes",
+    ClientRefused: "client_refused",
+    BadBrokerBytes: "bad_broker_bytes",
+    NotUnderstood: "not_understood",
+    UpstreamUnreachable: "upstream_unreachable",
+    CertificatesRefused: "certificates_refused",
+    LinkFailed: "link_failed",
+}
+
+
+class Counts:
+    """Counters by their labels, in the order of the metrics' labels.
+
+    ``topics``: those that are counted one by one; True: all, as far as the bound allows.
+    """
+
+    def __init__(self, topics: bool | Collection[str] = False) -> None:
+        self.errors: Counter[tuple[str, str, str]] = Counter()
+        self.given: Counter[tuple[str, str, str]] = Counter()
+        self.missed: Counter[tuple[str, str, str, str]] = Counter()
+        self.moves: Counter[str] = Counter()
+        self.clients: Counter[tuple[str, str]] = Counter()
+        self.faults: Counter[tuple[str, str]] = Counter()
+        self.limits: Counter[tuple[str, str]] = Counter()
+        #: Route and group of settings whose newest TLS files cannot be used.
+        self.unusable: set[tuple[str, str]] = set()
+        self.stalls = 0
+        #: Of the proxy itself, by the work that they ended.
+        self.defects: Counter[str] = Counter()
+        self.topic_given: Counter[tuple[str, str]] = Counter()
+        self.topic_missed: Counter[tuple[str, str, str]] = Counter()
+        self.topic_moves: Counter[tuple[str, str]] = Counter()
+        self.topics = topics
+        self._told_apart: set[str] = set()
+        self._names = ClientNames()
+
+    def take(self, event: Event) -> None:
+        """Count ``event``."""
+        if isinstance(event, HintGiven):
+            answered = event.answered
+            self._error(answered)
+            self.given[answered.route, answered.api, mode(answered)] += 1
+            if self._counts(answered.topic):
+                self.topic_given[self._topic(answered.topic), answered.api] += 1
+        elif isinstance(event, HintMissed):
+            answered = event.answered
+            self._error(answered)
+            self.missed[answered.route, answered.api, mode(answered), event.reason] += 1
+            if self._counts(answered.topic):
+                self.topic_missed[self._topic(answered.topic), answered.api, event.reason] += 1
+        elif isinstance(event, LeaderMoved):
+            self.moves[event.cluster] += 1
+            if self._counts(event.topic):
+                self.topic_moves[event.cluster, self._topic(event.topic)] += 1
+        elif isinstance(event, ClientSeen):
+            self.clients[self._names.label(event.software, event.version)] += 1
+        elif isinstance(event, _Fault):
+            self.faults[event.route, FAULTS[type(event)]] += 1
+            if isinstance(event, CertificatesRefused):
+                self.unusable.add((event.route, event.group))
+            if isinstance(event, LinkFailed):
+                self.defects["link"] += 1
+        elif isinstance(event, CertificatesReloaded):
+            self.unusable.discard((event.route, event.group))
+        elif isinstance(event, LimitReached):
+            self.limits[event.route, event.limit] += 1
+        elif isinstance(event, LoopStood):
+            self.stalls += 1
+        elif isinstance(event, TaskFailed):
+            self.defects[event.task] += 1
+        elif isinstance(event, AdminFailed):
+            self.defects["admin"] += 1
+
+    def _error(self, answered: ErrorAnswered) -> None:
+        self.errors[answered.route, answered.api, str(answered.error)] += 1
+
+    def _counts(self, topic: str) -> bool:
+        return self.topics if isinstance(self.topics, bool) else topic in self.topics
+
+    def _topic(self, topic: str) -> str:
+        if topic not in self._told_apart:
+            if len(self._told_apart) >= _MOST_TOPICS:
+                return OTHER
+            self._told_apart.add(topic)
+        return topic
+
+
+def mode(answered: ErrorAnswered) -> Mode:
+    """Return whether hints were given or only counted when an error was answered."""
+    return Mode.OBSERVE if answered.observed else Mode.ON

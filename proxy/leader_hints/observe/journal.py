@@ -1,0 +1,231 @@
+"""Events as lines of the journal; pure. :mod:`leader_hints.observe.journal_schema` has the
+columns.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from leader_hints.core.events import (
+    ClientSeen,
+    ErrorAnswered,
+    Event,
+    FaultDone,
+    HintGiven,
+    HintMissed,
+    HintsSwitched,
+    LatencySampled,
+    LeaderMoved,
+    Recovered,
+)
+from leader_hints.core.route import Route
+from leader_hints.observe.journal_schema import VERSION, Kind
+
+#: Client id of a journal's own Kafka client: this and the run.
+CLIENT_ID_PREFIX: Final = "leader-hints-journal-"
+#: A client id can have 32,767 characters, and what a client says of its software more.
+_LONGEST_TEXT: Final = 256
+_EPOCH: Final = datetime(1970, 1, 1)  # UTC; without a zone, which would be written in digits
+#: One for all lines: json.dumps() makes one each time, which costs more than a line.
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+#: The columns of a leader change, named as in its event.
+_MOVED: Final = tuple(field.name for field in fields(LeaderMoved))
+
+_HINTED_APIS: Final = ("Produce", "Fetch")
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class JournalTally:
+    """``written``: events that the sink took; ``dropped``: events that never will be written."""
+
+    written: int = 0
+    dropped: int = 0
+
+
+class Journal:
+    """Numbers events and makes lines of them.
+
+    ``routes``: where cluster and node of a route are looked up. ``run``: unique for each run of the
+    process. ``now``: microseconds since 1970, UTC.
+    """
+
+    def __init__(
+        self, routes: Sequence[Route], sidecar: str, run: str, now: Callable[[], int]
+    ) -> None:
+        self._routes = {route.name: route for route in routes}
+        self._sidecar = sidecar
+        self._run = run
+        self._now = now
+        self._next = 0
+
+    def follow(self, route: Route) -> None:
+        """Have one more route of the process looked up."""
+        self._routes[route.name] = route
+
+    def row(self, event: Event) -> Row | None:
+        """Return the columns of ``event`` that not all have; ``None``: it is not for the journal.
+
+        Traffic of journals is left out, this one's and other sidecars': written through a route
+        each line would make lines of its own, and two journals would answer each other for ever.
+        """
+        row = self._row(event)
+        if row is None or row.get("client_id", "").startswith(CLIENT_ID_PREFIX):
+            return None
+        return row
+
+    def line(self, row: Row) -> bytes:
+        """Number a row and return its line, without its end."""
+        columns = {
+            "version": VERSION,
+            "event": row["event"],
+            "time": _rfc3339(self._now()),
+            "sidecar": self._sidecar,
+            "run": self._run,
+            "seq": self.skip(),
+        }
+        return encode(columns | row)
+
+    def skip(self) -> int:
+        """Use up a number, and return it."""
+        number = self._next
+        self._next += 1
+        return number
+
+    def start(self, software: str, version: str, hints: str) -> bytes:
+        """Return the line that begins the run."""
+        return self.line(_row("start", software=software, software_version=version, hints=hints))
+
+    def stop(self) -> bytes:
+        """Return the line that ends the run."""
+        return self.line(_row("stop"))
+
+    def gap(self, first: int, last: int, reason: str) -> bytes:
+        """Return the line for the dropped events ``first`` to ``last``."""
+        dropped = last - first + 1
+        return self.line(
+            _row("gap", dropped=dropped, first_seq=first, last_seq=last, reason=reason)
+        )
+
+    def _row(self, event: Event) -> Row | None:
+        match event:
+            case HintGiven():
+                row = self._error(event.answered)
+                return row | {"hinted": True, "leader": event.leader, "epoch": event.epoch}
+            case HintMissed():
+                return self._error(event.answered) | {"hinted": False, "reason": event.reason}
+            case LeaderMoved():
+                return _row("leader_change", **{name: getattr(event, name) for name in _MOVED})
+            case HintsSwitched():
+                return _row("mode", route=event.route, hints=event.hints)
+            case ClientSeen():
+                row = self._on_a_link("client", event, f"{event.software}/{event.version}")
+                return row | {"address": event.address} if event.address else row
+            case Recovered():
+                return self._recovery(event)
+            case LatencySampled():
+                return self._on_a_link("latency", event, event.software) | {
+                    "api": event.api,
+                    "api_version": event.version,
+                    "latency_ms": round(event.latency_ms, 3),
+                }
+            case FaultDone():
+                return _fault(event)
+            case _:
+                return None
+
+    def _recovery(self, event: Recovered) -> Row:
+        row = self._on_a_link("recovery", event, event.software)
+        row |= {
+            "api": event.api,
+            "topic": event.topic,
+            "partition": event.partition,
+            "hinted": event.hinted,
+        }
+        if event.epoch >= 0:
+            row["epoch"] = event.epoch
+        if event.recovery_ms is not None:
+            row["recovery_ms"] = round(event.recovery_ms, 3)
+        return row
+
+    def _error(self, answered: ErrorAnswered) -> Row:
+        row = self._on_a_link("error", answered, answered.software)
+        row |= {
+            "api": answered.api,
+            "api_version": answered.version,
+            "topic": answered.topic,
+            "partition": answered.partition,
+            "error": answered.error,
+            "observed": answered.observed,
+            "hold_ms": round(answered.hold_ms, 3),
+        }
+        if answered.client_epoch >= 0:
+            row["epoch_before"] = answered.client_epoch
+        if "node" in row:
+            row["leader_before"] = row["node"]
+        return row
+
+    def _on_a_link(
+        self, kind: Kind, of: ErrorAnswered | ClientSeen | Recovered | LatencySampled, software: str
+    ) -> Row:
+        name, _, version = software.partition("/")
+        row = _row(
+            kind,
+            route=of.route,
+            link=of.link,
+            client_id=of.client_id,
+            software=name,
+            software_version=version,
+        )
+        route = self._routes.get(of.route)
+        if route is not None and route.view is not None:
+            row["cluster"] = route.view.cluster_id
+        if route is not None and route.node is not None:
+            row["node"] = route.node
+        return row
+
+
+def _fault(event: FaultDone) -> Row:
+    row = _row("fault", route=event.route, action=event.action)
+    if event.api:
+        row["client_id"] = event.client_id
+    if event.api in _HINTED_APIS:
+        row["api"] = event.api
+    if event.error:
+        row |= {
+            "topic": event.topic,
+            "partition": event.partition,
+            "error": event.error,
+            "hint": event.hint,
+        }
+    return row
+
+
+def _row(event: Kind, **columns: Any) -> Row:
+    return {"event": event, **columns}
+
+
+def _rfc3339(micros: int) -> str:
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds") + "Z"
+
+
+def encode(row: Row) -> bytes:
+    """Return a row as one line of printable ASCII, whatever its texts hold."""
+    safe = {key: _text(value) if isinstance(value, str) else value for key, value in row.items()}
+    # The encoder escapes all other control characters but leaves DEL alone.
+    return _ENCODER.encode(safe).replace("\x7f", "\\u007f").encode("ascii")
+
+
+def _text(text: str) -> str:
+    """Cut a text, and replace what no Unicode text can hold: half a surrogate pair."""
+    text = text[:_LONGEST_TEXT]
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,401 @@
+"""Counts and events as Prometheus metrics.
+
+What is counted is read when metrics are asked for, and costs the data path no more than the
+counting. What happens rarely is there from the start, as 0. Label sets are bounded: no client or
+link is ever a label, a topic only where a setting asks for it.
+"""
+
+import platform
+from collections import Counter as Tallies
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from leader_hints.apis.error_codes import HINTABLE
+from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.core.events import Event, HintGiven, HintMissed, Recovered
+from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.mode import Mode
+from leader_hints.observe.counts import FAULTS
+from leader_hints.observe.journal import JournalTally
+from leader_hints.observe.watched import Watched
+
+_PREFIX = "leader_hints_"
+#: Seconds. Holds are a few milliseconds where Metadata lags the error, and bounded by rule.
+_HOLD_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+#: Seconds. Back-offs of clients are 100 ms and more; elections may take long.
+_RECOVERY_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+#: Seconds. An answer is awaited for two, by default.
+_REFRESH_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+#: What a hint can answer, as labels.
+_HINTED = (api_name(ApiKey.PRODUCE), api_name(ApiKey.FETCH))
+_ERRORS = tuple(str(int(code)) for code in sorted(HINTABLE))
+
+#: What a defect can end, as labels; other tasks come when they have failed.
+_DEFECTS = ("admin", "connection", "link", "subscription")
+
+_Answered = HintGiven | HintMissed
+
+_K = TypeVar("_K")
+
+_OPENMETRICS = "application/openmetrics-text"
+
+
+class Family(NamedTuple):
+    """A metric: its name without prefix and suffix, its type, its labels and what it means."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    text: str
+
+    @property
+    def full_name(self) -> str:
+        """The name as Prometheus shows it."""
+        suffix = {"counter": "_total", "info": "_info"}.get(self.type, "")
+        return f"{_PREFIX}{self.name}{suffix}"
+
+
+#: All metrics but those of the process (process_*), which the library makes.
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("build", "info", ("version", "python"), "What runs."),
+        Family("links_open", "gauge", ("route",), "Links open now."),
+        Family("links", "counter", ("route",), "Links opened."),
+        Family("bytes", "counter", ("route", "direction"), "Bytes received from that side."),
+        Family(
+            "requests",
+            "counter",
+            ("route", "api", "asked", "sent"),
+            "Requests relayed, by the version asked and the version sent.",
+        ),
+        Family(
+            "responses",
+            "counter",
+            ("route", "api", "asked"),
+            "Responses relayed, by the version asked; of a plain relay they are not told apart.",
+        ),
+        Family(
+            "passed_raw",
+            "counter",
+            ("route", "reason"),
+            "Messages that passed without being looked at although they should have been.",
+        ),
+        Family(
+            "hints_mode", "gauge", ("route", "mode"), "1 for what the route does about hints now."
+        ),
+        Family(
+            "upstream_up",
+            "gauge",
+            ("route",),
+            "Whether the route's broker answers the proxy's questions; absent: it is not asked.",
+        ),
+        Family(
+            "advertised_wrong",
+            "gauge",
+            ("route", "how"),
+            "1 where that is proved: the route's clients meet another broker than they look for "
+            "(crossed), or the route's broker is advertised where no proxy is (past).",
+        ),
+        Family(
+            "certificates_unusable",
+            "gauge",
+            ("route", "group"),
+            "1 while the newest TLS files of that group of settings cannot be used; what was read "
+            "before holds.",
+        ),
+        Family(
+            "certificate_expiry_timestamp_seconds",
+            "gauge",
+            ("route", "group"),
+            "When the proxy's own certificate expires, or the first of its chain; Unix time.",
+        ),
+        Family(
+            "errors_seen",
+            "counter",
+            ("route", "api", "error"),
+            "Failed partitions that a hint can answer, by Kafka's error code.",
+        ),
+        Family(
+            "hints_given",
+            "counter",
+            ("route", "api", "mode"),
+            "Failed partitions answered with a hint; in mode observe: that would have been.",
+        ),
+        Family(
+            "hints_missed",
+            "counter",
+            ("route", "api", "mode", "reason"),
+            "Failed partitions answered without a hint; in mode observe: that would have been.",
+        ),
+        Family("hold_seconds", "histogram", ("route",), "How long error responses were kept back."),
+        Family(
+            "recovery_seconds",
+            "histogram",
+            ("route", "api", "hinted"),
+            "From a client's first error of a partition until its first success, both seen here.",
+        ),
+        Family("leader_moves", "counter", ("cluster",), "Leader epochs that rose."),
+        Family("partitions", "gauge", ("cluster",), "Partitions known."),
+        Family("topics", "gauge", ("cluster",), "Topics known."),
+        Family("view_age_seconds", "gauge", ("cluster",), "Time since a poll was last answered."),
+        Family(
+            "refresh_seconds",
+            "histogram",
+            ("cause",),
+            "How long brokers took to answer the proxy's own questions, by why they were asked.",
+        ),
+        Family(
+            "clients_seen",
+            "counter",
+            ("software", "version"),
+            "Links whose client said what it is (KIP-511).",
+        ),
+        Family(
+            "faults", "counter", ("route", "kind"), "What an operator should look at; see the log."
+        ),
+        Family(
+            "limits_reached",
+            "counter",
+            ("route", "limit"),
+            "Connections closed or not taken for a limit of the settings; `queued_bytes` counts "
+            "how often it was met.",
+        ),
+        Family("tasks", "gauge", (), "Tasks of the event loop."),
+        Family("exchanges", "gauge", (), "Requests that await their response."),
+        Family("held_responses", "gauge", (), "Error responses that are held."),
+        Family("kept_bytes", "gauge", (), "Bytes kept back, of limits.process_buffer_bytes."),
+        Family("queued_bytes", "gauge", (), "Bytes that wait for slow readers."),
+        Family("loop_stalls", "counter", (), "Times that the event loop stood still too long."),
+        Family(
+            "defects",
+            "counter",
+            ("task",),
+            "Defects of the proxy itself, by the work that they ended; see the log.",
+        ),
+        Family("journal_written", "counter", (), "Events of the journal that were written."),
+        Family(
+            "journal_dropped",
+            "counter",
+            (),
+            "Events of the journal that were dropped, since it could not be written fast enough.",
+        ),
+        Family(
+            "topic_hints_given",
+            "counter",
+            ("topic", "api"),
+            "As hints_given, of all routes and modes. Only with the setting metrics.topics.",
+        ),
+        Family(
+            "topic_hints_missed",
+            "counter",
+            ("topic", "api", "reason"),
+            "As hints_missed, of all routes and modes. Only with the setting metrics.topics.",
+        ),
+        Family(
+            "topic_leader_moves",
+            "counter",
+            ("cluster", "topic"),
+            "Leader epochs of the topic that rose. Only with the setting metrics.topics.",
+        ),
+    )
+}
+
+
+class Metrics:
+    """All metrics of a process, made of what is ``watched`` and of events."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Read(watched))
+        ProcessCollector(registry=self._registry)
+        self._held = self._histogram("hold_seconds", _HOLD_BUCKETS)
+        self._held_of: dict[str, Histogram] = {}
+        self._recovered = self._histogram("recovery_seconds", _RECOVERY_BUCKETS)
+        self._refreshed = self._histogram("refresh_seconds", _REFRESH_BUCKETS)
+
+    def _histogram(self, name: str, buckets: tuple[float, ...]) -> Histogram:
+        family = FAMILIES[name]
+        return Histogram(
+            family.full_name, family.text, family.labels, buckets=buckets, registry=self._registry
+        )
+
+    def take(self, event: Event) -> None:
+        """Measure what ``event`` says."""
+        if isinstance(event, _Answered):
+            answered = event.answered
+            if not answered.observed:
+                self._holds_of(answered.route).observe(answered.hold_ms / 1000)
+        elif isinstance(event, Recovered) and event.recovery_ms is not None:
+            hinted = "true" if event.hinted else "false"
+            recovered = self._recovered.labels(event.route, event.api, hinted)
+            recovered.observe(event.recovery_ms / 1000)
+
+    def _holds_of(self, route: str) -> Histogram:
+        # To find a label's series again takes longer than to count in it.
+        held = self._held_of.get(route)
+        if held is None:
+            held = self._held_of[route] = self._held.labels(route)
+        return held
+
+    def refreshed(self, cause: str, seconds: float) -> None:
+        """Measure a question that a broker has answered."""
+        self._refreshed.labels(cause).observe(seconds)
+
+    def count_journal(self, tally: JournalTally) -> None:
+        """Show what ``tally`` counts as well."""
+        self._registry.register(_Journalled(tally))
+
+    def render(self, accept: str) -> tuple[bytes, str]:
+        """Return the exposition and its content type for an HTTP Accept header."""
+        # Not the header itself: the library raises on a version in it that is no number, and
+        # would rename the metrics where it asks for that.
+        encode, content_type = choose_encoder(_OPENMETRICS if _OPENMETRICS in accept else "")
+        return encode(self._registry), content_type
+
+
+class _Read(Collector):
+    """Reads what is watched when it is asked."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+
+    def collect(self) -> Iterator[Metric]:
+        watched, counts = self._watched, self._watched.counts
+        build = InfoMetricFamily(f"{_PREFIX}build", FAMILIES["build"].text)
+        build.add_metric((), {"version": watched.release, "python": platform.python_version()})
+        yield build
+        yield from self._of_routes()
+        certificates = [*watched.certificates()]
+        yield _family(
+            "certificates_unusable",
+            ((of, tuple(of) in counts.unusable) for *of, _ in certificates),
+        )
+        yield _family(
+            "certificate_expiry_timestamp_seconds",
+            ((of, at) for *of, at in certificates if at is not None),
+        )
+        yield _family("limits_reached", counts.limits.items())
+        yield _family("loop_stalls", [((), counts.stalls)])
+        defects = _from_zero(_DEFECTS, counts.defects)
+        yield _family("defects", (((task,), n) for task, n in defects.items()))
+        load = watched.load()
+        yield _family("tasks", [((), load.tasks)])
+        yield _family("exchanges", [((), load.exchanges)])
+        yield _family("held_responses", [((), load.held)])
+        yield _family("kept_bytes", [((), load.kept_bytes)])
+        yield _family("queued_bytes", [((), load.queued_bytes)])
+        clusters = [*watched.clusters()]
+        looking = [(r.name, r.mode) for r in watched.routes if r.mode is not Mode.OFF]
+        errors = [(name, api, code) for name, _ in looking for api in _HINTED for code in _ERRORS]
+        yield _family("errors_seen", _from_zero(errors, counts.errors).items())
+        hints = [(name, api, mode) for name, mode in looking for api in _HINTED]
+        yield _family("hints_given", _from_zero(hints, counts.given).items())
+        missed = [(*cell, reason) for cell in hints for reason in Reason]
+        yield _family("hints_missed", _from_zero(missed, counts.missed).items())
+        known = [view.cluster_id for view, _ in clusters]
+        moves = _from_zero(known, counts.moves).items()
+        yield _family("leader_moves", (((cluster,), n) for cluster, n in moves))
+        yield _family("clients_seen", counts.clients.items())
+        faults = [(route.name, kind) for route in watched.routes for kind in FAULTS.values()]
+        yield _family("faults", _from_zero(faults, counts.faults).items())
+        yield _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))
+        yield _family("topics", (((view.cluster_id,), len(view.names)) for view, _ in clusters))
+        yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
+        if counts.topics:
+            yield _family("topic_hints_given", counts.topic_given.items())
+            yield _family("topic_hints_missed", counts.topic_missed.items())
+            yield _family("topic_leader_moves", counts.topic_moves.items())
+
+    def _of_routes(self) -> Iterator[Metric]:
+        routes = self._watched.routes
+        tallies = [(route.name, route.tally) for route in routes]
+        yield _family("links_open", (((name,), tally.links_open) for name, tally in tallies))
+        yield _family("links", (((name,), tally.links) for name, tally in tallies))
+        yield _family(
+            "bytes",
+            (
+                ((name, direction), size)
+                for name, tally in tallies
+                for direction, size in (("up", tally.up), ("down", tally.down))
+            ),
+        )
+        yield _family(
+            "requests",
+            (((name, *cell), n) for name, t in tallies for cell, n in _named(t.requests).items()),
+        )
+        yield _family(
+            "responses",
+            (((name, *cell), n) for name, t in tallies for cell, n in _named(t.responses).items()),
+        )
+        yield _family(
+            "passed_raw",
+            (((name, reason), n) for name, tally in tallies for reason, n in tally.raw.items()),
+        )
+        yield _family(
+            "hints_mode",
+            (((route.name, mode), route.mode is mode) for route in routes for mode in Mode),
+        )
+        known = ((route.name, self._watched.upstream(route).answers) for route in routes)
+        yield _family("upstream_up", (((name,), up) for name, up in known if up is not None))
+        yield _family(
+            "advertised_wrong",
+            (
+                ((route.name, how), wrong)
+                for route in routes
+                for how, wrong in (("crossed", bool(route.crossed)), ("past", route.past))
+            ),
+        )
+
+
+class _Journalled(Collector):
+    """Reads the journal's tally when it is asked."""
+
+    def __init__(self, tally: JournalTally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterator[Metric]:
+        yield _family("journal_written", [((), self._tally.written)])
+        yield _family("journal_dropped", [((), self._tally.dropped)])
+
+
+def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Metric:
+    family = FAMILIES[name]
+    make = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
+    metric = make(f"{_PREFIX}{name}", family.text, labels=family.labels)
+    for labels, value in samples:
+        metric.add_metric([*labels], value)
+    return metric
+
+
+def _from_zero(cells: Iterable[_K], counted: Mapping[_K, int]) -> dict[_K, int]:
+    """What was counted, and 0 in ``cells`` where nothing was: Prometheus sees a counter rise only
+    where it was there before, and all of these are rare."""
+    return {**dict.fromkeys(cells, 0), **counted}
+
+
+_Cells = Tallies[tuple[int, int, int]] | Tallies[tuple[int, int]]
+
+
+def _named(cells: _Cells) -> Tallies[tuple[str, ...]]:
+    """Sum by names and texts: unknown APIs share one name, and versions that only a broken
+    client would ask share one text, so that no client can make labels without bound."""
+    named: Tallies[tuple[str, ...]] = Tallies()
+    for (key, *versions), count in cells.items():
+        named[api_name(key), *map(_version, versions)] += count
+    return named
+
+
+def _version(number: int) -> str:
+    return str(number) if 0 <= number < 32 else "other"

@@ -1,0 +1,298 @@
+"""The status of a process as one JSON document, for its page and for programs.
+
+The models are the format: `leader-hints status-schema` prints their JSON schema. Members may be
+added; ``format`` rises only where one changes its meaning or goes away.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.keys import api_name
+from leader_hints.core.route import Route
+from leader_hints.core.versions.client_capabilities import KNOWN_NAMES, uses
+from leader_hints.observe import history
+from leader_hints.observe.client_names import OTHER
+from leader_hints.observe.history import SLOT, SPAN, History
+from leader_hints.observe.watched import Watched
+
+FORMAT: Final = 1
+
+Count = int
+UnixTime = float
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Percentiles(_Model):
+    """Of the newest times of the last hour, at most 1000; milliseconds."""
+
+    count: Count = Field(ge=1, description="How many times these are of.")
+    p50_ms: float = Field(ge=0, description="Median.")
+    p90_ms: float = Field(ge=0, description="90th percentile.")
+    p99_ms: float = Field(ge=0, description="99th percentile.")
+    most_ms: float = Field(ge=0, description="The longest.")
+
+
+class Recovery(_Model):
+    """How long clients took from a partition's first error to its first success."""
+
+    api: str = Field(description="Produce or Fetch.")
+    hinted: bool = Field(description="Whether the first error was answered with a hint.")
+    times: Percentiles = Field(description="The times.")
+
+
+class Upstream(_Model):
+    """The broker behind a route."""
+
+    address: str = Field(description="HOST:PORT.")
+    answers: bool | None = Field(
+        description="Whether it answers the proxy's own questions; null: it is not asked."
+    )
+    error: str = Field(description="Why it does not answer; empty where it does.")
+    node: int | None = Field(description="Its node id; null: not known yet.")
+    cluster: str | None = Field(description="Its cluster's id; null: not known yet.")
+    crossed: str = Field(
+        description="Why clients of the route meet another broker than they look for; empty where "
+        "that is not proved."
+    )
+    past: bool = Field(
+        description="Whether it is proved that the broker is advertised where no proxy is."
+    )
+    native: bool | None = Field(
+        description="Whether it gives hints itself, so that all passes; null: not known yet."
+    )
+    raised: dict[str, tuple[int, int]] = Field(
+        description="By API: the broker's newest version, and the one that is offered instead."
+    )
+
+
+class RouteStatus(_Model):
+    """A listening address and the broker behind it. Counts are since the start of the process."""
+
+    name: str = Field(description="As in the settings.")
+    listen: str = Field(description="HOST:PORT that is listened on; empty: not yet.")
+    hints: Literal["on", "observe", "off"] = Field(description="What it does about hints now.")
+    upstream: Upstream = Field(description="The broker behind it.")
+    links_open: Count = Field(ge=0, description="Client connections open now.")
+    links: Count = Field(ge=0, description="Client connections opened.")
+    bytes_up: Count = Field(ge=0, description="Bytes received from clients.")
+    bytes_down: Count = Field(ge=0, description="Bytes received from the broker.")
+    requests: Count = Field(ge=0, description="Requests relayed.")
+    responses: Count = Field(ge=0, description="Responses relayed, as far as they are told apart.")
+    errors: Count = Field(ge=0, description="Failed partitions that a hint can answer.")
+    hints_given: Count = Field(ge=0, description="Those answered with a hint.")
+    hints_missed: dict[str, int] = Field(description="Those answered without one, by reason.")
+    observed_given: Count = Field(ge=0, description="In mode observe: would have got a hint.")
+    observed_missed: dict[str, int] = Field(
+        description="In mode observe: would have got none, by reason."
+    )
+    hold: Percentiles | None = Field(
+        description="How long error responses were held; null: none was."
+    )
+    recovery: list[Recovery] = Field(description="How long clients took to recover.")
+
+
+class ClusterStatus(_Model):
+    """What is known of a cluster."""
+
+    id: str = Field(description="Kafka's cluster id.")
+    topics: Count = Field(ge=0, description="Topics known.")
+    partitions: Count = Field(ge=0, description="Partitions known.")
+    age_seconds: float = Field(ge=0, description="Since a poll was last answered.")
+    leader_moves: Count = Field(ge=0, description="Leader epochs that rose since the start.")
+
+
+class Slot(_Model):
+    """What happened in a short time; slots in which nothing happened are left out."""
+
+    start: UnixTime = Field(description="When it began; Unix time in seconds.")
+    leader_moves: Count = Field(ge=0, description="Leader epochs that rose.")
+    hints_given: Count = Field(ge=0, description="Hints given, or that would have been.")
+    hints_missed: Count = Field(ge=0, description="Errors without a hint, or that would have been.")
+
+
+class Move(_Model):
+    """A leader move."""
+
+    at: UnixTime = Field(description="When it was learnt; Unix time in seconds.")
+    cluster: str = Field(description="Kafka's cluster id.")
+    topic: str = Field(description="The topic's name, as a broker told it.")
+    partition: int = Field(description="The partition.")
+    leader_before: int = Field(description="Node id, -1: nobody led.")
+    leader: int = Field(description="Node id, -1: nobody leads.")
+    epoch: int = Field(description="The new leader epoch.")
+
+
+class Client(_Model):
+    """Client software that connected. Clients that say nothing of themselves are not here."""
+
+    software: str = Field(description="Its name; `other` where it says what no client would.")
+    version: str = Field(description="Its version; `other` beyond how many are told apart.")
+    links: Count = Field(ge=1, description="Connections on which it said so, since the start.")
+    last_seen: UnixTime = Field(description="When it last did; Unix time in seconds.")
+    uses: list[Literal["produce", "fetch", "fetch_without_endpoints"]] | None = Field(
+        description="The hints that it can use; an empty list: none; null: not known."
+    )
+
+
+class Status(_Model):
+    """A process of leader-hints, as it is now."""
+
+    format: Literal[1] = Field(description="The version of this format.")
+    release: str = Field(description="The version of leader-hints.")
+    now: UnixTime = Field(description="When this was written; Unix time in seconds.")
+    started: UnixTime = Field(description="When the process began; Unix time in seconds.")
+    routes: list[RouteStatus] = Field(description="All routes, as in the settings.")
+    clusters: list[ClusterStatus] = Field(description="The clusters of the routes' brokers.")
+    span_seconds: int = Field(description="How far back slots and moves go.")
+    slot_seconds: int = Field(description="How long a slot is.")
+    slots: list[Slot] = Field(description="What happened when, oldest first.")
+    moves: list[Move] = Field(description="The newest leader moves, newest first; at most 100.")
+    clients: list[Client] = Field(description="Client software seen.")
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of the status."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, **Status.model_json_schema(mode="serialization")}
+
+
+def status(
+    watched: Watched,
+    past: History,
+    addresses: Mapping[str, tuple[str, str]],
+    started: float,
+    now: float,
+) -> Status:
+    """Return the status.
+
+    ``addresses``: by route name where it listens and where its broker is. ``started``, ``now``:
+    Unix time.
+    """
+    counts = watched.counts
+    return Status(
+        format=FORMAT,
+        release=watched.release,
+        now=now,
+        started=started,
+        routes=[_route(watched, past, route, *addresses[route.name]) for route in watched.routes],
+        clusters=[
+            ClusterStatus(
+                id=view.cluster_id,
+                topics=len(view.names),
+                partitions=len(view),
+                age_seconds=age,
+                leader_moves=counts.moves[view.cluster_id],
+            )
+            for view, age in watched.clusters()
+        ],
+        span_seconds=SPAN,
+        slot_seconds=SLOT,
+        slots=[
+            Slot(
+                start=slot.start,
+                leader_moves=slot.moves,
+                hints_given=slot.given,
+                hints_missed=slot.missed,
+            )
+            for slot in past.slots()
+        ],
+        moves=[
+            Move(
+                at=at,
+                cluster=moved.cluster,
+                topic=moved.topic,
+                partition=moved.partition,
+                leader_before=moved.leader_before,
+                leader=moved.leader,
+                epoch=moved.epoch,
+            )
+            for at, moved in past.moves()
+        ],
+        clients=[
+            Client(
+                software=software,
+                version=version,
+                links=links,
+                last_seen=past.last_seen((software, version)) or started,
+                uses=_uses(software, version),
+            )
+            for (software, version), links in sorted(counts.clients.items())
+        ],
+    )
+
+
+def _route(
+    watched: Watched, past: History, route: Route, listen: str, upstream: str
+) -> RouteStatus:
+    counts, tally, name = watched.counts, route.tally, route.name
+    answers, error = watched.upstream(route)
+    plan = route.plan
+    return RouteStatus(
+        name=name,
+        listen=listen,
+        hints=route.mode.value,
+        upstream=Upstream(
+            address=upstream,
+            answers=answers,
+            error=error,
+            node=route.node,
+            cluster=route.view.cluster_id if route.view else None,
+            crossed=route.crossed,
+            past=route.past,
+            native=plan.native if plan else None,
+            raised={api_name(row.key): (row.takes, row.offered) for row in plan.rows}
+            if plan
+            else {},
+        ),
+        links_open=tally.links_open,
+        links=tally.links,
+        bytes_up=tally.up,
+        bytes_down=tally.down,
+        requests=tally.requests.total(),
+        responses=tally.responses.total(),
+        errors=sum(n for (of, *_), n in counts.errors.items() if of == name),
+        hints_given=_given(watched, name, "on"),
+        hints_missed=_missed(watched, name, "on"),
+        observed_given=_given(watched, name, "observe"),
+        observed_missed=_missed(watched, name, "observe"),
+        hold=_percentiles(past.holds(name)),
+        recovery=[
+            Recovery(api=api, hinted=hinted, times=_of(times))
+            for api, hinted, times in past.recoveries(name)
+        ],
+    )
+
+
+def _given(watched: Watched, route: str, mode: str) -> int:
+    given = watched.counts.given.items()
+    return sum(n for (of, _, under), n in given if (of, under) == (route, mode))
+
+
+def _missed(watched: Watched, route: str, mode: str) -> dict[str, int]:
+    reasons: dict[str, int] = {}
+    for (of, _, under, reason), n in watched.counts.missed.items():
+        if (of, under) == (route, mode):
+            reasons[str(reason)] = reasons.get(str(reason), 0) + n
+    return reasons
+
+
+def _percentiles(times: history.Percentiles | None) -> Percentiles | None:
+    return _of(times) if times is not None else None
+
+
+def _of(times: history.Percentiles) -> Percentiles:
+    count, *values = times
+    p50, p90, p99, most = (round(value, 3) for value in values)
+    return Percentiles(count=count, p50_ms=p50, p90_ms=p90, p99_ms=p99, most_ms=most)
+
+
+def _uses(software: str, version: str) -> Any:
+    if software not in KNOWN_NAMES or version == OTHER:
+        return None
+    return sorted(use.name.lower() for use in uses(ClientSoftware(software, version)))

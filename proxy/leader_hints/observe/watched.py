@@ -1,0 +1,51 @@
+"""What metrics and the status are made of, when somebody asks for them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.route import Route
+from leader_hints.observe.counts import Counts
+
+
+class KnownCluster(NamedTuple):
+    """A cluster's view, and how many seconds ago a poll last brought something into it."""
+
+    view: LeaderView
+    age: float
+
+
+class Upstream(NamedTuple):
+    """Whether a route's broker answers the proxy; ``None``: it is not asked. ``error``: why not."""
+
+    answers: bool | None
+    error: str = ""
+
+
+class Load(NamedTuple):
+    """What the process has in hand now: ``tasks`` of the event loop, requests that await their
+    response (``exchanges``), error responses that are ``held``, bytes that are kept back
+    (``kept_bytes``) and that wait for slow readers (``queued_bytes``)."""
+
+    tasks: int
+    exchanges: int
+    held: int
+    kept_bytes: int
+    queued_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """``release``: the version of this program. ``clusters``, ``upstream``, ``load`` and
+    ``certificates`` read the present: of these route, group of settings and when the newest that
+    could be used expires, in seconds since 1970, ``None`` where there is none of the proxy's own.
+    """
+
+    release: str
+    routes: Sequence[Route]
+    counts: Counts
+    clusters: Callable[[], Iterable[KnownCluster]]
+    upstream: Callable[[Route], Upstream]
+    load: Callable[[], Load]
+    certificates: Callable[[], Iterable[tuple[str, str, float | None]]] = lambda: ()

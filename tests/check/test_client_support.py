@@ -1,0 +1,75 @@
+"""What each kind of client gets before each release, with hints on, observed and off."""
+
+import pytest
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.check.client_support import KINDS, PLAIN, outlooks
+from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import Use, uses
+
+_JAVA, _LIBRDKAFKA, _FRANZ_GO, _KAFKA_PYTHON, _PLAIN = range(5)
+
+
+def _maxima(produce: int, fetch: int, metadata: int = 12) -> dict[int, int]:
+    return {ApiKey.PRODUCE: produce, ApiKey.FETCH: fetch, ApiKey.METADATA: metadata}
+
+
+#: Release, what it takes, whether there are topic ids; for each kind Produce and Fetch as offered,
+#: marked where hints come with them. docs/how-it-works.md and docs/compatibility.md say the same.
+_RELEASES = [
+    ("3.6", _maxima(9, 15), True, ["10! 16!", "10! 16!", "10! 16!", "9 15!", "9 15"]),
+    ("3.4", _maxima(9, 13), True, ["10! 16!", "10! 16!", "10! 16!", "9 13!", "9 13"]),
+    ("2.8", _maxima(9, 12, 11), True, ["10! 16!", "10! 16!", "10! 16!", "9 12!", "9 12"]),
+    ("2.8, no ids", _maxima(9, 12, 11), False, ["10! 12!", "10! 12", "10! 12", "9 12!", "9 12"]),
+    ("2.7", _maxima(8, 12, 9), False, ["10! 12!", "10! 12", "10! 12", "8 12!", "8 12"]),
+    ("2.4", _maxima(8, 11, 9), False, ["10! 12!", "10! 11", "10! 11", "8 12!", "8 11"]),
+    ("2.3", _maxima(7, 11, 8), False, ["7 11"] * 5),
+    ("3.7", _maxima(10, 16), True, ["10! 16!", "10! 16!", "10! 16!", "10 16!", "10 16"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("maxima", "topic_ids", "expected"),
+    [row[1:] for row in _RELEASES],
+    ids=[r[0] for r in _RELEASES],
+)
+def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]) -> None:
+    shown = [
+        f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
+        for o in outlooks(maxima, Mode.ON, topic_ids=topic_ids)
+    ]
+
+    assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("maxima", "expected"),
+    [
+        (_maxima(9, 15), ["10! 16!", "10! 16!", "10! 16!", "9 15!", "9 15"]),
+        (_maxima(8, 12, 9), ["10! 16!", "10! 16!", "10! 16!", "8 12!", "8 12"]),
+        (_maxima(8, 11, 9), ["10! 16!", "10! 16!", "10! 16!", "8 12!", "8 11"]),
+    ],
+    ids=["3.6, no ids", "2.7", "2.4"],
+)
+def test_with_hints_and_ids_that_are_made_up(maxima: dict[int, int], expected: list[str]) -> None:
+    shown = [
+        f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
+        for o in outlooks(maxima, Mode.ON, topic_ids=False, made_up=True)
+    ]
+
+    assert shown == expected
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
+def test_without_hints_all_get_what_the_broker_offers(mode: Mode) -> None:
+    for outlook in outlooks(_maxima(9, 15), mode, topic_ids=True):
+        assert (outlook.produce, outlook.fetch) == (9, 15)
+        assert not outlook.produce_hints
+        assert not outlook.fetch_hints
+
+
+def test_the_kinds_are_those_that_use_hints_and_one_that_does_not() -> None:
+    assert [bool(uses(kind.software)) for kind in KINDS] == [True] * 4 + [False]
+    assert PLAIN is KINDS[-1]
+    # The first alone is enough to tell a proxy: whatever is raised is raised for it.
+    assert uses(KINDS[0].software) == frozenset(Use)

@@ -1,0 +1,43 @@
+"""What the machine says of itself, against what these tests can see of it."""
+
+import socket
+import sys
+
+import pytest
+
+from leader_hints.check import host
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/net/tcp")
+def test_connections_to_a_port_are_counted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        before = host.connections_to(port)
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+        during = host.connections_to(port)
+        for client in clients:
+            client.close()
+
+    # A socket that listens is no connection.
+    assert (before, during) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("address", "here"), [("127.0.0.1", True), ("203.0.113.1", False), ("2001:db8::1", False)]
+)
+def test_addresses_of_this_machine(address: str, here: bool) -> None:
+    assert host.is_here(address) is here
+
+
+def test_the_address_from_which_others_see_this_machine() -> None:
+    assert host.address_towards("127.0.0.1") == "127.0.0.1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says it")
+def test_the_clock_is_read_where_it_stands() -> None:
+    clock = host.clock()
+
+    # The kernel lets the error grow to 16 s and no further: a field read at a wrong place is not
+    # in those bounds.
+    assert clock is not None
+    assert 0 <= clock.error_ms <= 16_000

@@ -1,0 +1,104 @@
+"""The report of `leader-hints check`: its schema, its lines, and how the command is used."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from leader_hints.check.report import CheckReport, lines, make_report, to_json
+from leader_hints.check.rules import MachineFacts, RouteFacts, judge
+from tests.check.test_rules import BOUNDS, MACHINE, RIGHT, changed
+from tests.cli.commands import leader_hints
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def report(*routes: RouteFacts, machine: MachineFacts = MACHINE) -> CheckReport:
+    return make_report(routes, judge(routes, machine, BOUNDS))
+
+
+def test_the_published_schema_is_that_of_the_report() -> None:
+    published = json.loads(SCHEMA.read_text(encoding="utf-8"))
+
+    jsonschema.Draft202012Validator.check_schema(published)
+    assert published == {"$schema": _DIALECT, **CheckReport.model_json_schema()}
+
+
+@pytest.mark.parametrize("route", [RIGHT, changed(silence="closed"), changed(node=None)])
+def test_a_report_is_valid_by_the_schema(route: RouteFacts) -> None:
+    written = json.loads(to_json(report(route)))
+
+    jsonschema.validate(written, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert written["version"] == 1
+
+
+def test_a_right_route_in_words() -> None:
+    assert list(lines(report(RIGHT))) == [
+        "route 0.0.0.0:19092 = 127.0.0.1:9092",
+        "  fine",
+        "    versions_raised: node 1 of cluster k answers; it takes Produce 9 and Fetch 15",
+        "    listen_free: 0.0.0.0:19092 is free to listen on",
+        "    advertised_right: node 1 advertises b1:19092, which leads to this route",
+        "  what clients get            Produce     Fetch",
+        "    Java 3.7 or newer         10 hints    16 hints",
+        "    librdkafka 2.5 or newer   10 hints    16 hints    keeps its own back-off on Produce",
+        "    franz-go 1.17 or newer    10 hints    16 hints    NOT_LEADER_OR_FOLLOWER only",
+        "    kafka-python 3.0 or newer 9           15 hints",
+        "    clients that use no hints 9           15          served as without the proxy",
+        "",
+        "this machine",
+        "  fine",
+        "    descriptors_enough: 65536 file descriptors are allowed, enough for 32640 clients; the "
+        "brokers have 10 connections now",
+        "    clock_synchronised: this machine's clock is synchronised, to within 0 ms",
+        "",
+        "Nothing must be mended.",
+    ]
+
+
+def test_a_wrong_route_in_words() -> None:
+    shown = list(lines(report(changed(silence="closed by\x1b[2J\nits broker"))))
+
+    start = shown.index("  must be mended")
+    assert shown[start + 1] == (
+        "    upstream_metadata: upstream 127.0.0.1:9092 answers ApiVersions but not Metadata: "
+        r"closed by\x1b[2J\nits broker"
+    )
+    assert shown[start + 2].startswith("      -> See the broker's log.")
+    assert shown[-1] == "To be mended: 1"
+
+
+def test_json_holds_no_character_that_a_terminal_would_follow() -> None:
+    text = to_json(report(changed(silence="\x1b[2J \x7f \u202e")))
+
+    assert all(char == "\n" or " " <= char <= "~" for char in text)
+    assert "\x1b[2J \x7f \u202e" in json.loads(text)["routes"][0]["findings"][0]["text"]
+
+
+def test_what_must_be_mended_ends_with_1() -> None:
+    # Nothing listens on port 1, and no name is asked for.
+    done = leader_hints("check", "--route", "127.0.0.1:0=127.0.0.1:1")
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "upstream_unreachable" in done.stdout
+
+
+def test_it_takes_settings_from_a_file_and_prints_json(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("routes: [{name: a, listen: '127.0.0.1:0', upstream: '127.0.0.1:1'}]\n")
+
+    done = leader_hints("check", "--json", "--config", str(file))
+
+    assert done.returncode == 1
+    written = json.loads(done.stdout)
+    jsonschema.validate(written, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert [route["route"] for route in written["routes"]] == ["a"]
+
+
+def test_bad_use_ends_with_2() -> None:
+    done = leader_hints("check")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("leader-hints: no route: ")

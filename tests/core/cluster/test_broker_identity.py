@@ -1,0 +1,146 @@
+import pytest
+
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.broker_identity import conclude, presume, probe
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+
+NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 75
+_ASKED = {("t", p): Leader(node, 5) for p, node in enumerate((1, 2, 3))}
+
+
+def _route(nodes: tuple[int, ...] = (1, 2, 3)) -> Route:
+    route = Route("r", Mode.ON)
+    route.endpoints = {node: Endpoint("host", node, None) for node in nodes}
+    return route
+
+
+def _answer(*errors: int) -> dict[tuple[str, int], int]:
+    return {("t", p): error for p, error in enumerate(errors)}
+
+
+def test_one_partition_of_each_leader_is_asked_for_with_its_epoch() -> None:
+    view = LeaderView("c")
+    partitions = (Led(0, 1, 5), Led(1, 2, 6), Led(2, 1, 7), Led(3, -1, 8), Led(4, 4, -1))
+    view.learn(TopicMetadata(0, "t", ZERO_ID, partitions), None)
+    assert probe(view) == {("t", 0): Leader(1, 5), ("t", 1): Leader(2, 6)}
+
+
+def test_who_answers_as_the_leader_is_it() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER))
+    assert route.node == 2
+    assert [route.is_self(node) for node in (1, 2, 3)] == [False, True, False]
+
+
+def test_who_refuses_is_another() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, FENCED, UNKNOWN_EPOCH))
+    assert route.node is None
+    assert [route.is_self(node) for node in (1, 2, 3)] == [False, None, None]
+
+
+def test_the_last_one_left_is_it() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, FENCED, FENCED))
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
+    assert route.node == 3
+
+
+@pytest.mark.parametrize("error", [3, FENCED, UNKNOWN_EPOCH, 78])
+def test_other_errors_and_silence_prove_nothing(error: int) -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(error, error))
+    assert [route.is_self(node) for node in (1, 2, 3)] == [None] * 3
+
+
+def test_a_broker_that_was_replaced_is_no_longer_taken_for_the_old_one() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0))
+    assert route.node == 3
+    # Another broker stands there now. It leads nothing yet, so all it can say is who it is not.
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
+    assert route.node == 1
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
+    assert route.node == 1
+
+
+def test_what_is_proved_outweighs_what_was_ruled_out_before() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, FENCED))
+    assert route.node == 3
+    conclude(route, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert route.node == 1
+    # It leads nothing for a while: that must not bring the broker before it back.
+    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
+    assert route.node == 1
+
+
+# Guesses.
+
+_TWO_LEADS = {("t", 0): Leader(2, 5)}
+
+
+def test_a_guess_does_not_replace_a_proof() -> None:
+    # A KRaft broker that restarts answers before its own Metadata lists it; node 3 leads nothing.
+    route = _route()
+    conclude(route, {("t", 0): Leader(1, 4)}, _answer(0))
+    presume(route)
+    route.endpoints = {node: route.endpoints[node] for node in (2, 3)}
+    for _ in range(2):
+        conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+        assert (route.node, route.proved_node) == (1, 1)
+        assert [route.is_self(node) for node in (1, 2, 3)] == [True, False, False]
+
+
+def test_a_guess_is_made_again_at_each_look_and_says_nothing_of_nodes_not_listed() -> None:
+    route = _route((2, 3))
+    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+    assert [route.is_self(node) for node in (1, 2, 3)] == [None, False, True]
+    assert route.guessed
+    route.endpoints = _route().endpoints
+    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+    assert [route.is_self(node) for node in (1, 2, 3)] == [None, False, None]
+    conclude(route, {("t", 0): Leader(1, 6)}, _answer(0))
+    assert not route.guessed
+    assert [route.is_self(node) for node in (1, 2, 3)] == [True, False, False]
+
+
+def test_a_guess_does_not_outlive_its_connection() -> None:
+    route = _route((2, 3))
+    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
+    presume(route)
+    assert (route.node, route.others) == (None, frozenset())
+
+
+def test_a_broker_must_refuse_for_some_time_where_that_is_asked() -> None:
+    route = _route()
+    refuses = _answer(NOT_LEADER, FENCED, FENCED)
+    conclude(route, _ASKED, refuses, 10.0, 1.0)
+    conclude(route, _ASKED, refuses, 10.9, 1.0)
+    assert route.is_self(1) is None
+    # It did not know yet what it leads.
+    conclude(route, _ASKED, _answer(UNKNOWN_EPOCH, FENCED, FENCED), 11.5, 1.0)
+    conclude(route, _ASKED, refuses, 12.0, 1.0)
+    assert route.is_self(1) is None
+    conclude(route, _ASKED, refuses, 13.0, 1.0)
+    assert route.is_self(1) is False
+
+
+def test_a_proof_is_not_undone_by_a_broker_that_does_not_know_yet_what_it_leads() -> None:
+    route = _route()
+    conclude(route, _ASKED, _answer(0), 10.0, 1.0)
+    conclude(route, _ASKED, _answer(NOT_LEADER), 20.0, 1.0)
+    assert route.proved_node == 1
+    conclude(route, _ASKED, _answer(NOT_LEADER), 21.0, 1.0)
+    assert route.node is None
+
+
+def test_who_leads_for_two_nodes_is_neither() -> None:
+    # What is known of one of the partitions is of a former topic.
+    route = _route()
+    conclude(route, _ASKED, _answer(0, 0, FENCED))
+    assert route.node is None

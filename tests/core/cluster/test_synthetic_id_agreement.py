@@ -1,0 +1,66 @@
+from leader_hints.core.cluster.synthetic_id_agreement import Agreement
+from leader_hints.core.events import TopicIdsOffered, TopicIdsWithheld
+
+_NODES = (1, 2, 3)
+_OFFERED = TopicIdsOffered(cluster="k")
+
+
+def _agreed() -> Agreement:
+    agreement = Agreement("k")
+    for node in _NODES:
+        assert agreement.judge(node, str(node), None) == []
+    assert agreement.review(_NODES) == [_OFFERED]
+    return agreement
+
+
+def test_who_was_never_asked_gives_none() -> None:
+    agreement = Agreement("k")
+    assert agreement.review(()) == []
+    agreement.judge(1, "1", None)
+    agreement.judge(2, "2", None)
+    assert agreement.review(_NODES) == []
+    assert not agreement.reached
+
+
+def test_it_is_told_once_when_all_give_them() -> None:
+    agreement = _agreed()
+    assert agreement.reached
+    assert agreement.review(_NODES) == []
+
+
+def test_one_that_does_not_is_told_once_until_it_does() -> None:
+    agreement = _agreed()
+    withheld = TopicIdsWithheld(cluster="k", broker="two:9092", reason="none")
+    assert agreement.judge(2, "two:9092", "none") == [withheld]
+    assert agreement.judge(2, "two:9092", "none") == []
+    assert agreement.review(_NODES) == []
+    assert not agreement.reached
+    assert agreement.judge(2, "two:9092", None) == []
+    assert agreement.review(_NODES) == [_OFFERED]
+    assert agreement.judge(2, "two:9092", "none") == [withheld]
+
+
+def test_who_is_gone_does_not_count() -> None:
+    agreement = _agreed()
+    agreement.judge(2, "2", "none")
+    agreement.review(_NODES)
+    assert agreement.review((1, 3)) == [_OFFERED]
+    assert agreement.review((1, 3, 4)) == []
+    assert not agreement.reached
+
+
+def test_what_clients_say_has_brokers_asked_now_and_then_and_withholds_nothing() -> None:
+    agreement = _agreed()
+    # Five links a second, for a minute: anybody can open them.
+    asked = sum(agreement.doubted(at / 5) for at in range(300))
+    assert 1 <= asked <= 7
+    assert agreement.reached
+    assert agreement.review(_NODES) == []
+
+
+def test_the_answer_to_a_doubt_withholds_them() -> None:
+    agreement = _agreed()
+    assert agreement.doubted(100.0)
+    agreement.judge(3, "3", "none")
+    agreement.review(_NODES)
+    assert not agreement.reached

@@ -1,0 +1,1059 @@
+"""The rules one by one; times in seconds, as in the default rules."""
+
+import itertools
+import tracemalloc
+
+import pytest
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Endpoint, LeaderHint
+from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.events import HintGiven, HintMissed
+from leader_hints.core.hints import hold_queue
+from leader_hints.core.hints.hold_queue import HoldRules
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
+from tests.core.desks import BEGIN, NODES, Counter, failed, hint, learn, route
+from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
+
+T = BEGIN
+
+
+def _link(mode: Mode = Mode.ON, *, node: int | None = 1, number: int = 1) -> LinkState:
+    """Return a link to node 1, which led partitions 0 and 1 at epoch 5 when last heard of."""
+    link = LinkState(route(mode, node=node), number)
+    learn(link.route, {0: (1, 5), 1: (1, 5)})
+    return link
+
+
+def _view(link: LinkState) -> LeaderView:
+    assert link.route.view is not None
+    return link.route.view
+
+
+# Rule 1: a good hint goes at once.
+
+
+def test_a_fetch_whose_leader_is_known_goes_at_once() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintGiven)
+    assert (event.leader, event.epoch, event.answered.hold_ms) == (2, 6, 0)
+
+
+def test_a_produce_whose_broker_was_seen_to_lead_goes_at_once() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [hint(2, 6)]
+
+
+def test_every_failure_gets_its_own_hint() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6), 1: (3, 8)}, source=2)
+    learn(link.route, {0: (2, 6), 1: (3, 8)}, source=3)
+    assert counter.produce(link, T, 1, 0) == [hint(3, 8), hint(2, 6)]
+
+
+def test_a_topic_may_be_named_by_its_id() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2, topic="u", topic_id=topic_id(1))
+    assert counter.fetch(link, T, {0: 5}, topic=topic_id(1)) == [hint(2, 6)]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintGiven)
+    assert event.answered.topic == "u"
+
+
+# The epoch is above the client's.
+
+
+@pytest.mark.parametrize("epoch", [6, 7])
+def test_a_client_that_knows_as_much_gets_no_hint(epoch: int) -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: epoch}) is None
+    assert counter.review(T + 0.1) == [[None]]
+    assert counter.reasons() == ["hold_expired"]
+
+
+def test_the_view_that_rises_above_the_client_wakes_it() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    assert counter.review(T + 0.004) == []
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.005) == [[hint(2, 6)]]
+    assert counter.desk.next_deadline() is None
+    (event,) = counter.take_events()
+    assert isinstance(event, HintGiven)
+    assert event.answered.hold_ms == pytest.approx(5)
+
+
+def test_an_epoch_that_rose_under_the_same_leader_answers_fenced_at_once() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}, error=FENCED) == [hint(1, 6)]
+
+
+def test_a_kraft_broker_that_does_not_know_yet_that_it_leads_is_waited_for() -> None:
+    # The view says that the answering broker itself leads: it must say so too, after the error.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    counter.desk.probed(link.route, {("t", 0): 0}, T - 0.001)
+    assert counter.review(T + 0.02) == []
+    counter.desk.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, T + 0.021)
+    assert counter.review(T + 0.05) == []
+    counter.desk.probed(link.route, {("t", 0): 0}, T + 0.051)
+    assert counter.review(T + 0.06) == [[hint(1, 6)]]
+
+
+def test_another_routes_or_topics_answer_says_nothing_of_this_broker() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    counter.desk.asked(route(name="other"), {"t"}, T + 1)
+    counter.desk.asked(link.route, {"u"}, T + 1)
+    counter.desk.probed(route(name="other"), {("t", 0): 0}, T + 1)
+    counter.desk.probed(link.route, {("t", 1): 0, ("u", 0): 0}, T + 1)
+    assert counter.review(T + 0.06) == []
+
+
+# Produce says no epoch: what is known of the answering broker must do.
+
+
+def test_a_produce_whose_broker_still_leads_by_the_view_waits() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.003) == [[hint(2, 6)]]
+
+
+def test_a_produce_whose_broker_never_led_by_the_view_waits_for_its_word() -> None:
+    # The view may be a move behind: what it says of another leader may be old.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    learn(link.route, {0: (3, 7)}, source=3)
+    assert counter.produce(link, T) is None
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == [[hint(3, 7)]]
+
+
+@pytest.mark.parametrize(("since", "held"), [(0.999, False), (1.001, True), (11.0, True)])
+def test_a_produce_long_after_its_leader_went_waits_for_its_brokers_word(
+    since: float, held: bool
+) -> None:
+    # Leaders 1, 2, 1, 2 at epochs 5 to 8: nobody told this proxy of the two moves in the middle,
+    # and the producer, which knows epoch 7, takes no hint of epoch 6.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T + since) == (None if held else [hint(2, 6)])
+    if held:
+        counter.desk.asked(link.route, {"t"}, T + since)
+        learn(link.route, {0: (2, 8)}, source=2)
+        assert counter.review(T + since + 0.002) == [[hint(2, 8)]]
+
+
+def test_a_hint_that_was_found_in_time_stays_good_while_it_is_held() -> None:
+    link, counter = _link(), Counter(HoldRules(deadline=5, link_second=5, confirm=4))
+    learn(link.route, {0: (2, 6)})
+    assert counter.produce(link, T + 0.9) is None
+    learn(link.route, {1: (2, 6)})
+    assert counter.review(T + 2) == []
+    assert _view(link).elected("t", 0, Leader(2, 6)) == []
+    assert counter.review(T + 2.1) == [[hint(2, 6)]]
+
+
+def test_a_produce_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.review(T + 0.002) == []
+    counter.desk.probed(link.route, {("t", 0): 0}, T + 0.001)
+    assert counter.review(T + 0.003) == [[hint(1, 6)]]
+
+
+def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
+    link, counter = _link(node=None), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) is None
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.05) == []
+    # The node is proved to be another one: that is enough.
+    link.route.others = frozenset({2})
+    assert counter.review(T + 0.06) == [[hint(2, 6)]]
+
+
+def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
+    # The producer knows the old topic's epoch 5, and would not take a lower one.
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    assert link.route.view is not None
+    link.route.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
+    learn(link.route, {0: (2, 0)}, source=2)
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.05) == []
+
+
+def test_a_fetch_without_an_epoch_follows_the_rule_of_produce() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.003) == [[hint(2, 6)]]
+
+
+# Rule 3: nobody leads, or nobody can be asked.
+
+
+def test_nobody_leads_goes_at_once_without_a_hint() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (-1, 6)})
+    assert counter.fetch(link, T, {0: 5}) == [None]
+    assert counter.reasons() == ["no_leader"]
+
+
+def test_nobody_leads_releases_what_is_held() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (-1, 6)})
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.01) == [[None]]
+    assert counter.reasons() == ["no_leader"]
+
+
+def test_a_produce_waits_for_its_brokers_word_that_nobody_leads() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (-1, 6)})
+    assert counter.produce(link, T) is None
+    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == [[None]]
+    assert counter.reasons() == ["no_leader"]
+
+
+def test_old_news_that_nobody_leads_releases_nothing() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (-1, 6)})
+    assert counter.fetch(link, T, {0: 6}) is None
+
+
+def test_nobody_to_ask_goes_at_once() -> None:
+    link, counter = _link(), Counter()
+    link.route.reachable = False
+    assert counter.produce(link, T) == [None]
+    assert counter.reasons() == ["no_fresher_view"]
+
+
+def test_nobody_to_ask_takes_no_hint_away_that_is_known() -> None:
+    link, counter = _link(), Counter()
+    link.route.reachable = False
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [hint(2, 6)]
+
+
+def test_a_route_without_a_view_has_no_hints() -> None:
+    link, counter = _link(), Counter()
+    link.route.view = None
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert [(w.route, w.topics) for w in counter.desk.waiting_for()] == [(link.route, {"t"})]
+    assert counter.review(T + 0.1) == [[None]]
+
+
+def test_a_leader_without_an_endpoint_waits_for_it() -> None:
+    link, counter = _link(), Counter()
+    link.route.endpoints = {1: NODES[1]}
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.05) == []
+    link.route.endpoints = {2: Endpoint("here", 1, "rack")}
+    (hints,) = counter.review(T + 0.06)
+    assert hints[0] is not None
+    assert hints[0].endpoint == ("here", 1, "rack")
+
+
+def test_a_leader_whose_endpoint_never_comes_is_told_so() -> None:
+    link, counter = _link(), Counter()
+    link.route.endpoints = {1: NODES[1]}
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.1) == [[None]]
+    assert counter.reasons() == ["no_endpoint"]
+
+
+# Many at once.
+
+
+def test_a_review_of_very_many_is_done_in_steps() -> None:
+    first, counter = _link(), Counter()
+    links = [first, *(LinkState(first.route, number) for number in (2, 3, 4))]
+    for number, link in enumerate(links):
+        partitions = range(120 * number, 120 * (number + 1))
+        learn(first.route, dict.fromkeys(partitions, (1, 5)), source=1)
+        assert counter.produce(link, T, *partitions) is None
+    learn(first.route, dict.fromkeys(range(480), (2, 6)), source=2)
+    assert len(counter.review(T + 0.01)) == 2
+    assert counter.desk.unfinished
+    done = counter.review(T + 0.01)
+    assert len(done) == 2
+    assert all(hint is not None for hints in done for hint in hints)
+    assert not counter.desk.unfinished
+    assert not counter.desk.busy
+
+
+def _very_many() -> tuple[LinkState, Counter]:
+    """Three responses of 150 failed partitions each, which are more than one review judges."""
+    first, counter = _link(), Counter()
+    for number in range(3):
+        partitions = range(150 * number, 150 * (number + 1))
+        learn(first.route, dict.fromkeys(partitions, (1, 5)), source=1)
+        assert counter.produce(LinkState(first.route, number + 1), T, *partitions) is None
+    return first, counter
+
+
+def test_what_a_broker_says_again_is_no_news() -> None:
+    first, counter = _very_many()
+    counter.desk.asked(first.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == []
+    assert counter.desk.unfinished
+    assert counter.review(T + 0.002) == []
+    assert not counter.desk.unfinished
+    counter.desk.asked(first.route, {"t"}, T + 0.003)
+    assert counter.review(T + 0.004) == []
+    assert not counter.desk.unfinished
+
+
+def test_what_is_still_looked_for_is_judged_in_steps_too() -> None:
+    first, counter = _very_many()
+    while counter.review(T + 0.1001):
+        pass
+    learn(first.route, dict.fromkeys(range(450), (2, 6)), source=2)
+    assert counter.review(T + 0.2) == []
+    assert counter.desk.unfinished
+    assert counter.desk.busy
+    assert counter.review(T + 0.2) == []
+    assert not counter.desk.unfinished
+    assert not counter.desk.busy
+
+
+def test_what_very_many_want_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold_queue, "_WANTED_AT_ONCE", 2)
+    first, counter = _link(), Counter()
+    for number, topic in enumerate("abc", 1):
+        assert counter.produce(LinkState(first.route, number), T, topic=topic) is None
+    topics = []
+    for _ in range(3):
+        (wants,) = counter.desk.waiting_for()
+        topics.append(wants.topics)
+    assert topics == [{"a", "b"}, {"c", "a"}, {"b", "c"}]
+
+
+def test_in_a_storm_who_is_named_is_asked_and_the_others_are_looked_for() -> None:
+    first, counter = _link(), Counter()
+    learn(first.route, dict.fromkeys(range(5), (1, 5)), source=1)
+    learn(first.route, {0: (1, 5)}, source=1, topic="u")
+    for number in (1, 2):
+        assert counter.produce(LinkState(first.route, number), T, *range(5)) is None
+    assert counter.produce(LinkState(first.route, 3), T, topic="u") is None
+    learn(first.route, {0: (2, 6), 1: (2, 6), 2: (2, 7), 3: (3, 6), 4: (3, 6)})
+    assert counter.review(T + 0.01) == []
+    (wants,) = counter.desk.waiting_for()
+    assert len(wants) == 11
+    wants.single()
+    assert len(wants) == 6
+    assert wants.topics == {"t", "u"}
+    assert wants.unknown == {"u"}
+    asked = [(node, wants.epochs_of(some)) for node, some in wants.questions(2)]
+    assert asked == [
+        (2, {("t", 0): 6, ("t", 1): 6}),
+        (2, {("t", 2): 7}),
+        (3, {("t", 3): 6, ("t", 4): 6}),
+    ]
+
+
+# Rule 4: a deadline from the first error on, then calm.
+
+
+def test_the_deadline_runs_from_the_first_error_on() -> None:
+    first, counter = _link(), Counter()
+    second = LinkState(first.route, 2)
+    assert counter.produce(first, T) is None
+    assert counter.produce(second, T + 0.06) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.review(T + 0.099) == []
+    assert counter.review(T + 0.1001) == [[None], [None]]
+    assert counter.reasons() == ["hold_expired"] * 2
+
+
+@pytest.mark.parametrize(("after", "holds"), [(0.5, False), (1.0999, False), (1.1001, True)])
+def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds: bool) -> None:
+    first, counter = _link(), Counter()
+    counter.produce(first, T)
+    counter.review(T + 0.101)
+    later = counter.produce(LinkState(first.route, 2), T + after)
+    assert later == (None if holds else [None])
+    assert counter.reasons() == ["hold_expired"] * (1 if holds else 2)
+
+
+def test_an_error_that_is_answered_at_once_begins_no_hold() -> None:
+    # A reassignment raises the epoch under the same leader, and the election that follows soon
+    # moves it: the second error comes under the epoch of which the first was told.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=1)
+    assert counter.fetch(link, T, {0: 5}) == [hint(1, 6)]
+    assert counter.fetch(link, T + 0.35, {0: 6}) is None
+    learn(link.route, {0: (2, 7)}, source=2)
+    assert counter.review(T + 0.36) == [[hint(2, 7)]]
+
+
+def test_other_partitions_and_epochs_have_their_own_deadline() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.101)
+    assert counter.produce(LinkState(link.route, 2), T + 0.2, 1) is None
+    learn(link.route, {0: (3, 6)}, source=3)
+    assert counter.fetch(LinkState(link.route, 3), T + 0.2, {0: 6}) is None
+
+
+def test_calm_takes_no_hint_away_that_is_known() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
+    assert counter.fetch(LinkState(link.route, 2), T + 0.5, {0: 5}) == [hint(2, 6)]
+
+
+# Rule 5: a link is held for a bounded part of each second.
+
+
+def test_a_link_whose_hold_is_spent_is_not_held() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0) is None
+    counter.review(T + 0.1001)
+    assert counter.produce(link, T + 0.2, 1) == [None]
+    assert counter.reasons() == ["hold_expired", "link_hold_spent"]
+    assert counter.produce(LinkState(link.route, 2), T + 0.2, 1) is None
+
+
+def test_what_is_left_of_the_links_hold_is_used() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {2: (1, 5)})
+    assert counter.produce(link, T, 0) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.07) == [[hint(2, 6)]]
+    assert counter.produce(link, T + 0.5, 1) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.53)
+    counter.review(T + 0.54)
+    assert counter.produce(link, T + 0.6, 2) == [None]
+
+
+def test_the_links_hold_comes_back_with_time() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0) is None
+    counter.review(T + 0.1)
+    counter.review(T + 1.1001)
+    assert counter.produce(link, T + 1.101, 1) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 1.201)
+
+
+def test_two_seconds_share_no_hold_at_their_border() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(3), (1, 5)))
+    assert counter.produce(link, T, 0) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert len(counter.review(T + 0.01)) == 1
+    assert counter.produce(link, T + 0.95, 1) is None
+    assert len(counter.review(T + 1.045)) == 1
+    # 95 ms of the last second were spent.
+    assert counter.produce(link, T + 1.05, 2) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 1.055)
+
+
+def test_what_others_wait_for_is_held_more_briefly() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, carries=True) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.02)
+    assert counter.review(T + 0.0201) == [[None]]
+
+
+# Reviews that come late.
+
+
+@pytest.mark.parametrize(
+    ("carries", "ahead", "over"),
+    [(False, 0.01, 0.09), (False, 0.5, 0.075), (True, 0.001, 0.019), (True, 0.01, 0.015)],
+)
+def test_a_hold_is_cut_by_what_reviews_are_late_and_by_a_quarter_at_most(
+    carries: bool, ahead: float, over: float
+) -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, carries=carries) is None
+    assert counter.desk.next_deadline(ahead) == pytest.approx(T + over)
+    assert counter.review(T + over - 0.0001, ahead) == []
+    assert counter.review(T + over + 0.0001, ahead) == [[None]]
+
+
+def test_so_is_the_grace() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, 1) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.03, 0.1) == []
+    assert counter.desk.next_deadline(0.1) == pytest.approx(T + 0.045)
+    assert counter.review(T + 0.0451, 0.1) == [[hint(2, 6), None]]
+
+
+# Rule 6: a short grace after the first hint.
+
+
+def test_the_others_have_a_grace_after_the_first_hint() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, 0, 1) is None
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.03) == []
+    assert [(w.route, w.topics) for w in counter.desk.waiting_for()] == [(link.route, {"t"})]
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.05)
+    assert counter.review(T + 0.0501) == [[hint(2, 6), None]]
+    assert counter.reasons() == [None, "hold_expired"]
+
+
+def test_the_grace_is_never_longer_than_the_deadline() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T, 0, 1)
+    learn(link.route, {0: (2, 6)}, source=2)
+    counter.review(T + 0.095)
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+
+
+def test_the_second_hint_within_the_grace_releases() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T, 0, 1)
+    learn(link.route, {0: (2, 6)}, source=2)
+    counter.review(T + 0.03)
+    learn(link.route, {1: (3, 6)}, source=3)
+    assert counter.review(T + 0.04) == [[hint(2, 6), hint(3, 6)]]
+
+
+# Rule 7: the client is gone, or hints are off.
+
+
+def test_a_link_that_is_gone_is_forgotten() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.desk.forget(link.number)
+    assert counter.desk.next_deadline() is None
+    assert counter.desk.waiting_for() == []
+    assert counter.review(T + 1) == []
+
+
+def test_what_a_link_spent_is_forgotten_with_it() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T, 0)
+    counter.review(T + 0.1001)
+    counter.desk.forget(link.number)
+    assert counter.produce(link, T + 0.2, 1) is None
+
+
+def test_hints_off_goes_at_once() -> None:
+    link, counter = _link(Mode.OFF), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [None]
+    assert counter.reasons() == ["hints_off"]
+
+
+# The leader's own word.
+
+
+def test_a_leader_that_has_not_said_so_itself_is_waited_for_a_little() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.025)
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.004) == [[hint(2, 6)]]
+
+
+def test_a_leader_that_does_not_say_so_in_time_is_named_all_the_same() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.0251) == [[hint(2, 6)]]
+
+
+def test_a_leader_that_cannot_be_waited_for_is_named_at_once() -> None:
+    # A hint that satisfies the epoch rule is better than none: without it the client backs off.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    link.route.reachable = False
+    assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
+    assert counter.reasons() == [None]
+
+
+def test_a_silent_leader_is_waited_for_once_not_by_each_response() -> None:
+    # A producer has five requests under way: each would wait in turn, since answers keep order.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.0251) == [[hint(2, 6)]]
+    assert counter.fetch(link, T + 0.026, {0: 5}) == [hint(2, 6)]
+    learn(link.route, {0: (3, 7)}, source=1)
+    assert counter.fetch(link, T + 0.027, {0: 5}) is None
+
+
+def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
+    link, counter = _link(), Counter()
+
+    def move(times: int) -> None:
+        for _ in range(times):
+            epoch = next(epochs)
+            now = T + epoch
+            learn(
+                link.route, {0: (2 + epoch % 2, epoch)}, source=1, topic="u", topic_id=topic_id(1)
+            )
+            assert counter.fetch(link, now, {0: epoch - 1}, topic=topic_id(1)) is None
+            assert len(counter.review(now + 0.0251)) == 1
+            counter.take_events()
+
+    epochs = itertools.count(6)
+    learn(link.route, {0: (1, 5)}, topic="u", topic_id=topic_id(1))
+    tracemalloc.start()
+    try:
+        # Python keeps some thousand freed objects of each kind for later.
+        move(2000)
+        before, _ = tracemalloc.get_traced_memory()
+        move(1000)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 1000 * 30
+
+
+def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for_to_the_end() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    _view(link).declined("t", 0, Leader(2, 6))
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.review(T + 0.05) == []
+    _view(link).elected("t", 0, Leader(2, 6))
+    assert counter.review(T + 0.06) == [[hint(2, 6)]]
+
+
+def test_a_leader_that_never_says_that_it_leads_is_not_named() -> None:
+    # The client would go there, be refused, and back off for longer than without a hint.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    _view(link).declined("t", 0, Leader(2, 6))
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.1001) == [[None]]
+    assert counter.reasons() == ["leader_not_ready"]
+
+
+# What brokers are asked.
+
+
+@pytest.mark.parametrize(
+    ("view", "client", "epoch"),
+    [
+        pytest.param((1, 5), 5, 6, id="the next one: who leads there is not known"),
+        pytest.param((1, 4), 5, 6, id="above the client's, though the view is behind"),
+        pytest.param((2, 6), 5, 6, id="the view's: its leader is to say so itself"),
+        pytest.param((2, 7), 5, 7, id="the view's, more than one move on"),
+    ],
+)
+def test_a_leader_is_looked_for_at_an_epoch(view: tuple[int, int], client: int, epoch: int) -> None:
+    link, counter = LinkState(route(), 1), Counter()
+    learn(link.route, {0: (1, 4)})
+    learn(link.route, {0: view})
+    assert counter.fetch(link, T, {0: client}, error=NOT_LEADER) is None
+    (wants,) = counter.desk.waiting_for()
+    assert (wants.topics, wants.epochs) == ({"t"}, {("t", 0): epoch})
+
+
+def test_a_produce_looks_above_the_epoch_at_which_its_broker_led() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    (wants,) = counter.desk.waiting_for()
+    assert wants.epochs == {("t", 0): 6}
+
+
+def test_nothing_is_looked_for_where_nothing_is_known() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 5}, topic=topic_id(9)) is None
+    (wants,) = counter.desk.waiting_for()
+    assert (wants.topics, wants.epochs) == ({topic_id(9)}, {})
+
+
+@pytest.mark.parametrize(
+    ("error", "enough"),
+    [(0, True), (NOT_LEADER, True), (UNKNOWN_EPOCH, True), (FENCED, False), (3, False)],
+)
+def test_a_broker_at_an_older_epoch_or_none_has_spoken(error: int, enough: bool) -> None:
+    # FENCED_LEADER_EPOCH: it knows a newer epoch, of which it may be the leader.
+    link, counter = _link(node=3), Counter()
+    learn(link.route, {0: (2, 6)}, source=2, topic="u", topic_id=topic_id(1))
+    assert counter.produce(link, T, topic="u") is None
+    counter.desk.probed(link.route, {("u", 0): error}, T + 0.001)
+    assert counter.review(T + 0.002) == ([[hint(2, 6)]] if enough else [])
+
+
+@pytest.mark.parametrize("error", [NOT_LEADER, UNKNOWN_EPOCH])
+def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(error: int) -> None:
+    # A broker of a recreated topic has not heard of the former one's epochs either.
+    link, counter = _link(node=3), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) is None
+    counter.desk.probed(link.route, {("t", 0): error}, T + 0.001)
+    assert counter.review(T + 0.002) == []
+    learn(link.route, {0: (2, 6)}, source=3)
+    counter.desk.asked(link.route, {"t"}, T + 0.003)
+    assert counter.review(T + 0.004) == [[hint(2, 6)]]
+
+
+# Topics without ids that may be recreated.
+
+
+class _Time:
+    now = BEGIN
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _stale() -> tuple[LinkState, _Time]:
+    """Return a link to node 1 whose view has leader 3 at epoch 8, of long ago."""
+    time = _Time()
+    link = LinkState(route(clock=time), 1)
+    learn(link.route, {0: (3, 8)})
+    time.now += 100
+    return link, time
+
+
+def test_without_an_id_a_fetch_asks_its_broker_whether_the_topic_is_the_same() -> None:
+    link, time = _stale()
+    counter = Counter()
+    assert counter.fetch(link, time.now, {0: 7}) is None
+    learn(link.route, {0: (3, 8)}, source=1)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    assert counter.review(time.now + 0.002) == [[hint(3, 8)]]
+
+
+@pytest.mark.parametrize("heard", [(1, 0), (2, 2), (2, 8)])
+@pytest.mark.parametrize("client", [-1, 0])
+@pytest.mark.parametrize("first", [False, True])
+def test_what_the_broker_contradicts_is_no_hint(
+    heard: tuple[int, int], client: int, first: bool
+) -> None:
+    link, time = _stale()
+    counter = Counter()
+    if first:
+        learn(link.route, {0: heard}, source=1)
+    assert counter.fetch(link, time.now, {0: client}) is None
+    learn(link.route, {0: heard}, source=1)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    assert counter.review(time.now + 0.05) == []
+    assert counter.review(time.now + 0.1) == [[None]]
+
+
+def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_said_so() -> None:
+    link, time = _stale()
+    counter = Counter()
+    learn(link.route, {0: (1, 0)}, source=1)
+    time.now += 1
+    assert counter.produce(link, time.now) is None
+    learn(link.route, {0: (2, 2)}, source=1)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    (wants,) = counter.desk.waiting_for()
+    assert wants.epochs == {("t", 0): 8}
+    assert wants.claims == {("t", 0): Leader(2, 2)}
+    _view(link).declined("t", 0, Leader(3, 8))
+    assert counter.review(time.now + 0.002) == []
+    _view(link).elected("t", 0, Leader(2, 2))
+    assert counter.review(time.now + 0.003) == [[hint(2, 2)]]
+
+
+def test_a_lagging_broker_delays_a_hint_until_the_leader_itself_confirms_it() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    learn(link.route, {0: (1, 5)}, source=1)
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    assert counter.review(T + 0.05) == []
+    _view(link).elected("t", 0, Leader(2, 6))
+    assert counter.review(T + 0.051) == [[hint(2, 6)]]
+    learn(link.route, {0: (1, 5)}, source=1)
+    assert counter.fetch(link, T + 0.06, {0: 5}, error=NOT_LEADER) == [hint(2, 6)]
+
+
+# What was asked, and what is looked for.
+
+
+def test_a_leader_that_did_not_come_in_time_is_still_looked_for() -> None:
+    # The client comes back soon, and its next error is not held.
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.1001)
+    (wants,) = counter.desk.waiting_for()
+    assert (wants.topics, wants.epochs) == ({"t"}, {("t", 0): 6})
+    counter.produce(LinkState(link.route, 2), T + 0.3)
+    assert counter.desk.next_deadline() == pytest.approx(T + 1.1001)
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.4) == []
+    assert counter.desk.waiting_for() == []
+    assert counter.desk.next_deadline() is None
+    assert counter.produce(LinkState(link.route, 3), T + 0.5) == [hint(2, 6)]
+    assert counter.reasons() == ["hold_expired", "hold_expired", None]
+
+
+def test_a_leader_that_does_not_come_is_not_looked_for_beyond_the_calm() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.1001)
+    assert counter.review(T + 1.1002) == []
+    assert counter.desk.waiting_for() == []
+
+
+def test_nobody_is_asked_where_nobody_can_be_or_hints_are_off() -> None:
+    link, counter = _link(Mode.OFF), Counter()
+    counter.produce(link, T)
+    link.route.mode = Mode.ON
+    link.route.reachable = False
+    counter.produce(link, T)
+    assert counter.desk.waiting_for() == []
+
+
+def test_calm_takes_no_hint_away_that_is_only_unconfirmed() -> None:
+    # The new leader may be out of our reach, so that its word never comes.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    assert counter.review(T + 0.0251) == [[hint(2, 6)]]
+    assert counter.fetch(LinkState(link.route, 2), T + 0.5, {0: 5}) == [hint(2, 6)]
+
+
+def test_the_deadline_takes_no_hint_away_that_is_only_unconfirmed() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.review(T + 0.095) == []
+    assert counter.review(T + 0.1001) == [[hint(2, 6)]]
+
+
+def test_a_second_move_is_waited_for_anew() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.review(T + 0.001) == []
+    learn(link.route, {0: (3, 7)}, source=2)
+    assert counter.review(T + 0.009) == []
+    assert counter.review(T + 0.0335) == []
+    assert counter.review(T + 0.0345) == [[hint(3, 7)]]
+
+
+@pytest.mark.parametrize("overtaken", [(-1, 7), (4, 7)])
+def test_a_leader_that_is_overtaken_makes_nobody_busy(overtaken: tuple[int, int]) -> None:
+    # Partition 1 still waits; the moment at which 2 would have been named must be forgotten.
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 5, 1: 5}) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    assert counter.review(T + 0.001) == []
+    learn(link.route, {0: overtaken}, source=3)
+    assert counter.review(T + 0.005) == []
+    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+
+
+# Observe.
+
+
+def test_observe_keeps_nothing_back_and_counts_what_would_have_come() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T, 0, 1) == [None, None]
+    assert [(w.route, w.topics) for w in counter.desk.waiting_for()] == [(link.route, {"t"})]
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.review(T + 0.03) == []
+    assert counter.review(T + 0.0501) == []
+    given, missed = counter.take_events()
+    assert isinstance(given, HintGiven)
+    assert isinstance(missed, HintMissed)
+    assert (given.leader, given.epoch, missed.reason) == (2, 6, "hold_expired")
+    assert given.answered.observed
+    assert missed.answered.observed
+    assert given.answered.hold_ms == pytest.approx(50.1)
+
+
+def test_observe_changes_nothing_even_where_the_hint_is_known() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [None]
+    assert counter.reasons() == [None]
+
+
+# What is told.
+
+
+def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
+    link, counter = _link(), Counter()
+    link.client_id = "client-7"
+    counter.fetch(link, T, {0: 5}, topic=topic_id(9))
+    counter.review(T + 0.1)
+    (missed,) = counter.take_events()
+    assert isinstance(missed, HintMissed)
+    told = missed.answered
+    assert (told.route, told.link, told.client_id) == ("route", 1, "client-7")
+    assert (told.api, told.version, told.partition, told.error) == ("Fetch", 16, 0, FENCED)
+    assert (told.topic, told.client_epoch, told.observed) == (topic_id(9).hex(), 5, False)
+    assert told.hold_ms == pytest.approx(100)
+
+
+@pytest.mark.parametrize("known", [ZERO_ID, topic_id(9)])
+def test_topics_by_made_up_ids_are_those_of_the_name(known: bytes) -> None:
+    made_up = made_up_id("cluster", "t")
+    # A consumer without an epoch, at a broker that never led: its own word is waited for.
+    link, counter = _link(node=3), Counter()
+    learn(link.route, {0: (1, 5)}, topic_id=known)
+    learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=made_up) is None
+    assert link.route.view is not None
+    counter.desk.asked(link.route, {link.route.view.key("t")}, T + 0.001)
+    assert counter.review(T + 0.002) == [[hint(2, 6)]]
+    assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]
+
+
+# Modes that change at run time.
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+def test_what_is_held_goes_on_without_a_hint_when_the_mode_changes(mode: Mode) -> None:
+    link, counter = _link(), Counter()
+    other = LinkState(route(name="another"), 2)
+    assert counter.produce(link, T) is None
+    assert counter.produce(other, T) is None
+    learn(link.route, {0: (2, 6)}, source=3)
+    counter.review(T + 0.001)  # The hint is found now, and waits for the leader's word.
+
+    link.route.switch(mode)
+    done = counter.desk.switched(link.route, T + 0.002)
+    assert [(held.link, hints) for held, hints in done] == [(link, [None])]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintMissed)
+    assert (event.reason, event.answered.observed) == ("hints_off", False)
+    assert counter.desk.next_deadline() is not None  # The other route's is still held.
+
+
+def test_nothing_is_looked_for_where_hints_were_switched_off() -> None:
+    link, counter = _link(), Counter()
+    counter.produce(link, T)
+    counter.review(T + 0.1001)  # Its time is over; the leader is still looked for.
+    link.route.switch(Mode.OFF)
+    assert counter.desk.switched(link.route, T + 0.2) == []
+    assert counter.desk.waiting_for() == []
+    assert counter.desk.next_deadline() is None
+
+
+def test_what_was_only_counted_is_told_once_and_sent_nowhere_when_hints_come_on() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T) == [None]
+    link.route.switch(Mode.ON)
+    assert counter.desk.switched(link.route, T + 0.001) == []
+    (event,) = counter.take_events()
+    assert isinstance(event, HintMissed)
+    assert (event.reason, event.answered.observed) == ("hints_off", True)
+    assert counter.review(T + 1) == []
+
+
+def test_what_was_asked_before_hints_came_on_gets_none() -> None:
+    # Its version has no place for one.
+    link, counter = _link(Mode.OBSERVE), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    held = failed(link, {0: -1}, ApiKey.PRODUCE)
+    link.route.switch(Mode.ON)
+    assert counter.desk.submit(held, T) == [None]
+    assert counter.reasons() == ["hints_off"]
+
+
+def test_one_response_of_thousands_of_partitions_is_looked_at_and_told_in_steps() -> None:
+    most = 5000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    learn(link.route, dict.fromkeys(range(most), (2, 6)), source=2)
+    # All hints are known, and still no step does all of it.
+    assert counter.produce(link, T, *range(most)) is None
+    now, told, steps = T, 0, 0
+    decided: list[list[LeaderHint | None]] = []
+    while counter.desk.unfinished:
+        now += 0.001
+        decided += counter.review(now)
+        events = counter.take_events()
+        assert len(events) <= 400
+        told += len(events)
+        steps += 1
+        assert steps <= 100
+    assert decided == [[hint(2, 6)] * most]
+    assert told == most
+
+
+def test_a_large_response_whose_time_is_over_gets_the_hints_found_by_then() -> None:
+    most = 1000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    learn(link.route, dict.fromkeys(range(most), (2, 6)), source=2)
+    assert counter.produce(link, T, *range(most)) is None
+    ((*hints,),) = counter.review(T + 0.2)
+    found = sum(h is not None for h in hints)
+    assert 0 < found < most
+    assert hints == [hint(2, 6)] * found + [None] * (most - found)
+    reasons = counter.reasons()
+    while counter.desk.unfinished:
+        counter.review(T + 0.2)
+        reasons += counter.reasons()
+    assert reasons == [None] * found + ["hold_expired"] * (most - found)
+    # They are looked for no longer: nobody knows them here.
+    assert counter.desk.held == 0
+
+
+def test_a_large_response_is_held_for_what_is_missing_no_longer_than_any() -> None:
+    most = 1000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    learn(link.route, dict.fromkeys(range(1, most), (2, 6)), source=2)
+    assert counter.produce(link, T, *range(most)) is None
+    now, decided = T, []
+    while counter.desk.unfinished:
+        now += 0.001
+        decided += counter.review(now)
+    assert decided == []
+    # The grace runs from when all of it was looked at.
+    until = counter.desk.next_deadline()
+    assert until == pytest.approx(now + HoldRules().grace)
+    learn(link.route, {0: (3, 6)}, source=3)
+    assert counter.review(now + 0.001) == [[hint(3, 6), *[hint(2, 6)] * (most - 1)]]
+
+
+def test_news_in_the_midst_of_a_large_response_is_judged_by_all_of_it() -> None:
+    most = 1000
+    link, counter = _link(), Counter()
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), source=1)
+    assert counter.produce(link, T, *range(most)) is None
+    now, decided = T, []
+    for step in range(40):
+        now += 0.001
+        if step % 2:
+            # There is news at each other step, and all of it is judged all the same.
+            moved = range(50 * (step - 1), 50 * (step + 1))
+            learn(link.route, dict.fromkeys(moved, (2, 6)), source=2)
+        decided += counter.review(now)
+    assert decided == [[hint(2, 6)] * most]
+
+
+@pytest.mark.parametrize("mode", [Mode.OFF, Mode.OBSERVE])
+def test_a_large_response_of_which_not_all_was_looked_at_goes_on_when_hints_are_switched(
+    mode: Mode,
+) -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, *range(1000)) is None
+    link.route.switch(mode)
+    ((_, hints),) = counter.desk.switched(link.route, T)
+    assert hints == [None] * 1000
+    reasons = counter.reasons()
+    while counter.desk.unfinished:
+        assert counter.review(T) == []
+        reasons += counter.reasons()
+    assert reasons == ["hints_off"] * 1000

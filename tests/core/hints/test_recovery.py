@@ -1,0 +1,266 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leader_hints.core.events import ErrorAnswered, HintGiven, HintMissed, LeaderMoved, Recovered
+from leader_hints.core.hints import recovery
+from leader_hints.core.hints.recovery import PATIENCE, Client, Recovery
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from tests.core.desks import learn, route
+
+_CLIENT = Client(7, "c", "lib/1.2")
+
+
+class _World:
+    """Two routes, before nodes 1 and 2 of a cluster, and a clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.one = route(name="one", node=1)
+        self.two = route(name="two", node=2)
+        self.two.view = self.one.view
+        self.routes = [self.one, self.two]
+        self.recovery = Recovery(self.routes, lambda: self.now)
+
+    def fails(
+        self, *, client_id: str = "c", api: str = "Produce", partition: int = 0
+    ) -> ErrorAnswered:
+        answered = ErrorAnswered(
+            route="one",
+            link=1,
+            client_id=client_id,
+            software="",
+            api=api,
+            version=8,
+            topic="t",
+            partition=partition,
+            error=6,
+            client_epoch=-1,
+            hold_ms=0.0,
+            observed=False,
+        )
+        self.recovery.failed(self.one, client_id, api, [("t", partition)])
+        return answered
+
+    def succeeds(
+        self,
+        route: Route,
+        client: Client = _CLIENT,
+        *,
+        api: str = "Produce",
+        partition: int = 0,
+    ) -> Recovered | None:
+        return self.recovery.succeeded(route, client, api, "t", partition)
+
+
+def _moved(leader: int = 2, partition: int = 0, cluster: str = "cluster") -> LeaderMoved:
+    return LeaderMoved(
+        cluster=cluster,
+        topic="t",
+        partition=partition,
+        leader_before=1,
+        epoch_before=5,
+        leader=leader,
+        epoch=6,
+    )
+
+
+@pytest.fixture
+def world() -> _World:
+    return _World()
+
+
+def test_nothing_is_awaited_at_first(world: _World) -> None:
+    assert not world.one.awaited
+    assert world.succeeds(world.one) is None
+
+
+def test_the_first_success_after_an_error_anywhere_in_the_process(world: _World) -> None:
+    learn(world.one, {0: (2, 6)})
+    world.fails()
+    world.now += 0.02
+    world.fails()
+    assert world.one.awaited
+    assert world.two.awaited
+    world.now += 0.03
+    recovered = world.succeeds(world.two)
+    assert recovered is not None
+    assert recovered.recovery_ms == pytest.approx(50.0)
+    assert replace(recovered, recovery_ms=None) == Recovered(
+        route="two",
+        link=7,
+        client_id="c",
+        software="lib/1.2",
+        api="Produce",
+        topic="t",
+        partition=0,
+        epoch=6,
+        recovery_ms=None,
+        hinted=False,
+    )
+    assert world.succeeds(world.two) is None
+    assert not world.one.awaited
+    assert not world.two.awaited
+
+
+@pytest.mark.parametrize(
+    "other", [{"api": "Fetch"}, {"partition": 1}, {"client": Client(7, "d", "")}]
+)
+def test_another_one_s_success_says_nothing(world: _World, other: dict[str, object]) -> None:
+    world.fails()
+    assert world.succeeds(world.one, **other) is None  # type: ignore[arg-type]
+    assert world.one.awaited
+
+
+@pytest.mark.parametrize(("first", "hinted"), [("hint", True), ("none", False), ("seen", False)])
+def test_how_the_first_error_was_answered_is_told(world: _World, first: str, hinted: bool) -> None:
+    answered = world.fails()
+    if first == "hint":
+        world.recovery.take(HintGiven(answered=answered, leader=2, epoch=6))
+    elif first == "none":
+        world.recovery.take(HintMissed(answered=answered, reason="budget"))
+    world.fails()
+    if first != "seen":
+        # Of another error than the first.
+        world.recovery.take(HintMissed(answered=answered, reason="budget"))
+        world.recovery.take(HintGiven(answered=answered, leader=2, epoch=6))
+    recovered = world.succeeds(world.two)
+    assert recovered is not None
+    assert recovered.hinted is hinted
+
+
+def test_after_a_move_the_first_success_of_each_client_at_the_new_leader(world: _World) -> None:
+    world.recovery.take(_moved())
+    assert world.two.awaited
+    assert not world.one.awaited
+    told = world.succeeds(world.two)
+    assert told is not None
+    assert told.recovery_ms is None
+    assert not told.hinted
+    assert world.succeeds(world.two) is None
+    assert world.succeeds(world.two, api="Fetch") is not None
+    assert world.succeeds(world.two, Client(8, "d", "")) is not None
+    assert world.succeeds(world.two, partition=1) is None
+    assert world.succeeds(world.one, Client(8, "e", "")) is None
+
+
+def test_of_one_recovery_is_told_once(world: _World) -> None:
+    world.fails()
+    world.recovery.take(_moved())
+    told = world.succeeds(world.two)
+    assert told is not None
+    assert told.recovery_ms is not None
+    assert world.succeeds(world.two) is None
+
+
+def test_of_one_recovery_is_told_once_where_the_client_heard_before_the_view(
+    world: _World,
+) -> None:
+    learn(world.one, {0: (1, 5)})
+    world.fails()
+    assert world.succeeds(world.two) is not None
+    assert world.succeeds(world.two, Client(8, "d", "")) is None
+    world.recovery.take(_moved())
+    assert world.succeeds(world.two) is None
+    assert world.succeeds(world.two, Client(9, "e", "")) is not None
+    # The next move is another one, of which the client hears first again.
+    world.fails()
+    assert world.succeeds(world.two) is not None
+    world.recovery.take(_moved())
+    assert world.succeeds(world.two) is None
+    # And one of which the view hears first.
+    world.recovery.take(_moved())
+    assert world.succeeds(world.two) is not None
+
+
+def test_moves_elsewhere_are_none_of_ours(world: _World) -> None:
+    world.recovery.take(_moved(leader=3))
+    world.recovery.take(_moved(cluster="another"))
+    assert not world.one.awaited
+    assert not world.two.awaited
+
+
+def test_what_never_comes_expires(world: _World) -> None:
+    world.fails()
+    world.recovery.take(_moved())
+    world.now += PATIENCE - 1
+    world.fails()
+    world.now += 1
+    assert world.succeeds(world.two, partition=9) is None
+    # The error was met again, the move is over.
+    assert world.recovery.remembered == 1
+    world.now += PATIENCE - 1
+    assert world.succeeds(world.two) is None
+    assert world.recovery.remembered == 0
+    assert not world.one.awaited
+
+
+def test_client_ids_beyond_any_use_are_not_kept(world: _World) -> None:
+    endless = Client(1, "x" * 300, "")
+    world.fails(client_id=endless.client_id)
+    assert not world.one.awaited
+    world.recovery.take(_moved())
+    assert world.succeeds(world.two, endless) is None
+    assert world.recovery.remembered == 1
+
+
+def test_memory_is_bounded(world: _World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MOST_ERRORS", "MOST_MOVES", "MOST_ARRIVALS"):
+        monkeypatch.setattr(recovery, name, 10)
+    for number in range(50):
+        world.fails(partition=number)
+        world.recovery.take(_moved(partition=number))
+    assert world.recovery.remembered == 20
+    for number in range(50):
+        world.succeeds(world.two, Client(1, str(number), ""), partition=49)
+        assert world.recovery.remembered <= 31
+    # The newest stay.
+    assert world.succeeds(world.one, partition=49) is not None
+    assert world.succeeds(world.one, partition=0) is None
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["fail", "move", "succeed"]),
+        st.integers(0, 1),
+        st.integers(0, 2),
+        st.sampled_from("cd"),
+        st.sampled_from([0.0, 1.0, PATIENCE / 2, PATIENCE]),
+    ),
+    max_size=60,
+)
+
+
+@given(_STEPS)
+def test_whatever_happens_nothing_is_told_that_was_not_awaited(
+    steps: list[tuple[str, int, int, str, float]],
+) -> None:
+    world = _World()
+    failed: dict[tuple[str, int], float] = {}
+    for what, at, partition, client_id, later in steps:
+        world.now += later
+        at_route = world.routes[at]
+        if what == "fail":
+            world.fails(client_id=client_id, partition=partition)
+            failed.setdefault((client_id, partition), world.now)
+        elif what == "move":
+            world.recovery.take(_moved(leader=at + 1, partition=partition))
+        else:
+            awaited = at_route.awaited
+            told = world.succeeds(at_route, Client(1, client_id, ""), partition=partition)
+            assert awaited or told is None
+            first = failed.pop((client_id, partition), None)
+            if told is not None and told.recovery_ms is not None:
+                assert first is not None
+                # Since the first error, or one after the first was given up.
+                assert told.recovery_ms <= (world.now - first) * 1000
+
+
+def test_off_awaits_nothing() -> None:
+    off = Route("off", Mode.OFF)
+    tracker = Recovery([off])
+    tracker.take(_moved())
+    assert not off.awaited

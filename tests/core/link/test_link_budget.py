@@ -1,0 +1,247 @@
+"""What a link keeps is counted, small or large, and given back however the link ends."""
+
+import struct
+
+import pytest
+
+from leader_hints.core.events import HintMissed
+from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.held import Held
+from leader_hints.core.mode import Mode
+from tests.core.brokers import route_before
+from tests.core.links import Driven, route
+from tests.core.samples import (
+    NOT_LEADER,
+    fetch_answer,
+    fetch_request,
+    metadata_answer,
+    produce_answer,
+    produce_request,
+    request,
+    topic_id,
+    versions_answer,
+)
+
+
+def _asked(size: int = 3) -> bytes:
+    return fetch_request(16, 1, {(topic_id(1), partition): 3 for partition in range(size)})
+
+
+def test_a_small_response_is_counted_while_it_is_held_and_what_came_behind_it_too() -> None:
+    driven = Driven(route())
+    driven.up(produce_request(10, 1) + produce_request(10, 2))
+    first, second = produce_answer(9, 1, {0: NOT_LEADER}), produce_answer(9, 2, {0: 0})
+    driven.down(first)
+    assert driven.budget.used == len(first)
+    driven.link.responses.flushed()
+    assert driven.budget.used == len(first)
+    driven.release([None])
+    assert driven.budget.used == 0
+
+    driven.up(produce_request(10, 3))
+    driven.down(second + produce_answer(9, 3, {0: NOT_LEADER}))
+    driven.release([None])
+    assert driven.budget.used == 0
+
+
+def test_what_came_behind_a_held_response_is_counted() -> None:
+    driven = Driven(route())
+    driven.up(produce_request(10, 1) + produce_request(10, 2))
+    both = produce_answer(9, 1, {0: NOT_LEADER}) + produce_answer(9, 2, {0: 0})
+    driven.down(both)
+    assert driven.budget.used == len(both)
+    driven.link.close()
+    assert driven.budget.used == 0
+
+
+def test_what_is_held_one_behind_the_other_is_counted_once() -> None:
+    count = 50
+    driven = Driven(route())
+    driven.up(b"".join(produce_request(10, number) for number in range(count)))
+    answers = [produce_answer(9, number, {0: NOT_LEADER}) for number in range(count)]
+    every = b"".join(answers)
+    driven.down(every)
+    for answer in answers:
+        assert driven.held is not None
+        # Each has a copy of its own while it is held, beside the receive buffer's.
+        assert len(answer) <= driven.budget.used <= 2 * len(every)
+        driven.release([None])
+    assert driven.to_client == every
+    assert driven.budget.used == 0
+    # It begins anew.
+    driven.up(produce_request(10, 1) + produce_request(10, 2))
+    driven.down(answers[1] + answers[2])
+    assert driven.budget.used == len(answers[1] + answers[2])
+
+
+def test_without_budget_a_small_response_is_not_held_and_that_is_told() -> None:
+    driven = Driven(route(), budget=Budget(20, 20))
+    driven.up(produce_request(10, 1))
+    answer = produce_answer(9, 1, {0: NOT_LEADER})
+    driven.down(answer)
+    assert driven.held is None
+    assert driven.to_client == answer
+    (missed,) = (e for e in driven.link.state.events if isinstance(e, HintMissed))
+    assert missed.reason is Reason.BUDGET
+
+
+@pytest.mark.parametrize("ending", ["answered", "closed", "unmatched"])
+def test_a_request_that_awaits_its_response_is_counted(ending: str) -> None:
+    driven = Driven(route())
+    driven.up(_asked())
+    assert driven.budget.used == len(_asked())
+    if ending == "answered":
+        driven.down(fetch_answer(15, 1, []))
+    elif ending == "closed":
+        driven.link.close()
+    else:
+        # A response to nothing: from here on nothing is looked at, so nothing is kept.
+        driven.down(fetch_answer(15, 99, []))
+        assert driven.budget.used == 0
+        driven.up(_asked())
+    assert driven.budget.used == 0
+
+
+def test_without_budget_no_copy_of_a_request_is_kept() -> None:
+    driven = Driven(route(), budget=Budget(20, 20))
+    driven.up(_asked())
+    assert driven.budget.used == 0
+    assert driven.link.state.exchanges[0].request is None
+
+
+def test_a_response_that_is_only_looked_at_is_not_kept_once_it_has_gone_on() -> None:
+    seen: list[Held] = []
+
+    def decide(held: Held) -> list[None]:
+        seen.append(held)
+        return [None]
+
+    driven = Driven(route(Mode.OBSERVE), decide=decide)
+    driven.up(produce_request(9, 1))
+    driven.down(produce_answer(9, 1, {0: NOT_LEADER}))
+    assert len(seen[0].frame) == 0
+    assert driven.budget.used == 0
+
+
+def test_copies_of_long_polls_leave_room_for_errors() -> None:
+    """Consumers without fetch sessions, as of librdkafka, name all partitions in each request."""
+    budget = Budget(1 << 16, 1 << 18)
+    consumers = [Driven(route(), budget=budget) for _ in range(60)]
+    for driven in consumers:
+        driven.up(_asked(0))
+        driven.down(fetch_answer(15, 1, []))
+        driven.up(_asked(200))
+    copied = [driven.link.state.exchanges[0].request for driven in consumers]
+    assert None in copied
+    assert any(copied)
+    assert budget.used <= budget.total // 2
+    producer = Driven(route(), budget=budget)
+    producer.up(produce_request(10, 1))
+    producer.down(produce_answer(9, 1, {0: NOT_LEADER}))
+    assert producer.held is not None
+    # Who has no copy is held all the same; its epochs are not known.
+    consumer = consumers[copied.index(None)]
+    consumer.down(fetch_answer(15, 1, [(topic_id(1), 0, NOT_LEADER, b"")]))
+    assert consumer.held is not None
+    assert consumer.held.epochs == [-1]
+    for driven in (producer, *consumers):
+        driven.link.close()
+    assert (budget.used, budget.copied, budget.strangers) == (0, 0, 0)
+
+
+# Before the broker has shown that it serves the client.
+
+
+def _unfinished(version: int = 10) -> bytes:
+    """Return the beginning of a Produce request of 300 MB, which must be kept to be recoded."""
+    head = produce_request(version, 5, records=bytes(60_000), partitions=2)
+    return struct.pack(">i", 300 << 20) + head[4:1000]
+
+
+def test_strangers_keep_no_more_than_their_share_together() -> None:
+    budget = Budget(1 << 22, 1 << 26)
+    links = [Driven(route_before("2.6"), budget=budget, largest_request=1 << 30) for _ in range(40)]
+    begun, more = _unfinished(), bytes(60_000)
+    for driven in links:
+        driven.up(begun)
+    for _ in range(30):
+        for driven in links:
+            driven.up(more)
+            assert budget.used <= budget.total // 4
+    # They sent 70 MB.
+    faults = [driven.link.requests.fault for driven in links]
+    assert any(fault and "must be kept whole" in fault for fault in faults)
+    for driven in links:
+        driven.link.close()
+    assert (budget.used, budget.strangers) == (0, 0)
+
+
+def test_a_large_request_that_must_be_kept_costs_no_other_link_its_hints() -> None:
+    budget = Budget(1 << 22, 1 << 24)
+    greedy = Driven(route_before("2.6"), budget=budget, largest_request=1 << 30)
+    greedy.up(_unfinished())
+    while greedy.link.requests.fault is None:
+        greedy.up(bytes(60_000))
+    other = Driven(route(), budget=budget)
+    other.up(produce_request(10, 1))
+    answer = produce_answer(9, 1, {0: NOT_LEADER})
+    other.down(answer)
+    assert other.held is not None
+
+
+def test_whom_the_broker_answers_may_keep_what_its_requests_need() -> None:
+    budget = Budget(1 << 20, 1 << 22)
+    driven = Driven(route_before("2.6"), budget=budget, largest_request=1 << 30)
+    driven.up(request(3, 5, 1, topics=()))
+    driven.down(metadata_answer(5, 1, {}))
+    records = bytes(3 << 20)
+    asked, sent = (produce_request(v, 2, records=records, partitions=2) for v in (10, 8))
+    before = len(driven.to_broker)
+    driven.up(asked)
+    assert driven.to_broker[before:] == sent
+    assert (budget.used, budget.strangers) == (0, 0)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_what_was_reserved_by_a_stranger_is_given_back_by_whom_the_broker_knows(
+    trusted: bool,
+) -> None:
+    driven = Driven(route())
+    driven.up(_asked())
+    assert driven.budget.strangers == driven.budget.used == len(_asked())
+    driven.up(request(18, 0, 2) if not trusted else _asked())
+    if trusted:
+        driven.down(fetch_answer(15, 1, []))
+        assert driven.budget.strangers == 0
+        assert driven.budget.used == len(_asked())
+    driven.link.close()
+    assert (driven.budget.used, driven.budget.strangers) == (0, 0)
+
+
+def test_what_a_broker_answers_to_anybody_shows_nothing() -> None:
+    driven = Driven(route(), requests_in_flight=1000)
+    for number in range(99):
+        driven.up(request(18, 0, number))
+    driven.down(versions_answer(0, 0, {}))
+    assert not driven.link.crowded
+    driven.up(request(18, 0, 100) + request(17, 1, 101, mechanism="PLAIN"))
+    assert driven.link.crowded
+    for number in range(1, 99):
+        driven.down(versions_answer(0, number, {}))
+    assert not driven.link.crowded
+    driven.link.close()
+    served = Driven(route(), requests_in_flight=1000)
+    served.up(request(3, 5, 0, topics=()))
+    served.down(metadata_answer(5, 0, {}))
+    for number in range(200):
+        served.up(request(18, 0, number))
+    assert not served.link.crowded
+
+
+def test_the_beginning_of_a_produce_request_is_kept_only_as_far_as_any_needs() -> None:
+    driven = Driven(route(), buffer_size=1 << 17)
+    begun = struct.pack(">ihhih", 1 << 20, 0, 9, 1, 32_000) + bytes(9000)
+    driven.up(begun)
+    assert driven.link.requests.opaque
+    assert driven.to_broker == begun

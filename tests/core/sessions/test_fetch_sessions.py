@@ -1,0 +1,204 @@
+import tracemalloc
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from leader_hints.apis.fetch_request import FetchRequest, read_request
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.leader_hint import Failure
+from leader_hints.core.sessions.fetch_sessions import CAPACITY, FetchSessions
+from tests.core.samples import fetch_request, topic_id
+
+_PARTITIONS = st.tuples(st.integers(0, 2), st.integers(0, 2))
+_EPOCHS = st.dictionaries(_PARTITIONS, st.integers(-1, 9), max_size=4)
+_VERSIONS = st.sampled_from([12, 13, 15, 16])
+_CAPACITY = 2
+
+
+def _epoch(sessions: FetchSessions, request: FetchRequest, topic: Topic, partition: int) -> int:
+    (epoch,) = sessions.epochs(request, [Failure(topic, partition, 6, 0, 0)])
+    return epoch
+
+
+def test_the_session_that_was_unused_longest_goes_first() -> None:
+    sessions = FetchSessions(2)
+    for number in (1, 2):
+        sessions.answered(fetch_request(12, 1, {("t", 0): number}, session=(0, 0)), number, 0)
+    sessions.answered(fetch_request(12, 1, {}, session=(1, 1)), 1, 0)
+    sessions.answered(fetch_request(12, 1, {("t", 0): 3}, session=(0, 0)), 3, 0)
+    known = []
+    for number in (1, 2, 3):
+        request = read_request(memoryview(fetch_request(12, 1, {}, session=(number, 2))))
+        known.append(_epoch(sessions, request, "t", 0))
+    assert known == [1, -1, 3]
+
+
+def test_what_leaves_a_session_is_forgotten() -> None:
+    sessions = FetchSessions()
+    opened = fetch_request(12, 1, {("t", 0): 5, ("t", 1): 6}, session=(0, 0))
+    sessions.answered(opened, 7, 0)
+    changed = fetch_request(12, 1, {("t", 0): 8}, session=(7, 1), forgotten=[("t", 1)])
+    sessions.answered(changed, 7, 0)
+    silent = read_request(memoryview(fetch_request(12, 1, {}, session=(7, 2))))
+    assert [_epoch(sessions, silent, "t", p) for p in (0, 1)] == [8, -1]
+
+
+def _knows(sessions: FetchSessions, number: int) -> bool:
+    silent = read_request(memoryview(fetch_request(12, 1, {}, session=(number, 2))))
+    return _epoch(sessions, silent, "t", 0) >= 0
+
+
+def test_no_more_sessions_are_remembered_than_brokers_keep() -> None:
+    sessions = FetchSessions()
+    for number in range(1, 1102):
+        sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), number, 0)
+    assert len(sessions) == CAPACITY == 1000
+    assert [_knows(sessions, number) for number in (101, 102, 1101)] == [False, True, True]
+
+
+def test_many_sessions_of_many_partitions_take_bounded_memory() -> None:
+    weight = 4000
+    sessions = FetchSessions(most_weight=weight)
+    asked: dict[tuple[Topic, int], int] = {
+        ("t", partition): 1000 + partition for partition in range(400)
+    }
+    opened = fetch_request(12, 1, asked, session=(0, 0))
+    tracemalloc.start()
+    try:
+        for number in range(1, 51):
+            sessions.answered(opened, number, 0)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Five times as many were asked for; numbers this large are objects of their own.
+    assert taken < 160 * weight
+    assert len(sessions) == weight // 401
+    assert _knows(sessions, 50)
+    assert not _knows(sessions, 1)
+
+
+def test_a_session_that_grows_makes_others_give_way_and_at_last_itself() -> None:
+    sessions = FetchSessions(most_weight=10)
+    for number in (1, 2):
+        sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), number, 0)
+    more: dict[tuple[Topic, int], int] = {("t", partition): 5 for partition in range(6)}
+    sessions.answered(fetch_request(12, 1, more, session=(2, 1)), 2, 0)
+    assert [_knows(sessions, number) for number in (1, 2)] == [True, True]
+    sessions.answered(fetch_request(12, 1, {("u", 0): 5}, session=(2, 2)), 2, 0)
+    assert [_knows(sessions, number) for number in (1, 2)] == [False, True]
+    assert sessions.weight == 9
+    gone = [("t", partition) for partition in range(1, 6)] + [("u", 0), ("v", 0)]
+    sessions.answered(fetch_request(12, 1, {}, session=(2, 3), forgotten=gone), 2, 0)
+    assert sessions.weight == 2
+    sessions.answered(fetch_request(12, 1, {("x" * 2000, 0): 5}, session=(2, 4)), 2, 0)
+    assert (len(sessions), sessions.weight) == (0, 0)
+
+
+class Sessions(RuleBasedStateMachine):
+    """Clients and a broker that keep sessions as KIP-227 says, and what the proxy remembers.
+
+    ``live``: the epochs in each session, by id, the longest unused first. A broker forgets
+    sessions without a word; the proxy, that has room for as many, must not know more than
+    what was last said in a session.
+    """
+
+    @initialize(version=_VERSIONS)
+    def begin(self, version: int) -> None:
+        self.version = version
+        self.sessions = FetchSessions(_CAPACITY)
+        self.live: dict[int, dict[tuple[Topic, int], int]] = {}
+        self.opened = 0
+
+    def _named(self, epochs: dict[tuple[int, int], int]) -> dict[tuple[Topic, int], int]:
+        return {(self._topic(topic), p): epoch for (topic, p), epoch in epochs.items()}
+
+    def _topic(self, number: int) -> Topic:
+        return f"t{number}" if self.version < 13 else topic_id(number)
+
+    def _pick(self, data: st.DataObject, *, live: int = 1) -> int:
+        """Return a session id; ``live``: how likely it is one that is known."""
+        return data.draw(st.sampled_from([0, 0, 999, *self.live, *[*self.live] * live]))
+
+    def _ask(self, asked: dict[tuple[Topic, int], int], **session: object) -> bytes:
+        return fetch_request(self.version, 1, asked, **session)  # type: ignore[arg-type]
+
+    @rule(epochs=_EPOCHS, data=st.data(), refused=st.booleans())
+    def full_fetch_that_wants_a_session(
+        self, epochs: dict[tuple[int, int], int], data: st.DataObject, refused: bool
+    ) -> None:
+        old = self._pick(data, live=0)
+        asked = self._named(epochs)
+        self.live.pop(old, None)
+        self.opened += 1
+        session_id = 0 if refused else self.opened
+        self.sessions.answered(self._ask(asked, session=(old, 0)), session_id, 0)
+        if session_id:
+            self.live[session_id] = asked
+            if len(self.live) > _CAPACITY:
+                self.live.pop(next(iter(self.live)))
+
+    @rule(epochs=_EPOCHS, data=st.data())
+    def full_fetch_that_ends_a_session(
+        self, epochs: dict[tuple[int, int], int], data: st.DataObject
+    ) -> None:
+        old = self._pick(data)
+        self.live.pop(old, None)
+        self.sessions.answered(self._ask(self._named(epochs), session=(old, -1)), 0, 0)
+
+    @rule(epochs=_EPOCHS, forgotten=st.sets(_PARTITIONS), data=st.data(), epoch=st.integers(1, 99))
+    def incremental_fetch(
+        self,
+        epochs: dict[tuple[int, int], int],
+        forgotten: set[tuple[int, int]],
+        data: st.DataObject,
+        epoch: int,
+    ) -> None:
+        session_id = self._pick(data, live=4)
+        asked = self._named(epochs)
+        dropped = [(self._topic(t), p) for t, p in forgotten if (t, p) not in epochs]
+        request = self._ask(asked, session=(session_id, epoch), forgotten=dropped)
+        if session_id in self.live:
+            self.sessions.answered(request, session_id, 0)
+            session = self.live.pop(session_id)
+            session.update(asked)
+            self.live[session_id] = {k: v for k, v in session.items() if k not in dropped}
+        else:
+            self.sessions.answered(request, 0, 70)
+
+    @rule(epochs=_EPOCHS, data=st.data(), error=st.sampled_from([70, 71]))
+    def fetch_that_the_broker_refuses(
+        self, epochs: dict[tuple[int, int], int], data: st.DataObject, error: int
+    ) -> None:
+        # The client begins anew with a full fetch; what it asked now is not in the session.
+        session_id = self._pick(data)
+        request = self._ask(self._named(epochs), session=(session_id, 3))
+        self.sessions.answered(request, 0, error)
+        self.live.pop(session_id, None)
+
+    @invariant()
+    def knows_what_was_last_said_in_each_session(self) -> None:
+        if not hasattr(self, "live"):
+            return
+        assert len(self.sessions) == len(self.live) <= _CAPACITY
+        topics = [{topic for topic, _ in said} for said in self.live.values()]
+        assert self.sessions.weight >= sum(map(len, self.live.values())) + sum(map(len, topics))
+        assert self.live or not self.sessions.weight
+        for session_id in [0, 999, *self.live]:
+            silent = read_request(memoryview(self._ask({}, session=(session_id, 5))))
+            said = self.live.get(session_id, {})
+            for number in range(3):
+                topic = self._topic(number)
+                for partition in range(3):
+                    known = _epoch(self.sessions, silent, topic, partition)
+                    assert known == said.get((topic, partition), -1)
+
+    @rule(epoch=st.integers(-1, 9), data=st.data())
+    def what_the_request_itself_says_counts_first(self, epoch: int, data: st.DataObject) -> None:
+        asked = self._ask({(self._topic(0), 0): epoch}, session=(self._pick(data), 5))
+        request = read_request(memoryview(asked))
+        assert _epoch(self.sessions, request, self._topic(0), 0) == epoch
+
+
+TestSessions = Sessions.TestCase
+TestSessions.settings = settings(max_examples=40, stateful_step_count=25)

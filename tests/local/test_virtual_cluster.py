@@ -1,0 +1,358 @@
+"""The listeners of a virtual cluster as brokers come, move and go."""
+
+import errno
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trustme
+
+from leader_hints import app
+from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.errors import BrokerError, ListenError
+from leader_hints.faults.fault import Action, Fault
+from leader_hints.faults.injector import FaultStage
+from leader_hints.local.virtual_cluster import Found
+from leader_hints.settings import (
+    Address,
+    BrokerTlsSettings,
+    LocalSettings,
+    RouteSettings,
+    Settings,
+    SubscriptionSettings,
+)
+from tests.harness.ports import free_ports, free_range
+from tests.net.fake_broker import FakeBroker
+from tests.net.messages import Broker, metadata_request
+from tests.net.serving import Log, until_true
+
+_SECONDS = 5.0
+#: Ports that a virtual cluster takes here.
+_SPAN = 9
+#: Metadata 9 for all topics, as correlation 1 of a client with an empty id.
+_METADATA = bytes.fromhex("0000001000030009000000010000000000000000")
+
+
+class _Real:
+    """Real listeners on ``host`` whose brokers say what ``brokers`` has; each may be stopped.
+
+    ``tls``: what they speak, if any.
+    """
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self.host = "127.0.0.1"
+        self.tls: ssl.SSLContext | None = None
+        self.brokers: list[Broker] = []
+        self._scopes: dict[int, trio.CancelScope] = {}
+
+    def start(self, node: int) -> None:
+        """Start a broker, or start it again at another address."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        sock = socket.create_server((self.host, 0), family=family)
+        self.brokers[:] = [known for known in self.brokers if known.node != node]
+        self.brokers.append(Broker(node, self.host, sock.getsockname()[1]))
+        broker = FakeBroker(node, self.brokers, {"t": [(node, 5)]})
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+        scope = self._scopes[node] = trio.CancelScope()
+
+        async def talk(stream: trio.SocketStream) -> None:
+            if self.tls is None:
+                await broker.serve(stream)
+            else:
+                await broker.serve(
+                    trio.SSLStream(stream, self.tls, server_side=True, https_compatible=True)
+                )
+
+        async def serve() -> None:
+            with scope:
+                await trio.serve_listeners(talk, [listener])
+
+        self._nursery.start_soon(serve)
+
+    def stop(self, node: int) -> None:
+        """End a broker and its connections."""
+        self._scopes.pop(node).cancel()
+
+    def forget(self, node: int) -> None:
+        """Have the others say that it is gone."""
+        self.brokers[:] = [known for known in self.brokers if known.node != node]
+
+    @property
+    def addresses(self) -> dict[int, Address]:
+        """Where they are."""
+        return {known.node: Address(known.host, known.port) for known in self.brokers}
+
+
+@pytest.fixture
+def real(nursery: trio.Nursery) -> _Real:
+    """Brokers of a real cluster, none of which runs yet; they end with the test."""
+    return _Real(nursery)
+
+
+async def _wait(log: Log, name: str, count: int) -> list[dict[str, Any]]:
+    await until_true(lambda: len(log.events(name)) >= count)
+    return log.events(name)
+
+
+@asynccontextmanager
+async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
+    """A virtual cluster before the real brokers; its base port."""
+    base = free_range(_SPAN)
+    host = values.pop("host", "127.0.0.1")
+    renew, stage = values.pop("renew", None), values.pop("stage", None)
+    more = values.pop("settings", {})
+    listen = Address(host, base)
+    if "ports_from_base" in values:
+        values["ports"] = {n: base + at for n, at in values.pop("ports_from_base").items()}
+    local = LocalSettings(bootstrap=tuple(real.addresses.values()), listen=listen, **values)
+    settings = Settings(
+        routes=tuple(
+            RouteSettings(listen=Address(host, 0), upstream=address, name=f"r{node}")
+            for node, address in real.addresses.items()
+        ),
+        subscription=SubscriptionSettings(poll_interval_ms=100),
+        **more,
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(app.serve, settings, Found(local, real.addresses, renew, stage))
+        await _wait(log, "listening", len(real.brokers) + 1)
+        await _wait(log, "route_plan", len(real.brokers))
+        yield base
+        nursery.cancel_scope.cancel()
+
+
+async def _ask(port: int, host: str = "127.0.0.1", request: bytes = _METADATA) -> bytes:
+    """Ask for Metadata; return the answer."""
+    with trio.fail_after(_SECONDS):
+        async with await trio.open_tcp_stream(host, port) as stream:
+            await stream.send_all(request)
+            data = b""
+            while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
+                chunk = await stream.receive_some()
+                if not chunk:
+                    raise ConnectionError
+                data += bytes(chunk)
+            return data
+
+
+def _address(host: str, port: int) -> bytes:
+    return bytes([len(host) + 1]) + host.encode() + port.to_bytes(4, "big")
+
+
+async def test_each_broker_has_a_port_that_follows_from_its_id(real: _Real, log: Log) -> None:
+    for node in (1, 3):
+        real.start(node)
+    async with _local(real, log, advertise="localhost") as base:
+        for port in (base, base + 2, base + 4):
+            answer = await _ask(port)
+            assert _address("localhost", base + 2) in answer
+            assert _address("localhost", base + 4) in answer
+            assert b"127.0.0.1" not in answer
+
+
+async def test_a_broker_that_joins_can_be_reached_when_a_client_first_hears_of_it(
+    real: _Real, log: Log
+) -> None:
+    real.start(1)
+    async with _local(real, log) as base:
+        real.start(2)
+        answer = await _ask(base)
+        assert _address("127.0.0.1", base + 3) in answer
+        assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+
+
+async def test_a_broker_that_moves_keeps_its_port(real: _Real, log: Log) -> None:
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log) as base:
+        real.stop(2)
+        real.start(2)
+        await _ask(base + 2)
+        await _wait(log, "broker_moved", 1)
+        assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+
+
+async def test_a_broker_that_left_takes_no_connections_until_it_is_back(
+    real: _Real, log: Log
+) -> None:
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log) as base:
+        real.stop(2)
+        real.forget(2)
+        await _wait(log, "broker_left", 1)
+        with pytest.raises(OSError, match="all attempts to connect"):
+            await _ask(base + 3)
+        real.start(2)
+        await _ask(base)
+        await _ask(base + 3)
+
+
+async def test_bootstrap_leads_past_a_broker_that_is_down(real: _Real, log: Log) -> None:
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log) as base:
+        real.stop(1)
+        for _ in range(3):
+            assert _address("127.0.0.1", base + 3) in await _ask(base)
+
+
+async def test_a_map_gives_other_ports(real: _Real, log: Log) -> None:
+    (port,) = free_ports(1)
+    real.start(1)
+    async with _local(real, log, ports={1: port}) as base:
+        assert _address("127.0.0.1", port) in await _ask(base)
+        await _ask(port)
+
+
+async def test_a_broker_whose_port_is_taken_costs_the_others_nothing(real: _Real, log: Log) -> None:
+    real.start(1)
+    async with _local(real, log) as base:
+        with socket.create_server(("127.0.0.1", base + 3)):
+            real.start(2)
+            await _ask(base + 2)
+            (line,) = await _wait(log, "broker_without_port", 1)
+            assert "address already in use" in line["reason"]
+            await _ask(base + 2)
+        await _ask(base + 2)
+        await _ask(base + 3)
+
+
+async def test_over_ipv6(real: _Real, log: Log) -> None:
+    real.host = "::1"
+    real.start(1)
+    async with _local(real, log, host="::1") as base:
+        answer = await _ask(base, "::1")
+        assert _address("::1", base + 2) in answer
+        assert _address("::1", base + 2) in await _ask(base + 2, "::1")
+
+
+async def test_tls_is_read_once_and_good_for_brokers_that_join(
+    real: _Real, log: Log, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    roots = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(roots))
+    real.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(real.host).configure_cert(real.tls)
+    real.start(1)
+    async with _local(
+        real, log, upstream_tls=BrokerTlsSettings(enabled=True, ca=str(roots))
+    ) as base:
+        assert _address("127.0.0.1", base + 2) in await _ask(base)
+        roots.unlink()
+        real.start(2)
+        assert _address("127.0.0.1", base + 3) in await _ask(base + 2)
+        assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+
+
+async def test_a_client_for_whom_no_descriptor_is_left_is_closed_and_no_other(
+    real: _Real, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def short() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    real.start(1)
+    async with _local(real, log, stage=FaultStage()) as base:
+        answer = await _ask(base + 2)
+        for port in (base, base + 2):
+            with monkeypatch.context() as patch:
+                patch.setattr(trio.socket, "socketpair", short)
+                with pytest.raises((ConnectionError, trio.BrokenResourceError)):
+                    await _ask(port)
+            assert await _ask(port) == answer
+        assert {line["error"] for line in log.events("accept_failed")} == {"too many open files"}
+
+
+async def test_a_cluster_that_does_not_start_again_is_tried_again(real: _Real, log: Log) -> None:
+    real.start(1)
+    failures = [BrokerError("it died again"), BrokerError("it died")]
+
+    def renew() -> Mapping[int, Address] | None:
+        if failures:
+            raise failures.pop()
+        return None if log.events("cluster_restarted") else real.addresses
+
+    async with _local(real, log, renew=renew) as base:
+        await _wait(log, "cluster_restarted", 1)
+        assert [line["reason"] for line in log.events("cluster_not_restarted")] == ["it died"]
+        assert _address("127.0.0.1", base + 2) in await _ask(base)
+
+
+async def test_an_address_that_is_taken_is_named(real: _Real, log: Log) -> None:
+    real.start(1)
+    base = free_range(_SPAN)
+    with socket.create_server(("127.0.0.1", base + 2)):
+        local = LocalSettings(
+            bootstrap=tuple(real.addresses.values()), listen=Address("127.0.0.1", base)
+        )
+        route = RouteSettings(listen=Address("127.0.0.1", 0), upstream=real.addresses[1])
+        settings = Settings(routes=(route,))
+        with pytest.RaisesGroup(
+            pytest.RaisesExc(ListenError, match=f"cannot listen on 127.0.0.1:{base + 2}"),
+            flatten_subgroups=True,
+        ):
+            await app.serve(settings, Found(local, real.addresses))
+
+
+async def _ended(port: int) -> BaseException | None:
+    """How a connection ends that is turned away: ``None``, or the error of a reset."""
+    with trio.fail_after(_SECONDS):
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            try:
+                assert await stream.receive_some() == b""
+            except trio.BrokenResourceError as error:
+                return error.__cause__
+            return None
+
+
+async def test_a_client_whose_broker_is_down_is_reset_so_that_it_tries_again(
+    real: _Real, log: Log
+) -> None:
+    """franz-go takes an end before the first answer for TLS, and its producers give up."""
+    real.start(1)
+    async with _local(real, log) as base:
+        real.stop(1)
+        for port in (base, base + 2):
+            assert isinstance(await _ended(port), ConnectionResetError)
+
+
+async def test_a_refused_connection_is_reset_and_counted_once_at_bootstrap_too(
+    real: _Real, log: Log
+) -> None:
+    for node in (1, 2):
+        real.start(node)
+    stage = FaultStage()
+    async with _local(real, log, stage=stage) as base:
+        stage.begin(Fault(action=Action.REFUSE, times=1))
+        assert isinstance(await _ended(base), ConnectionResetError)
+        assert _address("127.0.0.1", base + 2) in await _ask(base)
+        assert len(log.events("fault_done")) == 1
+
+
+async def test_a_port_that_another_node_has_leads_no_client_there(real: _Real, log: Log) -> None:
+    real.start(1)
+    async with _local(real, log, ports_from_base={1: 3}) as base:
+        real.start(2)
+        answer = await _ask(base)
+        (line,) = await _wait(log, "broker_without_port", 1)
+        assert "which another node has; give --port 2=PORT" in line["reason"]
+        assert answer.count(_address("127.0.0.1", base + 3)) == 1
+        assert _address("127.0.0.1", 0) in answer
+
+
+async def test_topic_ids_are_synthesized_and_no_client_comes_before_it_is_known_where(
+    real: _Real, log: Log
+) -> None:
+    real.start(1)
+    async with _local(real, log, settings={"topic_ids": "synthesize"}) as base:
+        events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
+        assert events.index("topic_ids_offered") < events.index("listening")
+        assert made_up_id("k", "t") in await _ask(base, request=metadata_request(12, 1))

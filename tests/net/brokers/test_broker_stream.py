@@ -1,0 +1,62 @@
+"""Opening a stream to a broker: whatever is wrong is a BrokerError that says so."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.broker_stream import open_broker_stream
+from leader_hints.settings import Address
+
+
+@pytest.fixture
+def full_listener() -> Iterator[Address]:
+    """An address where connections are neither taken nor refused: its backlog is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        address = listener.getsockname()
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(address)
+        yield Address(*address)
+
+
+async def test_bytes_pass_once_it_is_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stream = await open_broker_stream(Address(*listener.getsockname()), 10)
+        accepted, _ = listener.accept()
+        accepted.send(b"hello")
+        assert await stream.receive_some() == b"hello"
+        await stream.aclose()
+        accepted.close()
+
+
+async def test_a_broker_that_is_down_refuses() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(BrokerError, match=r"^cannot connect: connection refused$"):
+            await open_broker_stream(Address(*bound.getsockname()), 10)
+
+
+async def test_a_broker_that_says_nothing_is_given_up(
+    full_listener: Address, autojump_clock: MockClock
+) -> None:
+    begin = trio.current_time()
+    with pytest.raises(BrokerError, match=r"^no connection within 10 s$"):
+        await open_broker_stream(full_listener, 10)
+    assert trio.current_time() - begin == 10
+
+
+@pytest.mark.parametrize(
+    "address",
+    [Address("127.0.0.1", 70_000), Address("127.0.0.1", -1), Address("two..dots", 9092)],
+    ids=str,
+)
+async def test_what_a_broker_advertises_need_not_be_an_address(address: Address) -> None:
+    with pytest.raises(BrokerError, match=r"^cannot connect: "):
+        await open_broker_stream(address, 10)

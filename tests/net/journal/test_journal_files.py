@@ -1,0 +1,411 @@
+"""The journal's files: finished ones are whole, a full disk tears nothing, the bound is kept."""
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader_hints.net.journal.journal_files import FileSink
+from leader_hints.net.journal.journal_writer import LinesLostError
+from tests.harness.small_disk import mounted_small_disk
+
+_TMPFS_BYTES = 65_536
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _sink(folder: Path, run: str = "r1", **values: Any) -> FileSink:
+    times = (f"20260102T{second:06}Z" for second in range(1_000_000))
+    return FileSink(
+        folder,
+        values.pop("name", "side.car-1"),
+        run,
+        **{
+            "file_bytes": 1000,
+            "file_seconds": 60.0,
+            "kept_bytes": 1 << 20,
+            "clock": _Clock(),
+            "stamp": lambda: next(times),
+            **values,
+        },
+    )
+
+
+def _finished(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.jsonl"))
+
+
+def _open(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.open"))
+
+
+def _lines(*files: Path) -> list[bytes]:
+    return [line for file in files for line in file.read_bytes().splitlines()]
+
+
+def test_lines_are_in_the_file_at_once_and_the_file_is_finished_at_the_end(tmp_path: Path) -> None:
+    sink = _sink(tmp_path)
+    sink.write([b"one", b"two"])
+    sink.write([b"three"])
+
+    (file,) = _open(tmp_path)
+    assert file.name == "side.car-1_20260102T000000Z_r1_000001.jsonl.open"
+    assert file.read_bytes() == b"one\ntwo\nthree\n"
+    assert not _finished(tmp_path)
+    sink.close()
+    assert not _open(tmp_path)
+    (file,) = _finished(tmp_path)
+    assert file.name == "side.car-1_20260102T000000Z_r1_000001.jsonl"
+    assert file.read_bytes() == b"one\ntwo\nthree\n"
+    assert file.stat().st_mode & 0o007 == 0
+
+
+def test_without_lines_there_is_no_file(tmp_path: Path) -> None:
+    sink = _sink(tmp_path)
+    sink.write([])
+    sink.close()
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_large_file_is_finished_and_another_begun(tmp_path: Path) -> None:
+    sink = _sink(tmp_path, file_bytes=100)
+    for number in range(50):
+        sink.write([b"%019d" % number])
+    sink.close()
+
+    files = _finished(tmp_path)
+    assert [file.stat().st_size for file in files] == [100] * 10
+    assert _lines(*files) == [b"%019d" % number for number in range(50)]
+
+
+def test_an_old_file_is_finished_without_another_line(tmp_path: Path) -> None:
+    clock = _Clock()
+    sink = _sink(tmp_path, clock=clock)
+    sink.write([b"one"])
+    clock.now += 59
+    sink.write([])
+    assert not _finished(tmp_path)
+    clock.now += 1
+    sink.write([])
+
+    assert _lines(*_finished(tmp_path)) == [b"one"]
+    assert not _open(tmp_path)
+
+
+def test_the_oldest_are_removed_and_no_other_sidecars(tmp_path: Path) -> None:
+    other = _sink(tmp_path, name="side.car-10")
+    other.write([b"x" * 999])
+    other.close()
+    sink = _sink(tmp_path, kept_bytes=250, file_bytes=100)
+    for number in range(50):
+        sink.write([b"%019d" % number])
+    sink.close()
+    # The next run takes over what is left of the one before.
+    again = _sink(tmp_path, "r2", kept_bytes=250, stamp=lambda: "20270101T000000Z")
+    again.write([b"%019d" % 50])
+    again.close()
+
+    mine = [file for file in _finished(tmp_path) if file.name.startswith("side.car-1_")]
+    assert _lines(*mine) == [b"%019d" % number for number in range(40, 51)]
+    assert len(_finished(tmp_path)) == len(mine) + 1
+
+
+def test_a_file_that_somebody_else_took_away_is_no_trouble(tmp_path: Path) -> None:
+    sink = _sink(tmp_path, file_bytes=10)
+    for number in range(3):
+        sink.write([b"%019d" % number])
+        for file in _finished(tmp_path):
+            file.unlink()
+    sink.close()
+
+    assert _lines(*_finished(tmp_path)) == [b"%019d" % 2]
+
+
+def test_a_killed_runs_file_is_finished_and_never_added_to(tmp_path: Path) -> None:
+    torn = tmp_path / "side.car-1_20250101T000000Z_r0_000003.jsonl.open"
+    torn.write_bytes(b'one\n{"tor')
+    foreign = tmp_path / "another_20250101T000000Z_r0_000003.jsonl.open"
+    foreign.write_bytes(b"two\n")
+    sink = _sink(tmp_path)
+    sink.write([b"three"])
+    sink.close()
+
+    assert foreign.exists()
+    first, second = _finished(tmp_path)
+    assert first.name == torn.name.removesuffix(".open")
+    assert first.read_bytes() == b'one\n{"tor'
+    assert second.read_bytes() == b"three\n"
+
+
+def test_a_living_runs_file_is_left_alone(tmp_path: Path) -> None:
+    living, other = _sink(tmp_path), _sink(tmp_path, "r2")
+    living.write([b"one"])
+    other.write([b"two"])
+    living.write([b"three"])
+    other.close()
+    living.close()
+
+    assert [_lines(file) for file in _finished(tmp_path)] == [[b"one", b"three"], [b"two"]]
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    sink = _sink(tmp_path, file_bytes=10)
+    for number in range(20):
+        sink.write([b"%019d" % number])
+    sink.close()
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system with room for next to nothing."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with mounted_small_disk(folder, _TMPFS_BYTES):
+        yield folder
+
+
+def test_a_full_disk_tears_no_line_and_afterwards_all_is_written(small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
+    sink = _sink(small_disk, file_bytes=1 << 20)
+    lines = [b"%099d" % number for number in range(50)]
+    sink.write(lines)
+    more = [b"%099d" % number for number in range(50, 150)]
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left"):
+            sink.write(more)
+        (file,) = _open(small_disk)
+        assert _lines(file) == lines
+    filler.unlink()
+    sink.write(more)
+    sink.close()
+
+    assert _lines(*_finished(small_disk)) == lines + more
+
+
+def test_after_a_full_disk_the_end_leaves_whole_lines_only(small_disk: Path) -> None:
+    (small_disk / "filler").write_bytes(b"x" * (_TMPFS_BYTES - 8192))
+    sink = _sink(small_disk, file_bytes=1 << 20)
+    sink.write([b"one"])
+    with pytest.raises(OSError, match="No space left"):
+        sink.write([b"y" * 9000])
+    sink.close()
+
+    assert _lines(*_finished(small_disk)) == [b"one"]
+
+
+def test_a_disk_that_is_full_from_the_start_is_used_as_soon_as_there_is_room(
+    small_disk: Path,
+) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * _TMPFS_BYTES)
+    sink = _sink(small_disk)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left"):
+            sink.write([b"one"])
+    assert len(_open(small_disk)) == 1
+    filler.unlink()
+    sink.write([b"one"])
+    sink.close()
+
+    assert _lines(*_finished(small_disk)) == [b"one"]
+
+
+# What goes wrong with a file that is being written.
+
+
+def _take_away(folder: Path) -> None:
+    (file,) = _open(folder)
+    file.unlink()
+
+
+def _put_another_in_its_place(folder: Path) -> None:
+    (file,) = _open(folder)
+    file.unlink()
+    file.write_bytes(b"somebody else's\n")
+
+
+def _move_away(folder: Path) -> None:
+    (file,) = _open(folder)
+    file.rename(folder / "elsewhere")
+
+
+@pytest.mark.parametrize("harm", [_take_away, _put_another_in_its_place, _move_away])
+@pytest.mark.parametrize("then", ["write", "finish"])
+def test_a_file_that_was_taken_away_is_replaced_and_loses_no_line(
+    tmp_path: Path, harm: Callable[[Path], None], then: str
+) -> None:
+    sink = _sink(tmp_path, file_bytes=1 << 22, kept_bytes=1 << 22)
+    lines = [b"%0999d" % number for number in range(2000)]  # More than is copied at once.
+    sink.write(lines[:-1])
+    harm(tmp_path)
+    if then == "write":
+        sink.write(lines[-1:])
+    sink.close()
+
+    assert _lines(*_finished(tmp_path)) == (lines if then == "write" else lines[:-1])
+    sink.close()
+    # The next run finishes what somebody else has put there, and nothing more.
+    assert len(_finished(tmp_path)) == 1
+
+
+def test_while_the_folder_is_gone_nothing_is_taken_and_afterwards_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    folder, elsewhere = tmp_path / "journal", tmp_path / "elsewhere"
+    folder.mkdir()
+    sink = _sink(folder)
+    sink.write([b"one"])
+    folder.rename(elsewhere)
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError):
+            sink.write([b"two"])
+    with pytest.raises(FileNotFoundError):
+        sink.close()
+    folder.mkdir()
+    sink.write([b"two"])
+    sink.close()
+
+    assert _lines(*_finished(folder)) == [b"one", b"two"]
+    assert _lines(*_open(elsewhere)) == [b"one"]
+
+
+class _Failing:
+    """In place of a function of `os`: fails so many ``times`` where it ``concerns`` the file."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, number: int, times: int, folders: bool
+    ) -> None:
+        self._work = getattr(os, name)
+        self._number = number
+        self._times = times
+        self._folders = folders
+        monkeypatch.setattr(os, name, self)
+
+    def __call__(self, file: int, *arguments: Any) -> Any:
+        if self._times and stat.S_ISDIR(os.fstat(file).st_mode) is self._folders:
+            self._times -= 1
+            raise OSError(self._number, os.strerror(self._number))
+        return self._work(file, *arguments)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EINVAL, errno.ENOTSUP, errno.EACCES])
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_folder_that_is_not_synced_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, times: int
+) -> None:
+    """Once by chance, or always, as some file systems of FUSE and SMB refuse it."""
+    sink = _sink(tmp_path, file_bytes=10)
+    _Failing(monkeypatch, "fsync", number, times, folders=True)
+    for line in range(5):
+        sink.write([b"%019d" % line])
+    sink.close()
+
+    assert len(_finished(tmp_path)) == 5
+    assert _lines(*_finished(tmp_path)) == [b"%019d" % line for line in range(5)]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_syncs_no_file_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    sink = _sink(tmp_path, file_bytes=10)
+    _Failing(monkeypatch, "fsync", number, 1000, folders=False)
+    for line in range(5):
+        sink.write([b"%019d" % line])
+    sink.close()
+
+    assert _lines(*_finished(tmp_path)) == [b"%019d" % line for line in range(5)]
+
+
+def test_a_file_that_could_not_be_synced_is_copied_and_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux tells of a failed write-back once: a second fsync of the file says that all is well."""
+    sink = _sink(tmp_path)
+    sink.write([b"one"])
+    (spoilt,) = _open(tmp_path)
+    _Failing(monkeypatch, "fsync", errno.EIO, 1, folders=False)
+    with pytest.raises(OSError, match="Input/output error"):
+        sink.close()
+    sink.close()
+
+    (file,) = _finished(tmp_path)
+    assert file.read_bytes() == b"one\n"
+    assert file.name.removesuffix(".jsonl") != spoilt.name.removesuffix(".jsonl.open")
+    assert not _open(tmp_path)
+
+
+def test_a_torn_file_that_cannot_be_cut_is_copied_as_far_as_it_is_whole(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
+    sink = _sink(small_disk)
+    sink.write([b"one"])
+    _Failing(monkeypatch, "ftruncate", errno.ENOTSUP, 1000, folders=False)
+    for _ in range(3):
+        with pytest.raises(OSError, match="No space left"):
+            sink.write([b"y" * 9000])
+    filler.unlink()
+    sink.write([b"two"])
+    sink.close()
+
+    assert _lines(*_finished(small_disk)) == [b"one", b"two"]
+    assert not _open(small_disk)
+
+
+@pytest.mark.parametrize("harm", ["cut", "stale"])
+def test_lines_that_cannot_be_read_any_more_are_reported_and_the_journal_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """As where a server of NFS has lost a file (ESTALE), or a daemon of FUSE was restarted."""
+    sink = _sink(tmp_path)
+    sink.write([b"one", b"two"])
+    sink.write([b"three"])
+    (file,) = _open(tmp_path)
+    if harm == "cut":
+        os.truncate(file, 1)
+    else:
+        _Failing(monkeypatch, "pread", errno.ESTALE, 1, folders=False)
+        file.unlink()
+    with pytest.raises(LinesLostError) as lost:
+        sink.write([b"four"])
+    assert (lost.value.first, lost.value.last) == (b"one", b"three")
+    assert file.name in str(lost.value)
+    sink.write([b"four"])
+    sink.close()
+
+    # What is left of it is for whoever reads: its last line is torn.
+    assert _lines(*_finished(tmp_path)) == ([b"o"] if harm == "cut" else []) + [b"four"]
+
+
+def test_a_journal_that_failed_leaves_no_descriptor_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for harm in (_take_away, _move_away):
+        sink = _sink(tmp_path)
+        sink.write([b"one"])
+        harm(tmp_path)
+        sink.write([b"two"])
+        _Failing(monkeypatch, "fsync", errno.EIO, 1, folders=False)
+        with pytest.raises(OSError, match="Input/output error"):
+            sink.close()
+        sink.close()
+
+    assert len(os.listdir("/proc/self/fd")) == before

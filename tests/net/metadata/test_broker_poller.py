@@ -1,0 +1,409 @@
+"""One broker that is asked: versions, pauses, polls, refreshes, its identity. Virtual time."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.apis.metadata import ClusterMetadata
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.net.brokers.connector import Door
+from leader_hints.net.metadata.broker_poller import Cause, Peer, PeerSettings
+from leader_hints.settings import Address
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
+from tests.net.messages import API_VERSIONS, LIST_OFFSETS, METADATA, Broker
+from tests.net.rig import LEGACY
+
+_ADDRESS = Address("one", 9092)
+_BROKERS = [Broker(1, "one", 1), Broker(2, "two", 2), Broker(3, "three", 3)]
+_SETTINGS = PeerSettings(
+    client=ClientSoftware("leader-hints", "1"),
+    poll=30,
+    answer=2,
+    connect=10,
+    reconnect_min=0.1,
+    reconnect_max=5,
+    slice_partitions=4,
+)
+
+
+class _Told:
+    """A listener that learns into one view and notes what it is told."""
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.opened_with: list[dict[int, int]] = []
+        self.reasons: list[str] = []
+        self.identities: list[int | None] = []
+        self.causes: list[Cause] = []
+        self.offices_told: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
+
+    def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
+        self.opened_with.append(maxima)
+
+    def identified(self, peer: Peer) -> None:
+        self.identities.append(peer.node)
+
+    def lost(self, peer: Peer, reason: str) -> None:
+        self.reasons.append(reason)
+
+    def failed(self, error: Exception) -> None:
+        raise error
+
+    async def learn(
+        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
+    ) -> set[str]:
+        if self.route.view is None:
+            self.route.view = LeaderView(answer.cluster_id)
+        self.route.endpoints = answer.endpoints
+        names = set()
+        for topic in answer.topics:
+            names.add(topic.name)
+            self.route.view.learn(topic, peer.node, poll=poll)
+        return names
+
+    def offices(
+        self,
+        peer: Peer,
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        self.offices_told.append((dict(epochs), dict(errors), asked_at))
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        self.causes.append(cause)
+
+    def view(self, peer: Peer) -> LeaderView | None:
+        return self.route.view
+
+    def sample(self, peer: Peer) -> list[str]:
+        return []
+
+
+class _Scene:
+    """A peer of one broker's route, and that broker."""
+
+    def __init__(self, net: FakeNetwork, leaders: Leaders) -> None:
+        self.net = net
+        self.broker = FakeBroker(1, _BROKERS, leaders)
+        self.route = Route("r", Mode.ON)
+        self.told = _Told(self.route)
+        self.peer = Peer(
+            _ADDRESS, _SETTINGS, self.told, route=self.route, door=Door(open_tcp=net.open)
+        )
+        self._begin = trio.current_time()
+
+    def attempts(self) -> list[float]:
+        """When it was connected to."""
+        return [round(at - self._begin, 6) for at, _ in self.net.attempts]
+
+    def polled(self) -> list[tuple[float, list[str] | None]]:
+        """When it was asked for which topics."""
+        return [(round(m.at - self._begin, 6), m.topics) for m in self.broker.metadata()]
+
+
+@asynccontextmanager
+async def _scene(leaders: Leaders, *, up: bool = True) -> AsyncIterator[_Scene]:
+    async with network() as net:
+        scene = _Scene(net, leaders)
+        if up:
+            net.brokers[_ADDRESS] = scene.broker
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(scene.peer.run)
+            yield scene
+            nursery.cancel_scope.cancel()
+
+
+_ONE_TOPIC: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}
+
+
+async def test_it_asks_versions_then_everything_then_who_the_broker_is(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        await trio.sleep(1)
+        asked = [(a.key, a.version) for a in scene.broker.asked]
+        assert asked == [(API_VERSIONS, 3), (METADATA, 12), (LIST_OFFSETS, 4)]
+        assert scene.told.opened_with == [LEGACY]
+        assert scene.route.view is not None
+        assert scene.route.view.leader("t", 1) == Leader(2, 6)
+        assert (scene.route.node, scene.peer.node) == (1, 1)
+        assert scene.told.identities == [1]
+        assert scene.peer.connected
+        assert scene.told.reasons == []
+
+
+async def test_a_broker_without_the_newest_api_versions_is_asked_the_oldest(
+    autojump_clock: MockClock,
+) -> None:
+    def answer(correlation: int, version: int) -> bytes:
+        if version == 3:
+            return messages.unsupported_api_versions(correlation)
+        return messages.api_versions_response(correlation, version, {**LEGACY, METADATA: 9})
+
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.answers[API_VERSIONS] = answer
+        await trio.sleep(1)
+        asked = [(a.key, a.version) for a in scene.broker.asked]
+        assert asked[:3] == [(API_VERSIONS, 3), (API_VERSIONS, 0), (METADATA, 9)]
+        assert scene.told.opened_with == [{**LEGACY, METADATA: 9}]
+        assert scene.route.node == 1
+
+
+async def test_pauses_double_up_to_the_longest_while_a_broker_is_down(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC, up=False) as scene:
+        await trio.sleep(20)
+        assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
+        assert set(scene.told.reasons) == {"cannot connect: connection refused"}
+        assert not scene.peer.connected
+
+
+async def test_a_broker_that_others_reach_is_tried_at_once_but_not_without_pause(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC, up=False) as scene:
+        await trio.sleep(7)
+        assert scene.attempts()[-2:] == [3.1, 6.3]
+        scene.net.brokers[_ADDRESS] = scene.broker
+        scene.peer.reached()
+        await trio.sleep(0.01)
+        assert scene.attempts()[-1] == 7
+        assert scene.peer.connected
+        del scene.net.brokers[_ADDRESS]
+        await scene.broker.drop()
+        for _ in range(100):
+            scene.peer.reached()
+            await trio.sleep(0.01)
+        assert len([at for at in scene.attempts() if at > 7]) <= 10
+
+
+async def test_a_broker_that_refuses_is_not_tried_sooner_because_others_reach_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.answers[METADATA] = lambda correlation, version: messages.response(
+            METADATA, version, correlation, b"too short"
+        )
+        for _ in range(20):
+            scene.peer.reached()
+            await trio.sleep(1)
+        assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
+
+
+async def test_pauses_begin_anew_after_a_poll_went_well(autojump_clock: MockClock) -> None:
+    async with _scene(_ONE_TOPIC, up=False) as scene:
+        await trio.sleep(2)
+        scene.net.brokers[_ADDRESS] = scene.broker
+        await trio.sleep(2)
+        assert scene.peer.connected
+        del scene.net.brokers[_ADDRESS]
+        await scene.broker.drop()
+        await trio.sleep(1)
+        assert scene.told.reasons[5] == "connection closed by the broker"
+        # It was noticed at once, at 4 s.
+        assert scene.attempts()[5:] == [3.1, 4.1, 4.3, 4.7]
+
+
+async def test_a_broker_that_went_and_came_back_can_be_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        await trio.sleep(1)
+        await scene.broker.drop()
+        await trio.sleep(0.2)
+        assert scene.peer.connected
+        scene.peer.refresh({"t"})
+        await trio.sleep(0.01)
+        assert scene.polled()[-1] == (1.2, ["t"])
+
+
+async def test_a_broker_that_breaks_at_each_poll_is_not_tried_without_pause(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.answers[METADATA] = lambda correlation, version: messages.response(
+            METADATA, version, correlation, b"too short"
+        )
+        await trio.sleep(20)
+        assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
+        assert not scene.peer.connected
+
+
+async def test_a_broker_that_does_not_answer_is_left_in_time(autojump_clock: MockClock) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.gate = trio.Event()
+        await trio.sleep(3)
+        assert scene.told.reasons == ["no answer within 2 s"]
+        assert scene.attempts() == [0, 2.1]
+        scene.broker.gate.set()
+        await trio.sleep(3)
+        assert scene.peer.connected
+        assert len(scene.broker.streams) == 1
+
+
+async def test_an_old_broker_is_not_asked_for_leaders_until_a_newer_one_stands_there(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.maxima = {**LEGACY, METADATA: 8}
+        await trio.sleep(100)
+        assert not scene.peer.connected
+        assert {a.key for a in scene.broker.asked} == {API_VERSIONS}
+        assert len(scene.told.opened_with) == 1
+
+        await scene.broker.drop()
+        scene.broker.maxima = LEGACY
+        await trio.sleep(1)
+        assert scene.peer.connected
+        assert scene.told.opened_with[1:] == [LEGACY]
+
+
+async def test_polls_between_full_ones_ask_slices_of_the_known_topics(
+    autojump_clock: MockClock,
+) -> None:
+    leaders: Leaders = {
+        "a": [(1, 1)] * 3,
+        "b": [(1, 1)] * 2,
+        "c": [(1, 1)] * 2,
+        "big": [(1, 1)] * 9,
+    }
+    async with _scene(leaders) as scene:
+        await trio.sleep(301)
+        polled = scene.polled()
+        assert polled[0] == (0, None)
+        second = [topics for at, topics in polled if 30 <= at < 31]
+        assert second == [["a"], ["b", "c"], ["big"]]
+        assert [at for at, topics in polled if topics is None] == [0, 150, 300]
+
+
+async def test_a_topic_that_is_gone_in_two_full_polls_is_forgotten(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene({"t": [(1, 5)], "u": [(1, 5)]}) as scene:
+        await trio.sleep(1)
+        scene.broker.answers[METADATA] = lambda correlation, version: messages.metadata_response(
+            correlation, version, _BROKERS, {"t": [messages.Partition(0, 1, 5)]}
+        )
+        await trio.sleep(150)
+        assert scene.route.view is not None
+        assert set(scene.route.view.names) == {"t", "u"}
+        await trio.sleep(150)
+        assert set(scene.route.view.names) == {"t"}
+
+
+async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(
+    autojump_clock: MockClock,
+) -> None:
+    """Nobody leads anything yet: there is nothing to ask a broker by."""
+    async with _scene({"t": [(-1, 1)]}) as scene:
+        await trio.sleep(3)
+        assert scene.route.node is None
+        assert [at for at, _ in scene.polled()] == [0, 0.25, 0.75, 1.75]
+        scene.broker.leaders = {"t": [(1, 2)]}
+        await trio.sleep(4)
+        assert scene.route.node == 1
+        await trio.sleep(20)
+        assert len(scene.polled()) == 5
+
+
+async def test_refreshes_that_come_while_one_is_under_way_become_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        await trio.sleep(1)
+        scene.broker.gate = trio.Event()
+        scene.peer.refresh({"t"})
+        await trio.sleep(0.01)
+        for name in ("u", "v", "u"):
+            scene.peer.refresh({name})
+            await trio.sleep(0.01)
+        scene.broker.gate.set()
+        await trio.sleep(1)
+
+        first, second = [topics for _, topics in scene.polled()][1:]
+        assert first == ["t"]
+        assert sorted(second or []) == ["u", "v"]
+        assert scene.broker.most_waiting == 1
+
+
+async def test_a_refresh_for_an_unknown_name_asks_for_everything(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        await trio.sleep(1)
+        scene.peer.refresh({"t"}, everything=True)
+        await trio.sleep(1)
+        assert [topics for _, topics in scene.polled()] == [None, None]
+
+
+async def test_a_refresh_asks_first_whether_the_broker_leads(autojump_clock: MockClock) -> None:
+    leaders: Leaders = {"t": [(1, 5), (2, 5), (1, 6), (1, 4)], "u": [(1, 5)]}
+    async with _scene(leaders) as scene:
+        await trio.sleep(1)
+        begin = trio.current_time()
+        asked = {("t", 0): 5, ("t", 1): 5, ("t", 2): 5, ("t", 3): 5}
+        scene.peer.refresh({"t"}, asked)
+        scene.peer.refresh({"u"}, {("u", 0): 6})
+        await trio.sleep(1)
+        assert [a.key for a in scene.broker.asked[-2:]] == [LIST_OFFSETS, METADATA]
+        errors = {("t", 0): 0, ("t", 1): 6, ("t", 2): 74, ("t", 3): 75, ("u", 0): 75}
+        assert scene.told.offices_told == [(asked | {("u", 0): 6}, errors, begin)]
+
+
+async def test_a_broker_whose_cluster_changed_leaders_is_identified_anew(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene({"t": [(-1, 1)]}) as scene:
+        await trio.sleep(2)
+        scene.broker.leaders = {"t": [(1, 2)]}
+        scene.peer.refresh({"t"})
+        await trio.sleep(0.1)
+        assert scene.route.node is None
+        scene.peer.identify()
+        await trio.sleep(0.1)
+        assert scene.route.node == 1
+        assert scene.told.identities == [1]
+
+
+async def test_a_refresh_does_not_wait_for_all_slices_of_a_poll(
+    autojump_clock: MockClock,
+) -> None:
+    leaders: Leaders = {f"t{n}": [(1, 1)] * 4 for n in range(5)}
+    async with _scene(leaders) as scene:
+        await trio.sleep(1)
+        scene.broker.gate = trio.Event()
+        await trio.sleep(30)  # The first slice of the second poll is under way.
+        scene.peer.refresh({"t4"})
+        scene.broker.gate.set()
+        await trio.sleep(1)
+        assert [topics for _, topics in scene.polled()][1:4] == [["t0"], ["t4"], ["t1"]]
+
+
+@pytest.mark.parametrize("everything", [True, False])
+async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
+    autojump_clock: MockClock, everything: bool
+) -> None:
+    async with network() as net:
+        broker = net.brokers[_ADDRESS] = FakeBroker(2, _BROKERS, _ONE_TOPIC)
+        told = _Told(Route("r", Mode.ON))
+        peer = Peer(_ADDRESS, _SETTINGS, told, node=2, door=Door(open_tcp=net.open))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(peer.run)
+            await trio.sleep(31)
+            assert [m.topics for m in broker.metadata()] == [[], []]
+            peer.refresh({"t"}, everything=everything)
+            await trio.sleep(1)
+            assert broker.metadata()[-1].topics == (None if everything else ["t"])
+            assert LIST_OFFSETS not in {a.key for a in broker.asked}
+            nursery.cancel_scope.cancel()

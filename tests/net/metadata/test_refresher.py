@@ -1,0 +1,1203 @@
+"""All peers together: who is asked where, what is learnt of whom, refreshes while held."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.events import (
+    Event,
+    HintMissed,
+    LeaderMoved,
+    RoutePlan,
+    SubscriptionLost,
+    SubscriptionReady,
+    TopicIdsOffered,
+    TopicIdsWithheld,
+    TopicsHidden,
+)
+from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.metadata.broker_poller import Cause, PeerSettings
+from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.settings import Address
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
+from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker
+from tests.net.rig import LEGACY
+
+_SETTINGS = PeerSettings(
+    client=ClientSoftware("leader-hints", "1"),
+    poll=30,
+    answer=2,
+    connect=10,
+    reconnect_min=0.1,
+    reconnect_max=5,
+    slice_partitions=2000,
+)
+_LONG = HoldRules(deadline=100, link_second=1000, shared=1000, grace=100, confirm=0.025)
+#: As clients see the brokers, on the listener of the routes.
+_SHOWN = [Broker(1, "one", 9092), Broker(2, "two", 9092), Broker(3, "three", 9092)]
+_BEFORE: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}
+_AFTER: Leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
+
+#: An id that is no topic's.
+_UNKNOWN = bytes(15) + b"\1"
+
+_E = TypeVar("_E", bound=Event)
+
+
+class _Scene:
+    """A cluster of three brokers and a subscription with routes before some of them.
+
+    The upstream address of node N is up-N:1; others are asked where _SHOWN says.
+    """
+
+    def __init__(
+        self, net: FakeNetwork, nodes: Sequence[int], rules: HoldRules, synthesize: bool
+    ) -> None:
+        self.net = net
+        self.events: list[Event] = []
+        self.refreshed: list[tuple[str, float]] = []
+        self.settled: list[tuple[float, list[LeaderHint | None]]] = []
+        self.brokers = {
+            shown.node: FakeBroker(shown.node, list(_SHOWN), _BEFORE) for shown in _SHOWN
+        }
+        for node, broker in self.brokers.items():
+            net.brokers[_upstream(node)] = broker
+            net.brokers[_shown(node)] = broker
+        self.routes = [Route(f"r{node}", Mode.ON, synthesize=synthesize) for node in nodes]
+        self.keeper = HoldKeeper(Desk(rules), self.events.append)
+        self.keeper.settle = self._settle
+        self.subscription = Subscription(
+            [(route, _upstream(node)) for route, node in zip(self.routes, nodes, strict=True)],
+            self.keeper,
+            RefreshRate(20, 20),
+            0.01,
+            _SETTINGS,
+            self.events.append,
+            lambda cause, seconds: self.refreshed.append((cause, seconds)),
+            doors=lambda route: Doors(Door(open_tcp=net.open), Door(open_tcp=net.open)),
+        )
+        self.begin = trio.current_time()
+
+    @property
+    def route(self) -> Route:
+        return self.routes[0]
+
+    def _settle(self, decided: list[tuple[Held, list[LeaderHint | None]]]) -> None:
+        self.settled += [(self.now, hints) for _, hints in decided]
+
+    @property
+    def now(self) -> float:
+        return round(trio.current_time() - self.begin, 6)
+
+    def addresses(self) -> list[Address]:
+        """Who was connected to, in order."""
+        return [address for _, address in self.net.attempts]
+
+    def told(self, kind: type[_E]) -> list[_E]:
+        """The events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def hold(self, topic: str | bytes = "t", partition: int = 0) -> None:
+        """Have a Produce error of the first route's broker held."""
+        failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
+        state = LinkState(self.route, 1)
+        scanned = Scanned(failures, False, 0, 0)
+        held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
+        assert self.keeper.submit(held) is None
+
+    def rounds(self, node: int, key: int) -> list[float]:
+        """When a broker was asked for ``t`` while something was held, or whether it leads."""
+        asked = self.brokers[node].asked
+        of_t = [a for a in asked if a.key == key and (key == LIST_OFFSETS or a.topics == ["t"])]
+        return [at for a in of_t if (at := round(a.at - self.begin, 6)) >= 1]
+
+    def leader(self, partition: int = 0) -> Leader | None:
+        """Who leads, as far as the first route's view knows."""
+        assert self.route.view is not None
+        return self.route.view.leader("t", partition)
+
+
+def _upstream(node: int) -> Address:
+    return Address(f"up-{node}", 1)
+
+
+def _shown(node: int) -> Address:
+    return Address(_SHOWN[node - 1].host, 9092)
+
+
+def _lagging(correlation: int, version: int) -> bytes:
+    """Answer as a broker that has not heard yet who leads now."""
+    topics = {"t": [messages.Partition(0, 1, 5)]}
+    return messages.metadata_response(correlation, version, _SHOWN, topics)
+
+
+def _nothing(scene: _Scene) -> None:
+    """Change nothing before the start."""
+
+
+@asynccontextmanager
+async def _scene(
+    *nodes: int,
+    rules: HoldRules = _LONG,
+    before: Callable[[_Scene], None] = _nothing,
+    synthesize: bool = False,
+) -> AsyncIterator[_Scene]:
+    """A scene one second after the start."""
+    async with network() as net:
+        scene = _Scene(net, nodes, rules, synthesize)
+        before(scene)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(scene.keeper.run)
+            nursery.start_soon(scene.subscription.run)
+            await trio.sleep(1)
+            yield scene
+            nursery.cancel_scope.cancel()
+
+
+# Who is asked, and where.
+
+
+async def test_its_own_broker_is_asked_upstream_and_the_others_where_they_are_shown(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        assert scene.addresses()[0] == _upstream(1)
+        assert sorted(scene.addresses()[1:]) == sorted([_shown(2), _shown(3)])
+        assert scene.route.node == 1
+        assert scene.leader(1) == Leader(2, 6)
+        assert scene.route.endpoints[3] == Endpoint("three", 9092, None)
+        assert scene.route.reachable
+
+
+async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
+    autojump_clock: MockClock,
+) -> None:
+    """What is shown might be the address of the route itself."""
+
+    def nobody_leads(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(-1, 5)]}
+
+    async with _scene(1, before=nobody_leads) as scene:
+        await trio.sleep(5)
+        assert scene.route.node is None
+        assert scene.addresses() == [_upstream(1)]
+
+
+async def test_a_broker_that_does_not_list_itself_yet_is_taken_for_nobody_else(
+    autojump_clock: MockClock,
+) -> None:
+    """As a KRaft broker that restarts, while another one leads nothing."""
+
+    def restarted(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)]}
+            broker.brokers = _SHOWN[1:]
+
+    async with _scene(1, before=restarted) as scene:
+        for broker in scene.brokers.values():
+            broker.brokers = list(_SHOWN)
+        await trio.sleep(10)
+        assert scene.route.node is None
+        assert _shown(1) not in scene.addresses()
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(1, 7)]}
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(1, 7)
+        assert scene.route.proved_node == 1
+        assert _shown(1) not in scene.addresses()
+
+
+async def test_who_is_guessed_gives_no_word_of_that_node(autojump_clock: MockClock) -> None:
+    """It is listed late, and leads before it is."""
+
+    def never_listed(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)]}
+            broker.brokers = _SHOWN[1:]
+
+    async with _scene(1, before=never_listed) as scene:
+        await trio.sleep(5)
+        assert (scene.route.node, scene.route.proved_node) == (3, None)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(1, 7)]}
+            broker.answers[METADATA] = _lagging
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(2, 6)
+
+
+async def test_a_restarted_broker_is_the_one_that_it_was(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        assert scene.route.proved_node == 1
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)] * 3}
+            broker.brokers = _SHOWN[1:]
+        await scene.brokers[1].drop()
+        await trio.sleep(5)
+        assert scene.route.proved_node == 1
+        asked = len(scene.brokers[1].metadata())
+        for broker in scene.brokers.values():
+            broker.brokers = list(_SHOWN)
+        # It is asked soon again: until then nobody can be sent to it.
+        await trio.sleep(10)
+        assert len(scene.brokers[1].metadata()) > asked
+        assert 1 in scene.route.endpoints
+        assert _shown(1) not in scene.addresses()
+
+
+async def test_with_a_route_before_each_broker_only_those_are_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3) as scene:
+        await trio.sleep(100)
+        assert sorted(scene.addresses()) == [_upstream(1), _upstream(2), _upstream(3)]
+        assert [route.node for route in scene.routes] == [1, 2, 3]
+        assert len({id(route.view) for route in scene.routes}) == 1
+
+
+async def test_a_broker_behind_a_route_is_never_asked_through_it_even_if_it_starts_late(
+    autojump_clock: MockClock,
+) -> None:
+    def second_is_down(scene: _Scene) -> None:
+        del scene.net.brokers[_upstream(2)]
+
+    async with _scene(1, 2, before=second_is_down) as scene:
+        await trio.sleep(40)
+        assert _shown(2) not in scene.addresses()
+        scene.net.brokers[_upstream(2)] = scene.brokers[2]
+        await trio.sleep(100)
+        assert scene.routes[1].node == 2
+        assert _shown(2) not in scene.addresses()
+        assert _shown(3) in scene.addresses()
+
+
+async def test_a_broker_that_leaves_is_asked_no_more(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        assert len(scene.brokers[3].streams) == 1
+        scene.brokers[1].brokers.pop()
+        await trio.sleep(40)
+        assert scene.brokers[3].streams == []
+        assert len(scene.brokers[2].streams) == 1
+        assert 3 not in scene.route.endpoints
+
+
+async def test_who_answers_where_another_is_advertised_is_not_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        assert len(scene.brokers[3].streams) == 1
+        scene.route.misled = {3: scene.route.endpoints[3]}
+        await trio.sleep(40)
+        assert scene.brokers[3].streams == []
+        scene.route.misled = {}
+        await trio.sleep(40)
+        assert len(scene.brokers[3].streams) == 1
+
+
+async def test_a_broker_that_moves_is_asked_at_its_new_address(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        moved = Address("elsewhere", 9)
+        scene.net.brokers[moved] = FakeBroker(3, list(_SHOWN), _BEFORE)
+        scene.brokers[1].brokers[2] = Broker(3, "elsewhere", 9)
+        await trio.sleep(40)
+        assert scene.brokers[3].streams == []
+        assert len(scene.net.brokers[moved].streams) == 1
+        assert len(scene.addresses()) == 4
+
+
+async def test_routes_of_two_listeners_do_not_fight_over_addresses(
+    autojump_clock: MockClock,
+) -> None:
+    """Both stand before node 1; what the other brokers are called depends on the listener."""
+
+    def second_listener(scene: _Scene) -> None:
+        inner = [Broker(shown.node, f"inner-{shown.host}", 9093) for shown in _SHOWN]
+        scene.net.brokers[_upstream(2)] = FakeBroker(1, inner, _BEFORE)
+
+    async with _scene(1, 2, before=second_listener) as scene:
+        await trio.sleep(100)
+        assert len(scene.addresses()) == 4
+        assert scene.routes[0].endpoints[2] == Endpoint("two", 9092, None)
+        assert scene.routes[1].endpoints[2] == Endpoint("inner-two", 9093, None)
+
+
+async def test_what_a_broker_advertises_may_be_out_of_reach(autojump_clock: MockClock) -> None:
+    def third_is_down(scene: _Scene) -> None:
+        del scene.net.brokers[_shown(3)]
+
+    async with _scene(1, before=third_is_down) as scene:
+        await trio.sleep(20)
+        (lost,) = scene.told(SubscriptionLost)
+        assert lost == SubscriptionLost(
+            broker="three:9092", error="cannot connect: connection refused"
+        )
+        assert scene.route.reachable
+
+
+# What is learnt of whom.
+
+
+async def test_others_tell_of_moves_but_not_of_endpoints(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        for node in (2, 3):
+            scene.brokers[node].leaders = _AFTER
+            scene.brokers[node].brokers = [Broker(2, "internal", 1)]
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(2, 6)
+        assert scene.route.endpoints[2] == Endpoint("two", 9092, None)
+        (settled,) = scene.settled
+        assert settled[1] == [LeaderHint(2, 6, Endpoint("two", 9092, None))]
+        (moved,) = scene.told(LeaderMoved)
+        assert (moved.leader_before, moved.epoch_before, moved.leader, moved.epoch) == (1, 5, 2, 6)
+
+
+async def test_what_a_storm_makes_is_shared_among_refreshes(autojump_clock: MockClock) -> None:
+    """Twenty topics of 300 partitions, and 2000 partitions at most are asked for at once."""
+    topics = {f"t{number}": [(1, 5)] * 300 for number in range(20)}
+
+    def large(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {**topics, "other": [(2, 5), (3, 5)]}
+
+    def asked(scene: _Scene) -> list[tuple[int, str]]:
+        return [
+            (node, topic)
+            for node, broker in scene.brokers.items()
+            for question in broker.metadata()
+            if question.at > scene.begin + 1
+            for topic in question.topics or ()
+        ]
+
+    async with _scene(1, before=large) as scene:
+        await trio.sleep(0.001)
+        for topic in topics:
+            scene.hold(topic)
+        await trio.sleep(0.005)
+        assert asked(scene) == [(1, topic) for _, topic in asked(scene)]
+        assert len(asked(scene)) == 6
+        await trio.sleep(0.04)
+        assert {*asked(scene)} >= {(1, topic) for topic in topics}
+        await trio.sleep(3)
+        assert {*asked(scene)} == {(node, topic) for node in (1, 2, 3) for topic in topics}
+
+
+async def test_in_a_storm_only_who_is_said_to_lead_is_asked_whether_it_does(
+    autojump_clock: MockClock,
+) -> None:
+    def large(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(1, 5)] * 700, "other": [(2, 5), (3, 5)]}
+
+    def asked(node: int) -> int:
+        return sum(
+            question.key == LIST_OFFSETS and question.at > scene.begin + 1
+            for question in scene.brokers[node].asked
+        )
+
+    async with _scene(1, before=large) as scene:
+        await trio.sleep(0.001)
+        for partition in range(700):
+            scene.hold(partition=partition)
+        await trio.sleep(0.1)
+        assert [asked(node) for node in (1, 2, 3)] == [0, 0, 0]
+        moved: Leaders = {"t": [(3, 6)] * 700, "other": [(2, 5), (3, 5)]}
+        scene.brokers[1].leaders = scene.brokers[2].leaders = moved
+        await trio.sleep(0.1)
+        assert [asked(node) > 0 for node in (1, 2, 3)] == [False, False, True]
+        assert scene.settled == []
+        scene.brokers[3].leaders = moved
+        await trio.sleep(0.2)
+        assert len(scene.settled) == 700
+
+
+async def test_a_leaders_own_word_counts_while_all_metadata_lags(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.brokers[2].answers[METADATA] = _lagging
+        scene.brokers[2].leaders = _AFTER
+        scene.hold()
+        await trio.sleep(0.005)
+        assert scene.settled == [(1.0, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+        assert scene.leader() == Leader(2, 6)
+        assert len(scene.told(LeaderMoved)) == 1
+
+
+@pytest.mark.parametrize("recreated", [(2, 2), (3, 2), (1, 2), (2, 8)])
+async def test_a_topic_that_was_recreated_unseen_is_hinted_as_its_own_leader_has_it(
+    recreated: tuple[int, int], autojump_clock: MockClock
+) -> None:
+    """Without ids nothing but the brokers' answers tells it from the former topic."""
+
+    def former(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 8), (1, 5)]}
+
+    async with _scene(1, before=former) as scene:
+        assert scene.leader() == Leader(3, 8)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [recreated, (1, 5)]}
+        scene.hold()
+        await trio.sleep(1)
+        assert scene.leader() == Leader(*recreated)
+        hinted = [(h.leader, h.epoch) for _, hints in scene.settled for h in hints if h]
+        assert hinted == [recreated]
+
+
+async def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for(
+    autojump_clock: MockClock,
+) -> None:
+    """As with KRaft, where each broker takes the news at its own time."""
+    async with _scene(1) as scene:
+        scene.brokers[3].leaders = _AFTER
+        scene.hold()
+        await trio.sleep(0.2)
+        assert scene.leader() == Leader(2, 6)
+        assert scene.settled == []
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(0.011)
+        (settled,) = scene.settled
+        assert settled[1] == [LeaderHint(2, 6, Endpoint("two", 9092, None))]
+
+
+async def test_who_is_behind_a_route_is_looked_for_when_leaders_move(
+    autojump_clock: MockClock,
+) -> None:
+    def nobody_leads(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(-1, 4)]}
+
+    async with _scene(1, before=nobody_leads) as scene:
+        assert scene.route.node is None
+        scene.brokers[1].leaders = {"t": [(1, 5)]}
+        scene.hold()
+        await trio.sleep(0.005)
+        assert scene.route.node == 1
+
+
+async def test_another_clusters_broker_at_an_address_teaches_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    def other_cluster(scene: _Scene) -> None:
+        scene.brokers[3].answers[METADATA] = lambda correlation, version: (
+            messages.metadata_response(
+                correlation,
+                version,
+                _SHOWN,
+                {"t": [messages.Partition(0, 3, 99)]},
+                cluster="another",
+            )
+        )
+
+    async with _scene(1, before=other_cluster) as scene:
+        assert scene.leader() == Leader(1, 5)
+        asked = len(scene.brokers[3].metadata())
+        scene.hold()
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(1, 5)
+        assert len(scene.brokers[3].metadata()) == asked
+
+
+async def test_metadata_that_goes_by_releases_what_is_held(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        for broker in scene.brokers.values():
+            broker.gate = trio.Event()  # Only the client's own Metadata gets an answer.
+        scene.hold()
+        after = {"t": [messages.Partition(0, 2, 6)]}
+        frame = messages.metadata_response(9, 12, _SHOWN, after)
+        scene.subscription.snooped(scene.route, 12, frame[4:])
+        await trio.sleep(0.5)
+        assert scene.settled == [(1.025, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+
+
+async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})
+        for length in range(4, len(frame) - 5):
+            scene.subscription.snooped(scene.route, 12, frame[4:length])
+        assert scene.route.tally.raw["not understood"] == len(frame) - 9
+        # Brokers behind the point where it broke off have not left.
+        assert set(scene.route.endpoints) == {1, 2, 3}
+
+
+# Refreshes while responses are held.
+
+
+async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.hold()
+        await trio.sleep(0.0551)
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(1)
+        # Asked at 1.00, 1.01 and so on; node 2 leads itself, so its word needs no confirmation.
+        assert scene.settled == [(1.06, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+        rounds = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
+        for node in scene.brokers:
+            assert scene.rounds(node, LIST_OFFSETS) == rounds
+        assert scene.rounds(1, METADATA) == rounds
+        # Others tell by whether they lead; what else they know is asked in every fourth round.
+        assert scene.rounds(2, METADATA) == scene.rounds(3, METADATA) == [1.03]
+        assert not scene.keeper.waiting.is_set()
+
+
+async def test_who_has_said_that_it_does_not_lead_at_an_epoch_is_not_asked_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        for node in (1, 3):
+            scene.brokers[node].leaders = _AFTER
+            scene.brokers[node].answers[METADATA] = _lagging
+        scene.hold()
+        await trio.sleep(0.035)
+        assert [len(scene.rounds(node, LIST_OFFSETS)) for node in (1, 2, 3)] == [1, 4, 1]
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(0.01)
+        assert scene.settled == [(1.04, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+
+
+async def test_where_an_epoch_is_over_the_next_one_is_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    """A reassignment has raised it by two, and all Metadata lags."""
+    async with _scene(1) as scene:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 7), (2, 6), (3, 7)]}
+            broker.answers[METADATA] = _lagging
+        scene.hold()
+        await trio.sleep(0.005)
+        assert scene.settled == [(1.0, [LeaderHint(2, 7, Endpoint("two", 9092, None))])]
+        assert scene.rounds(2, LIST_OFFSETS) == [1.0, 1.0]
+
+
+async def test_who_is_named_as_leader_is_asked_alone_and_in_spite_of_what_it_said(
+    autojump_clock: MockClock,
+) -> None:
+    """As a broker that has just been made a replica, and has not heard of it."""
+    async with _scene(1) as scene:
+        scene.brokers[2].leaders = {"t": [(3, 6), (3, 5)]}
+        scene.hold()
+        await trio.sleep(0.015)
+        assert [len(scene.rounds(node, LIST_OFFSETS)) for node in (1, 2, 3)] == [2, 1, 2]
+        scene.brokers[1].leaders = _AFTER
+        await trio.sleep(0.02)
+        assert [len(scene.rounds(node, LIST_OFFSETS)) for node in (1, 2, 3)] == [3, 2, 3]
+        assert scene.settled == []
+        scene.brokers[2].leaders = _AFTER
+        await trio.sleep(0.01)
+        assert scene.settled == [(1.04, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
+
+
+async def test_a_topic_whose_name_is_not_known_has_its_own_broker_asked_for_everything(
+    autojump_clock: MockClock,
+) -> None:
+    """It has answered for the topic just now, so it knows it."""
+    async with _scene(1) as scene:
+        before = [len(broker.metadata()) for broker in scene.brokers.values()]
+        scene.hold(_UNKNOWN)
+        await trio.sleep(0.005)
+        assert scene.brokers[1].metadata()[-1].topics is None
+        await trio.sleep(1)
+        asked = [
+            sum(one.topics is None for one in broker.metadata()[n:])
+            for n, broker in zip(before, scene.brokers.values(), strict=True)
+        ]
+        assert 1 <= asked[0] <= 5
+        assert asked[1:] == [0, 0]
+
+
+async def test_refreshes_are_bounded_however_long_responses_are_held(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.hold()
+        await trio.sleep(20)
+        assert 20 * 20 <= len(scene.rounds(1, METADATA)) <= 20 + 20 * 20 + 1
+        assert 20 * 20 <= len(scene.rounds(2, LIST_OFFSETS)) <= 20 + 20 * 20 + 1
+
+
+async def test_a_broker_that_is_slow_has_one_request_under_way(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        slow = scene.brokers[2]
+        slow.gate = trio.Event()
+        scene.hold()
+        await trio.sleep(0.5)
+        assert slow.asked[-1].key == LIST_OFFSETS
+        slow.gate.set()
+        await trio.sleep(0.001)
+        assert slow.most_waiting == 1
+        # All that was wanted meanwhile became one request of each kind.
+        assert len(scene.rounds(2, LIST_OFFSETS)) == 2
+        assert len(scene.rounds(2, METADATA)) == 1
+
+
+async def test_nobody_is_asked_while_nothing_is_held(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        scene.hold()
+        await trio.sleep(0.015)
+        scene.keeper.forget(1)
+        asked = {node: len(broker.metadata()) for node, broker in scene.brokers.items()}
+        await trio.sleep(10)
+        assert {n: len(b.metadata()) for n, b in scene.brokers.items()} == asked
+        scene.hold()
+        await trio.sleep(0.195)
+        # The bucket was full again: nothing had been taken from it meanwhile.
+        assert len(scene.brokers[1].metadata()) - asked[1] == 20
+
+
+async def test_names_are_looked_for_at_the_routes_own_broker_when_a_client_lacks_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.subscription.lacking(scene.route, [_UNKNOWN])
+        await trio.sleep(0.1)
+        assert scene.brokers[1].metadata()[-1].topics is None
+        assert None not in [asked.topics for asked in scene.brokers[2].metadata()]
+
+
+def _asked_for_all(scene: _Scene) -> int:
+    return sum(asked.topics is None for b in scene.brokers.values() for asked in b.metadata())
+
+
+async def test_ids_that_nobody_knows_take_nothing_from_the_questions_of_held_errors(
+    autojump_clock: MockClock,
+) -> None:
+    """Anybody may use any id, and as often as he likes."""
+    async with _scene(1) as scene:
+        before = _asked_for_all(scene)
+        scene.hold()
+        for number in range(300):
+            scene.subscription.lacking(scene.route, [number.to_bytes(16, "big")])
+            await trio.sleep(0.01)
+        # Of 20 a second and a burst of 20, none is missing.
+        assert len(scene.rounds(2, LIST_OFFSETS)) >= 75
+        assert _asked_for_all(scene) - before <= 5 + 3
+
+
+async def test_an_id_that_brokers_do_not_list_is_asked_for_less_and_less(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        before = _asked_for_all(scene)
+        for _ in range(3000):
+            scene.subscription.lacking(scene.route, [_UNKNOWN])
+            await trio.sleep(0.01)
+        # After 0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7 and 25.5 seconds, and in a poll.
+        assert 5 <= _asked_for_all(scene) - before <= 10
+
+
+async def test_where_answers_take_long_names_are_looked_for_in_a_small_part_of_the_time(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        began = trio.current_time()
+        before = _asked_for_all(scene)
+        broker = scene.brokers[1]
+        for number in range(6000):
+            if broker.gate.is_set() and broker.metadata()[-1].topics is None:
+                broker.gate = trio.Event()
+            scene.subscription.lacking(scene.route, [number.to_bytes(16, "big")])
+            await trio.sleep(0.01)
+            if not broker.gate.is_set() and number % 100 == 99:
+                broker.gate.set()
+        assert _asked_for_all(scene) - before <= 5 + (trio.current_time() - began) / 5
+
+
+# Plans, losses and returns.
+
+
+async def test_a_plan_is_made_and_told(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        assert scene.told(RoutePlan) == [
+            RoutePlan(route="r1", native=False, raised={"Produce": [9, 10], "Fetch": [15, 16]})
+        ]
+        assert scene.route.plan is not None
+        ready = {(event.broker, event.node) for event in scene.told(SubscriptionReady)}
+        assert ready == {("up-1:1", None), ("two:9092", 2), ("three:9092", 3)}
+
+
+async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) -> None:
+    def native_and_old(scene: _Scene) -> None:
+        scene.brokers[1].maxima = {**LEGACY, 0: 10, 1: 16}
+        scene.brokers[2].maxima = {**LEGACY, 3: 8}
+
+    async with _scene(1, 2, before=native_and_old) as scene:
+        told = {plan.route: (plan.native, plan.raised) for plan in scene.told(RoutePlan)}
+        assert told == {"r1": (True, {}), "r2": (False, {})}
+        native, old = scene.routes
+        assert native.plan is not None
+        assert old.plan is not None
+        assert not native.plan.reads
+        assert not old.plan.reads
+        assert native.reachable
+        assert not old.reachable
+
+
+async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(30)
+        assert scene.route.plan is None
+        assert not scene.route.reachable
+        assert scene.told(SubscriptionLost) == [
+            SubscriptionLost(broker="up-1:1", error="connection closed by the broker")
+        ]
+        # Where it was known to be, and what was known, stays.
+        assert scene.leader() == Leader(1, 5)
+
+        scene.brokers[1].maxima = {**LEGACY, 0: 10, 1: 16}
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        await trio.sleep(10)
+        assert scene.route.plan is not None
+        assert scene.route.plan.native
+        assert scene.route.reachable
+        assert scene.told(SubscriptionReady)[-1].broker == "up-1:1"
+
+
+async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
+    autojump_clock: MockClock,
+) -> None:
+    """The broker behind the route becomes one of another cluster."""
+    async with _scene(1) as scene:
+        first = scene.route.view
+        scene.brokers[1].answers[METADATA] = lambda correlation, version: (
+            messages.metadata_response(
+                correlation,
+                version,
+                [Broker(1, "new-one", 1), Broker(2, "new-two", 1)],
+                {"t": [messages.Partition(0, 2, 1)]},
+                cluster="another",
+            )
+        )
+        scene.brokers[1].leaders = {"t": [(2, 1)]}
+        await trio.sleep(31)
+        assert scene.route.view is not first
+        assert scene.leader() == Leader(2, 1)
+        assert scene.route.node == 1
+
+
+# Made-up topic ids.
+
+_IDS = {"t": made_up_id("k", "t")}
+_OFFERED = TopicIdsOffered(cluster="k")
+
+
+def _all_proxied(scene: _Scene) -> None:
+    """Let the others answer as behind proxies that make ids up."""
+    for node in (2, 3):
+        scene.brokers[node].ids = _IDS
+
+
+def _withheld(gives: str) -> TopicIdsWithheld:
+    advice = "have it advertise a leader-hints proxy with topic_ids: synthesize"
+    reason = f"it gives {gives}; {advice}"
+    return TopicIdsWithheld(cluster="k", broker="3 at three:9092", reason=reason)
+
+
+def _told_of_ids(scene: _Scene) -> list[TopicIdsOffered | TopicIdsWithheld]:
+    return [e for e in scene.events if isinstance(e, TopicIdsOffered | TopicIdsWithheld)]
+
+
+async def test_ids_are_made_up_where_all_other_brokers_give_them(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        assert _told_of_ids(scene) == [_OFFERED]
+        assert scene.route.ids_everywhere
+        assert scene.route.link_plan.made_up
+        asked = scene.brokers[3].metadata()[0]
+        assert (asked.version, asked.topics) == (12, ["t"])
+        await trio.sleep(100)
+        assert _told_of_ids(scene) == [_OFFERED]
+
+
+async def test_without_the_setting_nothing_is_made_up(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_all_proxied) as scene:
+        assert _told_of_ids(scene) == []
+        assert not scene.route.ids_everywhere
+        assert not scene.route.link_plan.made_up
+        assert scene.brokers[3].metadata()[0].topics == []
+
+
+@pytest.mark.parametrize(
+    ("ids", "gives"), [({}, "no topic ids"), ({"t": bytes([4] * 16)}, "topic ids of its own")]
+)
+async def test_a_broker_that_does_not_give_them_is_told(
+    ids: Mapping[str, bytes], gives: str, autojump_clock: MockClock
+) -> None:
+    def third_is_not_proxied(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[3].ids = ids
+
+    async with _scene(1, before=third_is_not_proxied, synthesize=True) as scene:
+        assert _told_of_ids(scene) == [_withheld(gives)]
+        await trio.sleep(100)
+        assert _told_of_ids(scene) == [_withheld(gives)]
+        assert not scene.route.link_plan.made_up
+        scene.brokers[3].ids = _IDS
+        await trio.sleep(31)
+        assert _told_of_ids(scene) == [_withheld(gives), _OFFERED]
+        assert scene.route.link_plan.made_up
+
+
+async def test_a_broker_that_cannot_be_asked_keeps_the_last_word(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        broker = scene.net.brokers.pop(_shown(3))
+        await broker.drop()
+        await trio.sleep(100)
+        assert scene.route.ids_everywhere
+        broker.ids = {}
+        scene.net.brokers[_shown(3)] = broker
+        await trio.sleep(10)
+        assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
+
+
+async def test_a_broker_that_was_never_asked_has_them_withheld(
+    autojump_clock: MockClock,
+) -> None:
+    def third_is_down(scene: _Scene) -> None:
+        _all_proxied(scene)
+        del scene.net.brokers[_shown(3)]
+
+    async with _scene(1, before=third_is_down, synthesize=True) as scene:
+        assert not scene.route.ids_everywhere
+        assert _told_of_ids(scene) == []
+        # It is gone for good.
+        scene.brokers[1].brokers.pop()
+        await trio.sleep(31)
+        assert _told_of_ids(scene) == [_OFFERED]
+
+
+async def test_brokers_behind_routes_of_the_process_count_by_the_setting(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3, synthesize=True) as scene:
+        assert _told_of_ids(scene) == [_OFFERED]
+        assert all(route.ids_everywhere for route in scene.routes)
+
+
+async def test_a_native_broker_behind_a_route_gives_ids_of_its_own(
+    autojump_clock: MockClock,
+) -> None:
+    def second_is_native(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[2].maxima = {0: 10, 1: 16, 3: 12, 18: 3}
+
+    async with _scene(1, 2, before=second_is_native, synthesize=True) as scene:
+        (withheld,) = _told_of_ids(scene)
+        assert withheld == TopicIdsWithheld(
+            cluster="k",
+            broker="2 at up-2:1",
+            reason="its version gives hints and topic ids itself; set topic_ids: broker",
+        )
+        assert not scene.route.ids_everywhere
+
+
+async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        asked = len(scene.brokers[3].metadata())
+        scene.brokers[3].ids = {}
+        scene.subscription.doubt(scene.route)
+        assert scene.route.ids_everywhere
+        await trio.sleep(0.2)
+        assert len(scene.brokers[3].metadata()) == asked + 1
+        assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
+        assert not scene.route.ids_everywhere
+
+
+async def test_in_doubt_old_connections_do_not_count(autojump_clock: MockClock) -> None:
+    """The way to a broker may have changed for new ones alone."""
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        way = scene.net.brokers[_shown(3)] = FakeBroker(3, list(_SHOWN), _BEFORE)
+        old = scene.brokers[3].streams
+        assert len(old) == 1
+        scene.subscription.doubt(scene.route)
+        await trio.sleep(0.2)
+        assert not old
+        assert len(way.streams) == 1
+        assert _told_of_ids(scene)[-1] == _withheld("no topic ids")
+        assert scene.told(SubscriptionLost) == []
+
+
+async def test_what_clients_claim_withholds_nothing_and_asks_little(
+    autojump_clock: MockClock,
+) -> None:
+    """Anybody can claim to be franz-go and lack an id, before he has authenticated."""
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        before = len(scene.net.attempts)
+        for _ in range(100):
+            scene.subscription.doubt(scene.route)
+            await trio.sleep(0.2)
+            assert scene.route.ids_everywhere
+        assert _told_of_ids(scene) == [_OFFERED]
+        # Two other brokers, about every ten seconds.
+        assert len(scene.net.attempts) - before <= 3 * 2
+
+
+async def test_ids_of_topics_that_brokers_hide_are_not_made_up(autojump_clock: MockClock) -> None:
+    def hidden(scene: _Scene) -> None:
+        _all_proxied(scene)
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: topic != "t"
+
+    async with _scene(1, before=hidden, synthesize=True) as scene:
+        assert not scene.route.ids_everywhere
+        (told,) = _told_of_ids(scene)
+        assert isinstance(told, TopicIdsWithheld)
+        assert told.reason.startswith("it hides topics")
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: False
+        await trio.sleep(200)
+        assert scene.route.ids_everywhere
+
+
+async def test_a_doubt_before_the_cluster_is_known_changes_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        scene.subscription.doubt(Route("new", Mode.ON, synthesize=True))
+        assert _told_of_ids(scene) == [_OFFERED]
+        assert scene.route.ids_everywhere
+
+
+async def test_it_is_told_when_all_brokers_were_asked_for_ids(autojump_clock: MockClock) -> None:
+    def third_is_slow(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[3].gate = trio.Event()
+
+    async with _scene(1, before=third_is_slow, synthesize=True) as scene:
+        assert not scene.subscription.all_asked.is_set()
+        scene.brokers[3].gate.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.subscription.all_asked.is_set()
+        assert scene.route.ids_everywhere
+
+
+@pytest.mark.parametrize("missing", [_upstream(1), _shown(3)])
+async def test_who_cannot_be_asked_is_not_waited_for(
+    missing: Address, autojump_clock: MockClock
+) -> None:
+    def one_is_down(scene: _Scene) -> None:
+        _all_proxied(scene)
+        del scene.net.brokers[missing]
+
+    async with _scene(1, before=one_is_down, synthesize=True) as scene:
+        assert scene.subscription.all_asked.is_set()
+        assert not scene.route.ids_everywhere
+
+
+async def test_who_cannot_be_told_from_others_keeps_all_waiting(
+    autojump_clock: MockClock,
+) -> None:
+    def leads_nothing(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 5)]}
+
+    async with _scene(1, before=leads_nothing, synthesize=True) as scene:
+        assert scene.route.node is None
+        assert not scene.subscription.all_asked.is_set()
+
+
+# Brokers that are back.
+
+
+async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(12)
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        assert (scene.route.reachable, scene.route.plan) == (False, None)
+        scene.subscription.reached(scene.route)
+        await trio.sleep(0.01)
+        assert scene.route.reachable
+        assert scene.route.plan is not None
+
+
+async def test_a_broker_that_is_named_as_leader_is_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        del scene.net.brokers[_shown(2)]
+        await scene.brokers[2].drop()
+        await trio.sleep(12)
+        scene.net.brokers[_shown(2)] = scene.brokers[2]
+        for broker in scene.brokers.values():
+            broker.leaders = _AFTER
+        scene.hold()
+        await trio.sleep(0.03)
+        assert len(scene.brokers[2].streams) == 1
+        assert [hints for _, hints in scene.settled] == [
+            [LeaderHint(2, 6, Endpoint("two", 9092, None))]
+        ]
+
+
+# What is seen from outside.
+
+
+async def test_whether_a_routes_broker_answers_is_known(autojump_clock: MockClock) -> None:
+    stranger = Route("stranger", Mode.OFF)
+    async with _scene(1) as scene:
+        assert scene.subscription.upstream(scene.route) == (True, "")
+        assert scene.subscription.upstream(stranger) == (None, "")
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(1)
+        answers, error = scene.subscription.upstream(scene.route)
+        assert (answers, error) == (False, "cannot connect: connection refused")
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        await trio.sleep(10)
+        assert scene.subscription.upstream(scene.route) == (True, "")
+
+
+async def test_a_broker_that_was_never_heard_does_not_answer(autojump_clock: MockClock) -> None:
+    def hang(scene: _Scene) -> None:
+        scene.brokers[1].answers[18] = lambda correlation, version: b""
+
+    async with _scene(1, before=hang) as scene:
+        assert scene.subscription.upstream(scene.route).answers is False
+        assert [*scene.subscription.clusters()] == []
+
+
+async def test_the_age_of_a_view_is_since_its_last_poll(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        await trio.sleep(19)
+        ((view, age),) = scene.subscription.clusters()
+        assert view is scene.route.view
+        assert 19 <= age <= 20
+        scene.hold()
+        await trio.sleep(0.5)  # A refresh of one topic is no poll.
+        ((_, age),) = scene.subscription.clusters()
+        assert age > 19
+        await trio.sleep(20)
+        ((_, age),) = scene.subscription.clusters()
+        assert age < 11
+
+
+async def test_a_route_that_is_followed_later_is_asked_like_the_others(
+    autojump_clock: MockClock,
+) -> None:
+    late = Route("late", Mode.OFF)
+    async with _scene(1) as scene:
+        late.switch(Mode.ON)
+        scene.subscription.follow(late, _upstream(2))
+        scene.subscription.follow(late, _upstream(2))
+        await trio.sleep(1)
+        assert scene.addresses().count(_upstream(2)) == 1
+        assert (late.node, late.reachable) == (2, True)
+        assert late.view is scene.route.view
+        assert late.plan is not None
+        assert late.plan.rows
+
+
+async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockClock) -> None:
+    async with _scene(1, 2, 3) as scene:
+        causes = {cause for cause, _ in scene.refreshed}
+        assert causes == {Cause.POLL, Cause.LEADERSHIP}
+        assert all(0 <= seconds < 2 for _, seconds in scene.refreshed)
+        for broker in scene.brokers.values():
+            broker.gate = trio.Event()
+        scene.refreshed.clear()
+        scene.hold()
+        await trio.sleep(0.5)
+        assert scene.refreshed == []
+        for broker in scene.brokers.values():
+            broker.gate.set()
+        await trio.sleep(0.001)
+        slow = [told for told in scene.refreshed if told[1] > 0.1]
+        assert [cause for cause, _ in slow] == [Cause.LEADERSHIP] * 3
+        assert [seconds for _, seconds in slow] == pytest.approx([0.5] * 3, abs=0.02)
+        await trio.sleep(0.1)
+        assert Cause.HOLD in {cause for cause, _ in scene.refreshed}
+        scene.refreshed.clear()
+        scene.subscription.lacking(scene.route, [_UNKNOWN])
+        await trio.sleep(0.1)
+        assert Cause.UNKNOWN_TOPIC_ID in {cause for cause, _ in scene.refreshed}
+
+
+# What the proxy may not see.
+
+
+def _hidden(scene: _Scene) -> None:
+    for broker in scene.brokers.values():
+        broker.hides = lambda topic: True
+
+
+@pytest.mark.parametrize("topic", ["t", bytes(15) + b"\1"], ids=["by-name", "by-id"])
+async def test_errors_of_topics_that_brokers_hide_are_not_held(
+    autojump_clock: MockClock, topic: str | bytes
+) -> None:
+    async with _scene(1, before=_hidden) as scene:
+        if topic == "t":
+            # By its name it is known to be hidden once it was asked for.
+            scene.hold(topic)
+            await trio.sleep(1)
+        state = LinkState(scene.route, 2)
+        scanned = Scanned((Failure(topic, 0, NOT_LEADER, 0, 0),), False, 0, 0)
+        held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
+        assert scene.keeper.submit(held) == [None]
+        assert scene.told(HintMissed)[-1].reason == Reason.NOT_AUTHORIZED
+
+
+async def test_that_topics_are_hidden_is_told_once(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_hidden) as scene:
+        (told,) = scene.told(TopicsHidden)
+        assert (told.broker, told.visible) == (str(_upstream(1)), 0)
+        scene.hold("t")
+        await trio.sleep(1000)
+        assert scene.told(TopicsHidden) == [told]
+
+
+async def test_topics_that_are_shown_again_get_hints_again(autojump_clock: MockClock) -> None:
+    async with _scene(1, before=_hidden) as scene:
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: False
+        await trio.sleep(1000)
+        assert scene.leader(1) == Leader(2, 6)
+        assert scene.route.view is not None
+        assert not scene.route.view.is_hidden("t")
+        assert not scene.route.view.hides
+
+
+async def test_of_brokers_that_say_it_at_the_same_time_one_is_told(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3) as scene:
+        _hidden(scene)
+        scene.hold("t")
+        await trio.sleep(1)
+        assert len(scene.told(TopicsHidden)) == 1

@@ -1,0 +1,471 @@
+"""TLS towards clients and brokers: an app between real TLS ends."""
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trustme
+from cryptography import x509
+
+from leader_hints import app
+from leader_hints.errors import ConfigurationError
+from leader_hints.settings import Address, Settings
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker
+from tests.net.messages import Broker
+from tests.net.serving import ANY, Log, exchange, serving, until_true
+
+_SECONDS = 10.0
+ASKED = messages.api_versions_request(7)
+
+
+class Papers:
+    """An authority, and certificates of it as files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = trustme.CA()
+        self.folder = folder
+        self.ca = str(folder / "ca.pem")
+        self.authority.cert_pem.write_to_path(self.ca)
+
+    def issue(self, name: str, *hosts: str, until: datetime | None = None) -> str:
+        """Write a certificate with its key to a file; return its path."""
+        path = self.folder / f"{name}.pem"
+        new = self.folder / f"{name}.new"
+        new.write_bytes(self._pem(hosts, until))
+        new.replace(path)
+        return str(path)
+
+    def _pem(self, hosts: tuple[str, ...], until: datetime | None) -> bytes:
+        issued = self.authority.issue_cert(*hosts, not_after=until)
+        return issued.private_key_and_cert_chain_pem.bytes()
+
+    def spoil(self, path: str) -> None:
+        """Write what is no certificate over one."""
+        Path(path).write_text("no certificate")
+
+    def client(self, certificate: str | None = None) -> ssl.SSLContext:
+        """A client that trusts the authority."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if certificate:
+            context.load_cert_chain(certificate)
+        return context
+
+    def server(self, certificate: str, *, ask: bool = False) -> ssl.SSLContext:
+        """A server that shows a certificate, and may ask for one."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        if ask:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(self.ca)
+        return context
+
+
+@pytest.fixture
+def papers(tmp_path: Path) -> Papers:
+    """An authority of the test's own."""
+    return Papers(tmp_path)
+
+
+@asynccontextmanager
+async def broker_at(context: ssl.SSLContext | None) -> AsyncIterator[tuple[FakeBroker, Address]]:
+    """A broker that leads what there is, behind TLS or not."""
+    broker = FakeBroker(1, [Broker(1, "localhost", 9092)], {"t": [(1, 5)]})
+
+    async def serve(stream: trio.SocketStream) -> None:
+        secured: trio.abc.Stream = stream
+        if context is not None:
+            secured = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+        await broker.serve(secured)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        host, port = listeners[0].socket.getsockname()
+        yield broker, Address(host, port)
+        nursery.cancel_scope.cancel()
+
+
+def _settings(upstream: Address, **route: Any) -> Settings:
+    routes = [{"listen": str(ANY), "upstream": str(upstream), "name": "r", **route}]
+    return Settings.model_validate(
+        {"routes": routes, "admin": "127.0.0.1:0", "log": {"level": "debug"}}
+    )
+
+
+async def _connect(address: Address, context: ssl.SSLContext, name: str) -> trio.SSLStream[Any]:
+    stream = await trio.open_tcp_stream(address.host, address.port)
+    secured = trio.SSLStream(stream, context, server_hostname=name, https_compatible=True)
+    with trio.fail_after(_SECONDS):
+        await secured.do_handshake()
+    return secured
+
+
+def _distrust(address: Address, context: ssl.SSLContext) -> None:
+    with (
+        socket.create_connection((address.host, address.port), _SECONDS) as plain,
+        pytest.raises(ssl.SSLCertVerificationError),
+    ):
+        context.wrap_socket(plain, server_hostname="localhost")
+
+
+def _raised(broker: FakeBroker) -> bytes:
+    return messages.api_versions_response(7, 3, {**broker.maxima, 0: 10, 1: 16})
+
+
+@pytest.mark.parametrize("towards_broker", [False, True], ids=["plain-broker", "tls-broker"])
+@pytest.mark.parametrize("towards_client", [False, True], ids=["plain-client", "tls-client"])
+async def test_versions_are_raised_whichever_side_speaks_tls(
+    log: Log, papers: Papers, towards_broker: bool, towards_client: bool
+) -> None:
+    route: dict[str, Any] = {}
+    inside = None
+    if towards_broker:
+        inside = papers.server(papers.issue("broker", "broker.example"))
+        route["upstream_tls"] = {
+            "enabled": True,
+            "ca": papers.ca,
+            "server_name": "broker.example",
+        }
+    if towards_client:
+        certificate = papers.issue("proxy", "proxy.example")
+        route["client_tls"] = {"mode": "terminate", "certificate": certificate}
+    async with (
+        broker_at(inside) as (broker, upstream),
+        serving(_settings(upstream, **route), log) as (address,),
+    ):
+        await until_true(lambda: log.events("route_plan"))
+        client: trio.abc.Stream
+        if towards_client:
+            client = await _connect(address, papers.client(), "proxy.example")
+        else:
+            client = await trio.open_tcp_stream(address.host, address.port)
+        answer = _raised(broker)
+        assert await exchange(client, ASKED, len(answer)) == answer
+        await client.aclose()
+    assert log.events("client_refused") == log.events("upstream_unreachable") == []
+
+
+async def test_both_sides_can_demand_certificates(log: Log, papers: Papers) -> None:
+    inside = papers.server(papers.issue("broker", "127.0.0.1"), ask=True)
+    own = papers.issue("proxy", "proxy.example")
+    route = {
+        "upstream_tls": {"enabled": True, "ca": papers.ca, "certificate": own},
+        "client_tls": {"mode": "terminate", "certificate": own, "ca": papers.ca},
+    }
+    async with (
+        broker_at(inside) as (broker, upstream),
+        serving(_settings(upstream, **route), log) as (address,),
+    ):
+        await until_true(lambda: log.events("route_plan"))
+        known = papers.client(papers.issue("client", "client.example"))
+        client = await _connect(address, known, "proxy.example")
+        answer = _raised(broker)
+        assert await exchange(client, ASKED, len(answer)) == answer
+        await client.aclose()
+        # In TLS 1.3 a client hears that it is refused only after its handshake.
+        with contextlib.suppress(trio.BrokenResourceError):
+            stranger = await _connect(address, papers.client(), "proxy.example")
+            assert await exchange(stranger, ASKED, 1) == b""
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert line["reason"] == "shows no certificate, and must"
+        assert line["client"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "reason"),
+    [
+        (ASKED, "speaks no TLS on a TLS listener"),
+        (b"GET / HTTP/1.1\r\n\r\n", "speaks no TLS on a TLS listener"),
+        (b"\x16\x03\x01\xff\xff" + b"\xff" * 100, "speaks no TLS"),
+    ],
+    ids=["kafka", "http", "garbage"],
+)
+async def test_a_client_without_tls_is_told_apart(
+    log: Log, papers: Papers, first_bytes: bytes, reason: str
+) -> None:
+    route = {"client_tls": {"mode": "terminate", "certificate": papers.issue("p", "localhost")}}
+    async with (
+        broker_at(None) as (_, upstream),
+        serving(_settings(upstream, **route), log) as (address,),
+    ):
+        client = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(first_bytes)
+        with trio.fail_after(_SECONDS):
+            while await client.receive_some():
+                pass
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert line["reason"].startswith(reason)
+        # A health check that only connects is nothing to tell.
+        await (await trio.open_tcp_stream(address.host, address.port)).aclose()
+        healthy = await _connect(address, papers.client(), "localhost")
+        await healthy.aclose()
+        assert len(log.events("client_refused")) == 1
+
+
+async def test_too_old_a_version_of_tls_is_refused(log: Log, papers: Papers) -> None:
+    certificate = papers.issue("p", "localhost")
+    tls = {"mode": "terminate", "certificate": certificate, "minimum_version": "1.3"}
+    old = papers.client()
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    async with (
+        broker_at(None) as (_, upstream),
+        serving(_settings(upstream, client_tls=tls), log) as (address,),
+    ):
+        with pytest.raises(trio.BrokenResourceError):
+            await _connect(address, old, "localhost")
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert line["reason"] == "speaks only versions of TLS that are too old"
+
+
+async def test_a_client_that_does_not_trust_the_proxy_is_told(
+    log: Log, papers: Papers, tmp_path: Path
+) -> None:
+    (tmp_path / "others").mkdir()
+    stranger = Papers(tmp_path / "others").client()
+    tls = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    async with (
+        broker_at(None) as (_, upstream),
+        serving(_settings(upstream, client_tls=tls), log) as (address,),
+    ):
+        # Trio's own client would not say why it goes away.
+        await trio.to_thread.run_sync(_distrust, address, stranger)
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert line["reason"] == "does not trust the proxy's certificate"
+
+
+@pytest.mark.parametrize("first_bytes", [b"", b"\x16\x03\x01"], ids=["nothing", "a-beginning"])
+async def test_a_handshake_has_bounded_time(log: Log, papers: Papers, first_bytes: bytes) -> None:
+    tls = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=tls)
+    settings = settings.model_copy(update={"greeting_timeout_ms": 50, "hints": "off"})
+    async with serving(settings, log) as (address,):
+        client = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(first_bytes)
+        with trio.fail_after(_SECONDS):
+            assert await client.receive_some() == b""
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert line["reason"] == "has not finished its handshake within 0.05 s"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "wrong", "reason"),
+    [
+        (["elsewhere.example"], {}, "is not valid for '127.0.0.1'"),
+        (["127.0.0.1"], {"ca": ""}, "not accepted: "),
+        (["127.0.0.1"], {"server_name": "b.example"}, "is not valid for 'b.example'"),
+    ],
+    ids=["another-host", "unknown-root", "another-name"],
+)
+async def test_a_broker_that_is_not_who_it_must_be_gets_no_client(
+    log: Log, papers: Papers, hosts: list[str], wrong: dict[str, str], reason: str
+) -> None:
+    inside = papers.server(papers.issue("broker", *hosts))
+    tls = {"enabled": True, "ca": papers.ca, **wrong}
+    async with (
+        broker_at(inside) as (broker, upstream),
+        serving(_settings(upstream, upstream_tls=tls), log) as (address,),
+    ):
+        client = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(ASKED)
+        with trio.fail_after(_SECONDS), contextlib.suppress(trio.BrokenResourceError):
+            assert await client.receive_some() == b""
+        (line,) = await until_true(lambda: log.events("upstream_unreachable"))
+        assert line["error"].startswith("TLS: the broker has a certificate")
+        assert reason in line["error"]
+        (lost,) = await until_true(lambda: log.events("subscription_lost"))
+        assert reason in lost["error"]
+        assert broker.asked == []
+
+
+async def test_a_broker_without_tls_is_told_apart(log: Log, papers: Papers) -> None:
+    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+    upstream = Address(*listener.socket.getsockname())
+
+    async def answer(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(messages.api_versions_response(1, 3, {18: 3}))
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, answer, [listener])
+        tls = {"enabled": True, "ca": papers.ca}
+        async with serving(_settings(upstream, upstream_tls=tls), log):
+            (lost,) = await until_true(lambda: log.events("subscription_lost"))
+            assert lost["error"] == "TLS: the broker speaks no TLS"
+        nursery.cancel_scope.cancel()
+
+
+async def _metric(log: Log, name: str) -> float:
+    """The value of the one series that a metric has."""
+    address = Address.parse(log.events("admin_listening")[0]["listen"])
+    stream = await trio.open_tcp_stream(address.host, address.port)
+    await stream.send_all(f"GET /metrics HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())
+    text = b""
+    with trio.fail_after(_SECONDS):
+        while chunk := await stream.receive_some():
+            text += bytes(chunk)
+    (line,) = (ln for ln in text.decode().splitlines() if ln.startswith(f"leader_hints_{name}{{"))
+    return float(line.rpartition(" ")[2])
+
+
+async def test_metrics_say_whether_certificates_can_be_used_and_until_when(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LOOK_SECONDS", 0.02)
+    certificate = papers.issue("proxy", "proxy.example")
+
+    def expiry() -> float:
+        pem = Path(certificate).read_bytes()
+        found = x509.load_pem_x509_certificates(pem[pem.index(b"-----BEGIN CERT") :])
+        return min(one.not_valid_after_utc.timestamp() for one in found)
+
+    settings = _settings(
+        Address("127.0.0.1", 9), client_tls={"mode": "terminate", "certificate": certificate}
+    )
+    async with serving(settings, log):
+        first = expiry()
+        assert await _metric(log, "certificates_unusable") == 0
+        assert await _metric(log, "certificate_expiry_timestamp_seconds") == first
+
+        papers.spoil(certificate)
+        await until_true(lambda: log.events("certificates_refused"))
+        assert await _metric(log, "certificates_unusable") == 1
+        # What holds is what was read before.
+        assert await _metric(log, "certificate_expiry_timestamp_seconds") == first
+
+        papers.issue("proxy", "proxy.example", until=datetime(2031, 2, 3, tzinfo=UTC))
+        await until_true(lambda: log.events("certificates_reloaded"))
+        assert await _metric(log, "certificates_unusable") == 0
+        assert await _metric(log, "certificate_expiry_timestamp_seconds") == expiry() != first
+
+
+@pytest.mark.parametrize("by_signal", [False, True], ids=["as-it-changes", "sighup"])
+async def test_new_certificates_are_given_to_new_links_and_old_links_stay(
+    log: Log, papers: Papers, by_signal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LOOK_SECONDS", 3600 if by_signal else 0.02)
+
+    async def written(event: str) -> dict[str, Any]:
+        if by_signal:
+            os.kill(os.getpid(), signal.SIGHUP)
+        line: dict[str, Any] = (await until_true(lambda: log.events(event)))[0]
+        return line
+
+    certificate = papers.issue("proxy", "old.example")
+    tls = {"mode": "terminate", "certificate": certificate}
+    async with broker_at(None) as (broker, upstream):
+        settings = _settings(upstream, client_tls=tls)
+        async with serving(settings, log) as (address,):
+            await until_true(lambda: log.events("route_plan"))
+            before = await _connect(address, papers.client(), "old.example")
+            papers.issue("proxy", "new.example")
+            await written("certificates_reloaded")
+            after = await _connect(address, papers.client(), "new.example")
+            for client in (before, after):
+                answer = _raised(broker)
+                assert await exchange(client, ASKED, len(answer)) == answer
+            papers.spoil(certificate)
+            line = await written("certificates_refused")
+            assert line["level"] == "warning"
+            assert certificate in line["reason"]
+            again = await _connect(address, papers.client(), "new.example")
+            for client in (before, after, again):
+                await client.aclose()
+
+
+async def test_tls_passes_unread_where_that_is_wanted(log: Log, papers: Papers) -> None:
+    inside = papers.server(papers.issue("broker", "localhost"))
+    async with (
+        broker_at(inside) as (broker, upstream),
+        serving(_settings(upstream, client_tls={"mode": "pass"}), log) as (address,),
+    ):
+        client = await _connect(address, papers.client(), "localhost")
+        answer = messages.api_versions_response(7, 3, broker.maxima)
+        assert await exchange(client, ASKED, len(answer)) == answer
+        await client.aclose()
+        assert len(broker.asked) == 1
+    assert log.events("bad_client_bytes") == []
+
+
+def test_files_that_cannot_be_used_are_a_configuration_error(papers: Papers) -> None:
+    certificate = papers.issue("proxy", "localhost")
+    other = papers.issue("other", "localhost")
+    junk = papers.folder / "junk.pem"
+    junk.write_text("junk")
+    for tls, said in (
+        ({"certificate": f"{certificate}x"}, r"certificate .*proxy\.pemx: no such file"),
+        ({"certificate": certificate, "key": other}, "the key is not that of the certificate"),
+        ({"certificate": certificate, "key": str(junk)}, "no such PEM in it or in its key file"),
+        ({"certificate": certificate, "key": "/none"}, r"certificate /none: no such file"),
+        ({"certificate": certificate, "ca": str(junk)}, r"ca .*junk\.pem: no PEM certificate"),
+    ):
+        settings = _settings(Address("127.0.0.1", 9), client_tls={"mode": "terminate", **tls})
+        with pytest.raises(ConfigurationError, match=f"^route r: client_tls: .*{said}"):
+            app.run(settings)
+
+
+_HEADER_1 = b"PROXY TCP4 192.0.2.1 198.51.100.7 56324 9092\r\n"
+_HEADER_2 = (
+    b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x07\xdc\x04\x23\x84"
+)
+
+
+@pytest.mark.parametrize("header", [_HEADER_1, _HEADER_2], ids=["version-1", "version-2"])
+@pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
+async def test_a_load_balancer_says_where_a_client_comes_from(
+    log: Log, papers: Papers, header: bytes, secured: bool
+) -> None:
+    route: dict[str, Any] = {"proxy_protocol": True}
+    if secured:
+        certificate = papers.issue("p", "localhost")
+        route["client_tls"] = {"mode": "terminate", "certificate": certificate}
+    async with (
+        broker_at(None) as (broker, upstream),
+        serving(_settings(upstream, **route), log) as (address,),
+    ):
+        await until_true(lambda: log.events("route_plan"))
+        client: trio.abc.Stream = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(header)
+        if secured:
+            context = papers.client()
+            client = trio.SSLStream(client, context, server_hostname="localhost")
+        answer = _raised(broker)
+        assert await exchange(client, ASKED, len(answer)) == answer
+        (seen,) = await until_true(lambda: log.events("client_seen"))
+        assert seen["address"] == "192.0.2.1:56324"
+        await trio.aclose_forcefully(client)
+
+
+@pytest.mark.parametrize(
+    ("first_bytes", "reason"),
+    [
+        (ASKED, "sends no PROXY header that can be read: no PROXY header"),
+        (b"PROXY " + b"x" * 200, "sends no PROXY header that can be read: PROXY header without"),
+        (_HEADER_1[:20], "has not finished its handshake within 0.05 s"),
+    ],
+    ids=["kafka", "endless", "cut"],
+)
+async def test_without_its_header_nobody_comes_through(
+    log: Log, first_bytes: bytes, reason: str
+) -> None:
+    async with broker_at(None) as (broker, upstream):
+        settings = _settings(upstream, proxy_protocol=True)
+        settings = settings.model_copy(update={"greeting_timeout_ms": 50, "hints": "off"})
+        async with serving(settings, log) as (address,):
+            client = await trio.open_tcp_stream(address.host, address.port)
+            await client.send_all(first_bytes)
+            with trio.fail_after(_SECONDS), contextlib.suppress(trio.BrokenResourceError):
+                assert await client.receive_some() == b""
+            (line,) = await until_true(lambda: log.events("client_refused"))
+            assert line["reason"].startswith(reason)
+            assert broker.asked == []

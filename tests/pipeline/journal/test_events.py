@@ -1,0 +1,114 @@
+"""Lines that are events, and lines that are none."""
+
+import json
+from datetime import date
+
+import pytest
+from pyspark.sql import SparkSession
+
+from leader_hints_report.journal.events import glanced, quarantined, read
+from tests.pipeline.lines import Event, error, event, frame, latency, move, raw, success
+
+_GOOD = latency(0, 1, 2.5)
+
+
+def _without(name: str) -> str:
+    return json.dumps({key: value for key, value in _GOOD.items() if key != name})
+
+
+BAD = {
+    "not_json": [
+        json.dumps(_GOOD)[:-9],
+        "[1]",
+        "nonsense",
+        "5",
+        '"text"',
+        "\x00\x00\x00",
+        json.dumps(error(0, 1))[:3] + json.dumps(_GOOD),
+    ],
+    "wrong_type": [
+        json.dumps(_GOOD | {"seq": "one"}),
+        json.dumps(_GOOD | {"latency_ms": "long"}),
+        json.dumps(_GOOD | {"link": 2**70}),
+    ],
+    "newer_version": [json.dumps(_GOOD | {"version": 2})],
+    "missing_column": [_without("run"), _without("latency_ms"), "{}", _without("client_id")],
+    "negative_seq": [json.dumps(_GOOD | {"seq": -1})],
+    "bad_time": [
+        json.dumps(_GOOD | {"time": time})
+        for time in (
+            "2026-01-02",
+            "2026-01-02T03:04:05.000006",
+            "2026-13-02T03:04:05.000006Z",
+            "2026-01-02T03:04:05.000006+01:00Z",
+        )
+    ],
+}
+
+
+def test_lines_that_are_no_events_are_kept_with_the_reason(spark: SparkSession) -> None:
+    lines = [line for some in BAD.values() for line in some]
+    rows = quarantined(frame(spark, [_GOOD, "", "  ", *lines])).collect()
+    expected = {(line, reason) for reason, some in BAD.items() for line in some}
+    assert {(row["line"], row["reason"]) for row in rows} == expected
+    assert {row["source"] for row in rows} == {"file"}
+
+
+def test_an_event_has_its_columns_its_instant_and_its_place(spark: SparkSession) -> None:
+    events = [
+        error(0, 1, epoch_before=4, hold_ms=12),
+        move(0, 2, 1, 2, 5),
+        _GOOD | {"seq": 3, "new_column": {"of": "later"}},
+        event("kind_of_later", 0, 4),
+    ]
+    rows = (
+        frame(spark, events)
+        .orderBy("seq")
+        .selectExpr(
+            "event", "unix_micros(time) as at", "hold_ms", "part", "day", "line", "fault", "topic"
+        )
+    )
+    one, two, three, four = rows.collect()
+    # 2026-01-02T03:04:05Z, whatever the session's zone is.
+    assert {row["at"] for row in (one, two, three, four)} == {1_767_323_045_000_000}
+    assert (one["hold_ms"], one["topic"]) == (12.0, "t")
+    assert [row["part"] for row in (one, two, three, four)] == [
+        "encounter", "move", "latency", "rest",
+    ]  # fmt: skip
+    assert all(row["day"] == date(2026, 1, 2) for row in (one, two, three, four))
+    assert all(row["line"] is None and row["fault"] is None for row in (one, two, three, four))
+
+
+def test_a_glance_sees_each_event_as_it_is_read(spark: SparkSession) -> None:
+    odd = [
+        json.dumps([error(0, 1)]),
+        json.dumps(error(0, 1))[:-1] + ', "event": "latency"}',
+        json.dumps(error(0, 1)) + " and more",
+        json.dumps(error(0, 1)).replace("error", "\\u0065rror"),
+    ]
+    good = [error(0, 1), success(1, 2), move(0, 3, 1, 2, 5), event("kind_of_later", 0, 4), _GOOD]
+    lines: list[Event | str] = [*good, *odd, *(line for some in BAD.values() for line in some)]
+    rows = read(glanced(raw(spark, lines)), "kind", "at").collect()
+    told = [row for row in rows if row["fault"] is None]
+    assert len(told) >= len(good)
+    for row in told:
+        assert (row["kind"], row["at"]) == (row["event"], row["time"])
+
+
+@pytest.mark.parametrize(
+    ("time", "day"),
+    [
+        ("2026-01-02T00:00:00.000000Z", date(2026, 1, 2)),
+        ("2026-01-01T23:59:59.999999Z", date(2026, 1, 1)),
+        ("1969-12-31T23:59:59.999999Z", date(1969, 12, 31)),
+    ],
+)
+def test_a_day_is_one_in_utc(spark: SparkSession, time: str, day: date) -> None:
+    assert frame(spark, [_GOOD | {"time": time}]).head()["day"] == day  # type: ignore[index]
+
+
+def test_hostile_texts_pass_unchanged(spark: SparkSession) -> None:
+    hostile = "<script>alert('\u202e\u0000\\')</script>\n\r\t\u2028\U0001f600"
+    row = frame(spark, [_GOOD | {"client_id": hostile, "cluster": "../../x=1/y"}]).head()
+    assert row is not None
+    assert (row["client_id"], row["cluster"]) == (hostile, "../../x=1/y")

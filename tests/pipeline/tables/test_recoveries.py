@@ -1,0 +1,158 @@
+"""Recoveries: worked by hand, and held against a reader that goes through the events one by one."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from leader_hints_report.tables.recoveries import PATIENCE_S, recoveries
+from tests.pipeline.lines import BEGIN, Event, error, frame, success
+
+_CORRECTIONS = """
+    SELECT DATE'2026-01-02' AS day, 'c' AS cluster,
+        map('a', 0L, 'b', -100000L) AS skews, map('a', 1D, 'b', 2.5D) AS bounds
+"""
+
+
+def _told(spark: SparkSession, events: list[Event]) -> list[dict[str, Any]]:
+    nothing = spark.sql(_CORRECTIONS).limit(0)
+    rows = recoveries(frame(spark, events), nothing).orderBy("client_id", "first_error")
+    return [row.asDict() for row in rows.collect()]
+
+
+def test_a_recovery_at_another_sidecar_ends_the_errors(spark: SparkSession) -> None:
+    (row,) = _told(
+        spark,
+        [
+            error(0.010, 1, hold_ms=10.0, hinted=True, leader=2, epoch=5, node=1, epoch_before=4),
+            success(0.050, 7, sidecar="b", node=2, epoch=5),
+        ],
+    )
+    assert (row["errors"], row["hints"], row["hinted"], row["used"]) == (1, 1, True, True)
+    # The hold is part of what the client waited for.
+    assert row["recovery_ms"] == 50.0
+    assert (row["sidecar_from"], row["sidecar_to"]) == ("a", "b")
+    assert (row["node_from"], row["node_to"]) == (1, 2)
+    assert (row["epoch_before"], row["epoch"]) == (4, 5)
+    assert row["uncertain_ms"] is None  # Nothing is known of the two clocks.
+    assert row["day"] == BEGIN.date()
+
+
+def test_a_hint_that_was_not_enough_was_not_used(spark: SparkSession) -> None:
+    (row,) = _told(
+        spark,
+        [
+            error(0, 1, hinted=True, leader=2, node=1),
+            error(0.02, 1, sidecar="b", node=2, reason="hold_expired"),
+            success(0.05, 2, sidecar="b", node=2),
+        ],
+    )
+    assert (row["errors"], row["hints"], row["hinted"], row["used"]) == (2, 1, True, False)
+
+
+def test_a_hint_that_was_only_counted_is_none(spark: SparkSession) -> None:
+    (row,) = _told(spark, [error(0, 1, hinted=True, observed=True, leader=2), success(0.05, 2)])
+    assert (row["hints"], row["hinted"], row["would_hint"], row["used"]) == (0, False, True, False)
+    assert row["uncertain_ms"] == 0
+
+
+def test_clocks_are_corrected_before_events_are_put_in_order(spark: SparkSession) -> None:
+    """The clock of ``b`` is 100 ms behind: its success seems to come before the error."""
+    known = spark.sql(_CORRECTIONS)
+    events = [error(0, 1), success(-0.060, 1, sidecar="b")]
+    (row,) = recoveries(frame(spark, events), known).collect()
+    assert row["recovery_ms"] == 40.0
+    assert row["uncertain_ms"] == 3.5
+
+
+def test_who_comes_without_an_error_did_not_recover(spark: SparkSession) -> None:
+    assert _told(spark, [success(0, 1), success(1, 2), success(2, 3)]) == []
+
+
+def test_who_is_not_seen_again_did_not_recover(spark: SparkSession) -> None:
+    (row,) = _told(spark, [error(0, 1), error(1, 2)])
+    assert (row["errors"], row["recovered"], row["recovery_ms"]) == (2, None, None)
+
+
+def test_clients_apis_and_partitions_are_apart(spark: SparkSession) -> None:
+    rows = _told(
+        spark,
+        [
+            error(0, 1),
+            success(0.1, 2, client_id="other"),
+            success(0.1, 3, api="Fetch"),
+            success(0.1, 4, partition=1),
+            success(0.1, 5, topic="u"),
+            success(0.1, 6, cluster="d"),
+        ],
+    )
+    assert [row["recovered"] for row in rows] == [None]
+
+
+def _reference(events: list[Event]) -> list[tuple[float, int, int, float | None]]:
+    """(start, errors, hints, recovery) of each episode of one client, one event at a time.
+
+    Times in whole seconds, so that all of them are exact.
+    """
+    unique = {(one["run"], one["seq"]): one for one in events}
+    order = sorted(
+        unique.values(),
+        key=lambda one: (one["time"], one["event"] == "recovery", one["run"], one["seq"]),
+    )
+    episodes: list[tuple[float, int, int, float | None]] = []
+    start: float | None = None
+    last = 0.0
+    errors = hints = 0
+    for one in order:
+        now = one["_s"]
+        if start is not None and now - last > PATIENCE_S:
+            episodes.append((start, errors, hints, None))
+            start = None
+        if one["event"] == "error":
+            if start is None:
+                start, errors, hints = now, 0, 0
+            errors += 1
+            hints += one["hinted"] and not one["observed"]
+            last = now
+        elif start is not None:
+            episodes.append((start, errors, hints, (now - start) * 1000))
+            start = None
+    if start is not None:
+        episodes.append((start, errors, hints, None))
+    return episodes
+
+
+_STEP = st.tuples(
+    st.sampled_from([0, 1, 1, 2, PATIENCE_S, PATIENCE_S + 1]),
+    st.booleans(),
+    st.sampled_from(["a", "b"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 2),
+)
+
+
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.lists(_STEP, max_size=12), min_size=25, max_size=40), st.randoms())
+def test_any_order_and_any_repetition_gives_what_one_pass_gives(
+    spark: SparkSession, clients: list[list[Any]], random: Any
+) -> None:
+    """Many clients in one example, since a job of Spark costs more than the rows in it."""
+    events: list[Event] = []
+    expected = {}
+    for number, steps in enumerate(clients):
+        now, own = 0, []
+        for seq, (pause, is_error, sidecar, hinted, observed, copies) in enumerate(steps):
+            now += pause
+            of = {"client_id": f"app-{number}", "_s": now, "hinted": hinted, "sidecar": sidecar}
+            one = error(now, seq, observed=observed, **of) if is_error else success(now, seq, **of)
+            own += [one] * copies
+        expected[f"app-{number}"] = _reference(own)
+        events += own
+    random.shuffle(events)
+    told: dict[str, list[tuple[float, int, int, float | None]]] = {name: [] for name in expected}
+    for row in _told(spark, events):
+        start = row["first_error"].astimezone(BEGIN.tzinfo).timestamp() - BEGIN.timestamp()
+        told[row["client_id"]].append((start, row["errors"], row["hints"], row["recovery_ms"]))
+    assert told == expected

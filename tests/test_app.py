@@ -1,0 +1,405 @@
+"""Everything together over TCP: listening, joining, signals, a broker that is down."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+from typing import Any
+
+import pytest
+import trio
+
+from leader_hints import app
+from leader_hints.errors import ListenError
+from leader_hints.settings import Address, RouteSettings, Settings
+from tests.harness.waiting import until
+from tests.net import messages
+from tests.net.fake_broker import FakeBroker
+from tests.net.messages import Broker
+from tests.net.rig import open_descriptors
+from tests.net.serving import ANY as _ANY
+from tests.net.serving import Log as _Log
+from tests.net.serving import exchange as _exchange
+from tests.net.serving import serving as _serving
+from tests.net.serving import until_true as _until
+
+_SECONDS = 10.0
+
+
+def _settings(*routes: tuple[Address, Address], **values: Any) -> Settings:
+    return Settings(
+        routes=tuple(
+            RouteSettings(listen=listen, upstream=upstream, name=f"r{number}")
+            for number, (listen, upstream) in enumerate(routes)
+        ),
+        **values,
+    )
+
+
+async def _connect(address: Address) -> trio.SocketStream:
+    return await trio.open_tcp_stream(address.host, address.port)
+
+
+async def _expect_reset(client: trio.SocketStream) -> None:
+    """Wait for a reset: after an end franz-go gives up, since it takes it for TLS."""
+    with trio.fail_after(_SECONDS), pytest.raises(trio.BrokenResourceError):
+        await client.receive_some()
+
+
+def _bound() -> tuple[socket.socket, Address]:
+    """A socket that has its port and does not listen yet."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    return sock, Address(*sock.getsockname())
+
+
+def _start(nursery: trio.Nursery, sock: socket.socket) -> FakeBroker:
+    """Have a broker at ``sock`` that leads what there is."""
+    broker = FakeBroker(1, [Broker(1, "one", 9092)], {"t": [(1, 5)]})
+    sock.listen()
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    nursery.start_soon(trio.serve_listeners, broker.serve, [listener])
+    return broker
+
+
+def _tcp_broker(nursery: trio.Nursery) -> tuple[FakeBroker, Address]:
+    """A broker that listens on TCP, and its address."""
+    sock, address = _bound()
+    return _start(nursery, sock), address
+
+
+async def test_a_client_is_joined_to_the_broker_with_raised_versions(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        settings = _settings((_ANY, upstream), admin=_ANY)
+        async with _serving(settings, log) as (address,):
+            (listening,) = log.events("listening")
+            assert (listening["route"], listening["upstream"]) == ("r0", str(upstream))
+            assert address.port != 0
+            await _until(lambda: log.events("route_plan"))
+
+            client = await _connect(address)
+            answer = messages.api_versions_response(7, 3, {**broker.maxima, 0: 10, 1: 16})
+            asked = messages.api_versions_request(7)
+            assert await _exchange(client, asked, len(answer)) == answer
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("hints", ["off", "observe"])
+async def test_without_hints_no_byte_changes(log: _Log, hints: str) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        async with _serving(_settings((_ANY, upstream), hints=hints), log) as (address,):
+            client = await _connect(address)
+            answer = messages.api_versions_response(7, 3, broker.maxima)
+            asked = messages.api_versions_request(7)
+            assert await _exchange(client, asked, len(answer)) == answer
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+        if hints == "off":
+            assert len(broker.asked) == 1  # A plain relay asks nothing of its own.
+
+
+async def test_ipv6_is_listened_on(log: _Log) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6")
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 loopback address")
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        settings = _settings((Address("::1", 0), upstream), hints="off")
+        async with _serving(settings, log) as (address,):
+            assert log.events("listening")[0]["listen"] == f"[::1]:{address.port}"
+            client = await _connect(address)
+            assert len(await _exchange(client, messages.api_versions_request(7), 4)) >= 4
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_admin_answers_over_tcp(log: _Log) -> None:
+    sock, admin = _bound()
+    sock.close()
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=admin, hints="off")
+    async with _serving(settings, log):
+        stream = await _connect(admin)
+        raw = await _exchange(stream, b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 1 << 20)
+        assert raw.startswith(b"HTTP/1.1 200")
+        assert raw.endswith(b"\r\n\r\nalive\n")
+        await stream.aclose()
+
+
+async def test_a_broker_that_is_down_is_told_once_and_its_clients_are_closed(log: _Log) -> None:
+    sock, upstream = _bound()
+    async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
+        for _ in range(5):
+            client = await _connect(address)
+            await _expect_reset(client)
+            await client.aclose()
+        (told,) = log.events("upstream_unreachable")
+        assert told["route"] == "r0"
+        assert told["upstream"] == str(upstream)
+        assert told["error"] == "cannot connect: connection refused"
+
+        async with trio.open_nursery() as nursery:
+            _start(nursery, sock)
+            client = await _connect(address)
+            assert len(await _exchange(client, messages.api_versions_request(1), 4)) >= 4
+            nursery.cancel_scope.cancel()
+        with trio.fail_after(_SECONDS):
+            while await client.receive_some():
+                pass
+        await client.aclose()
+        # It was reached in between, so this is news again.
+        client = await _connect(address)
+        await _expect_reset(client)
+        await client.aclose()
+        assert len(log.events("upstream_unreachable")) == 2
+
+
+async def test_all_descriptors_are_closed_at_the_end(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        before = open_descriptors()
+        async with _serving(_settings((_ANY, upstream), (_ANY, upstream)), log) as addresses:
+            clients = [await _connect(address) for address in addresses * 3]
+            for client in clients:
+                await _exchange(client, messages.api_versions_request(1), 4)
+        for client in clients:
+            await client.aclose()
+        await _until(lambda: not broker.streams)
+        assert open_descriptors() == before
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("where", ["route", "admin"])
+def test_an_address_in_use_is_a_listen_error(where: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address(*taken.getsockname())
+        listen, admin = (address, None) if where == "route" else (_ANY, address)
+        with pytest.raises(ListenError) as caught:
+            app.run(_settings((listen, Address("broker", 9092)), admin=admin))
+    assert str(caught.value) == f"cannot listen on {address}: address already in use"
+
+
+def test_a_host_that_is_not_this_machines_is_a_listen_error() -> None:
+    with pytest.raises(ListenError, match=r"^cannot listen on 192\.0\.2\.1:9: cannot assign"):
+        app.run(_settings((Address("192.0.2.1", 9), Address("broker", 9092))))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_0(log: _Log, number: signal.Signals) -> None:
+    """With a client connected, and a broker that is asked."""
+    clients: list[socket.socket] = []
+
+    def interrupt() -> None:
+        line = until(lambda: log.events("listening"), "it listens", _SECONDS)[0]
+        host, _, port = line["listen"].rpartition(":")
+        clients.append(socket.create_connection((host, int(port))))
+        os.kill(os.getpid(), number)
+
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        assert app.run(_settings((_ANY, Address(*broker.getsockname())))) == 0
+        thread.join()
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize("patience", [0, 600_000])
+async def test_with_made_up_ids_nobody_is_let_in_before_brokers_were_asked(
+    patience: int, log: _Log
+) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, address = _tcp_broker(nursery)
+        broker.gate = trio.Event()
+        settings = _settings((_ANY, address), topic_ids="synthesize", topic_ids_wait_ms=patience)
+        nursery.start_soon(app.serve, settings)
+        await _until(lambda: broker.probes)
+        if patience:
+            assert not log.events("listening")
+            broker.gate.set()
+        await _until(lambda: log.events("listening"))
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("hints", ["observe", "off"])
+async def test_without_hints_nobody_waits_for_made_up_ids(hints: str, log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, address = _tcp_broker(nursery)
+        broker.gate = trio.Event()
+        settings = _settings(
+            (_ANY, address), topic_ids="synthesize", topic_ids_wait_ms=600_000, hints=hints
+        )
+        async with _serving(settings, log):
+            nursery.cancel_scope.cancel()
+
+
+async def _ask(admin: Address, path: str, *, put: str | None = None) -> tuple[int, bytes]:
+    """Status and body of what the admin server answers."""
+    stream = await _connect(admin)
+    method, body = ("GET", "") if put is None else ("PUT", put)
+    head = f"{method} {path} HTTP/1.1\r\nHost: {admin}\r\nContent-Length: {len(body)}\r\n\r\n"
+    raw = await _exchange(stream, (head + body).encode(), 1 << 20)
+    await stream.aclose()
+    status, _, rest = raw.partition(b"\r\n")
+    return int(status.split()[1]), rest.partition(b"\r\n\r\n")[2]
+
+
+def _admin(log: _Log) -> Address:
+    (line,) = log.events("admin_listening")
+    return Address.parse(line["listen"])
+
+
+async def test_the_admin_servers_port_is_told_where_the_system_chose_it(log: _Log) -> None:
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
+    async with _serving(settings, log):
+        assert _admin(log).port != 0
+        assert await _ask(_admin(log), "/livez") == (200, b"alive\n")
+        assert log.events("admin_exposed") == []
+
+
+async def test_an_admin_server_that_others_can_reach_is_a_warning(log: _Log) -> None:
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=Address("0.0.0.0", 0), hints="off")
+    async with _serving(settings, log):
+        (line,) = log.events("admin_exposed")
+        assert line["level"] == "warning"
+        assert line["listen"].startswith("0.0.0.0:")
+
+
+async def test_a_route_is_ready_when_its_broker_answers(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        gone, down = _bound()
+        settings = _settings((_ANY, upstream), (_ANY, down), admin=_ANY)
+        async with _serving(settings, log):
+            status, body = await _ask(_admin(log), "/readyz")
+            assert status == 503
+            reason = f"broker {down}: cannot connect: connection refused"
+            assert json.loads(body) == {"ready": False, "not_ready": {"r1": reason}}
+            _start(nursery, gone)
+            assert await _ask(_admin(log), "/readyz") == (
+                200,
+                b'{"ready": true, "not_ready": {}}\n',
+            )
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_kill_switch_is_followed_by_new_links(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        raised = {**broker.maxima, 0: 10, 1: 16}
+        async with _serving(_settings((_ANY, upstream), admin=_ANY), log) as (address,):
+            await _until(lambda: log.events("route_plan"))
+
+            async def offered() -> bytes:
+                client = await _connect(address)
+                size = len(messages.api_versions_response(7, 3, raised))
+                answer = await _exchange(client, messages.api_versions_request(7), size)
+                await client.aclose()
+                return answer
+
+            assert await offered() == messages.api_versions_response(7, 3, raised)
+            for mode, maxima in (("off", broker.maxima), ("on", raised), ("on", raised)):
+                status, _ = await _ask(_admin(log), "/routes/r0/hints", put=mode)
+                assert status == 200
+                assert await offered() == messages.api_versions_response(7, 3, maxima)
+            _, body = await _ask(_admin(log), "/status")
+            assert json.loads(body)["routes"][0]["hints"] == "on"
+        nursery.cancel_scope.cancel()
+        switched = [(line["before"], line["hints"]) for line in log.events("hints_switched")]
+        assert switched == [("on", "off"), ("off", "on")]
+
+
+async def test_a_route_that_began_without_hints_gets_them(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        settings = _settings((_ANY, upstream), admin=_ANY, hints="off")
+        async with _serving(settings, log) as (address,):
+            assert broker.asked == []
+            await _ask(_admin(log), "/routes/r0/hints", put="on")
+            await _until(lambda: log.events("route_plan"))
+            raised = messages.api_versions_response(7, 3, {**broker.maxima, 0: 10, 1: 16})
+            client = await _connect(address)
+            asked = messages.api_versions_request(7)
+            assert await _exchange(client, asked, len(raised)) == raised
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+class _AllHere(trio.abc.HostnameResolver):
+    """Every name is this machine's, which no configuration shows."""
+
+    async def getaddrinfo(self, host: Any, port: Any, *others: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("routes", [1, 2, 3])
+async def test_a_route_that_leads_to_itself_ends_after_one_round(log: _Log, routes: int) -> None:
+    trio.socket.set_custom_hostname_resolver(_AllHere())
+    held = [_bound() for _ in range(routes)]
+    listens = [address for _, address in held]
+    for sock, _ in held:
+        sock.close()
+    upstreams = [Address("broker", address.port) for address in (*listens[1:], listens[0])]
+    pairs = [*zip(listens, upstreams, strict=True)]
+    async with _serving(_settings(*pairs, admin=_ANY), log):
+        for _ in range(20):
+            client = await _connect(listens[0])
+            with trio.fail_after(_SECONDS), contextlib.suppress(trio.BrokenResourceError):
+                assert await client.receive_some() == b""
+            await client.aclose()
+        _, body = await _ask(_admin(log), "/status")
+        # One for each client, and some for the proxy's own questions; not one after the other.
+        assert sum(route["links"] for route in json.loads(body)["routes"]) < 100
+        told = log.events("route_loops")
+        names = [f"r{number}" for number in range(routes)]
+        assert {line["route"] for line in told} <= {*names}
+        assert {(line["route"], line["leads_to"]) for line in told} <= {
+            *zip(names, (*names[1:], names[0]), strict=True)
+        }
+        assert told
+
+
+async def test_a_route_that_relays_tls_unread_is_not_switched(log: _Log) -> None:
+    async with trio.open_nursery() as nursery:
+        listener, upstream = _bound()
+        listener.listen()
+        route = {"client_tls": {"mode": "pass"}, "listen": _ANY, "upstream": upstream, "name": "r0"}
+        settings = Settings(routes=(RouteSettings.model_validate(route),), admin=_ANY)
+        async with _serving(settings, log):
+            for mode in ("on", "observe"):
+                status, body = await _ask(_admin(log), "/routes/r0/hints", put=mode)
+                assert status == 409
+                assert "client_tls.mode is pass" in json.loads(body)["error"]
+            # What it does already can be asked of it.
+            status, _ = await _ask(_admin(log), "/routes/r0/hints", put="off")
+            assert status == 200
+            status, body = await _ask(_admin(log), "/readyz")
+            assert (status, json.loads(body)) == (200, {"ready": True, "not_ready": {}})
+            assert log.events("hints_switched") == log.events("subscription_lost") == []
+        listener.close()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "_SUMMARY", 0.05)
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
+            client = await _connect(address)
+            assert await _exchange(client, messages.api_versions_request(1), 4)
+            (line,) = await _until(lambda: log.events("summary"))
+            await client.aclose()
+            assert line["links"] == 1
+        nursery.cancel_scope.cancel()
