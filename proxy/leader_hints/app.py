@@ -78,6 +78,7 @@ from leader_hints.settings import (
     HoldSettings,
     LimitSettings,
     LocalSettings,
+    LogSettings,
     RouteSettings,
     Settings,
 )
@@ -194,13 +195,8 @@ class _App:
         self._started = time.time()
         self._counts = Counts(settings.metrics.topics)
         self._history = History(time.time)
-        self._log = EventLog(
-            structlog.get_logger(),
-            settings.log.by_subsystem,
-            settings.log.moves_per_second,
-            time.monotonic,
-        )
-        limits, asking = settings.limits, settings.subscription
+        self._log = _make_log(settings.log)
+        limits = settings.limits
         desk = Desk(_hold_rules(settings.hold, limits.held_responses))
         self._admission = Admission(routes, limits.connections_per_route, limits.connections)
         #: Of the routes' listeners; when all are cancelled no connection is taken any more.
@@ -208,43 +204,10 @@ class _App:
         self._stopping = False
         budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
         self._keeper = HoldKeeper(desk, self._emit)
-        self._subscription = Subscription(
-            [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
-            self._keeper,
-            RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
-            asking.refresh_interval_ms / 1000,
-            _peer_settings(settings),
-            self._emit,
-            lambda cause, seconds: self._metrics.refreshed(cause, seconds),
-            lambda route: self._security.doors[route.name],
-            placed=self._guarded("virtual cluster", self._placed),
-        )
-        self._watched = Watched(
-            version(_DISTRIBUTION),
-            routes,
-            self._counts,
-            self._subscription.clusters,
-            self._subscription.upstream,
-            lambda: Load(
-                tasks=trio.lowlevel.current_statistics().tasks_living,
-                held=desk.held,
-                kept_bytes=budget.used,
-                **self._pump.load()._asdict(),
-            ),
-            self._security.certificates,
-        )
+        self._subscription = self._make_subscription()
+        self._watched = self._make_watched(desk, budget)
         self._metrics = Metrics(self._watched)
-        self._pump = Pump(
-            budget,
-            self._keeper,
-            self._emit,
-            self._guarded("subscription", self._subscription.snooped),
-            self._guarded("subscription", self._subscription.lacking),
-            self._guarded("subscription", self._subscription.doubt),
-            self._recovery,
-            _pump_limits(limits),
-            poller=self._poller,
-        )
+        self._pump = self._make_pump(budget)
         self._keeper.settle = self._pump.settle
         #: Of events.
         self._takers: list[Callable[[Event], None]] = [
@@ -266,6 +229,49 @@ class _App:
         self._stage = None if local is None else local.stage
         if self._stage is not None:
             self._stage.bind(self._emit, self._leaders)
+
+    def _make_subscription(self) -> Subscription:
+        asking = self._settings.subscription
+        return Subscription(
+            [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
+            self._keeper,
+            RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
+            asking.refresh_interval_ms / 1000,
+            _peer_settings(self._settings),
+            self._emit,
+            lambda cause, seconds: self._metrics.refreshed(cause, seconds),
+            lambda route: self._security.doors[route.name],
+            placed=self._guarded("virtual cluster", self._placed),
+        )
+
+    def _make_watched(self, desk: Desk, budget: Budget) -> Watched:
+        return Watched(
+            version(_DISTRIBUTION),
+            self._every_route,
+            self._counts,
+            self._subscription.clusters,
+            self._subscription.upstream,
+            lambda: Load(
+                tasks=trio.lowlevel.current_statistics().tasks_living,
+                held=desk.held,
+                kept_bytes=budget.used,
+                **self._pump.load()._asdict(),
+            ),
+            self._security.certificates,
+        )
+
+    def _make_pump(self, budget: Budget) -> Pump:
+        return Pump(
+            budget,
+            self._keeper,
+            self._emit,
+            self._guarded("subscription", self._subscription.snooped),
+            self._guarded("subscription", self._subscription.lacking),
+            self._guarded("subscription", self._subscription.doubt),
+            self._recovery,
+            _pump_limits(self._settings.limits),
+            poller=self._poller,
+        )
 
     def _route(self, settings: RouteSettings) -> Route:
         mode = Mode(self._settings.hints)
@@ -708,6 +714,11 @@ def _hold_rules(settings: HoldSettings, most: int) -> HoldRules:
         confirm=settings.confirm_ms / 1000,
         most=most,
     )
+
+
+def _make_log(settings: LogSettings) -> EventLog:
+    levels, most = settings.by_subsystem, settings.moves_per_second
+    return EventLog(structlog.get_logger(), levels, most, time.monotonic)
 
 
 def _software() -> ClientSoftware:

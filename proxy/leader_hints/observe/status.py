@@ -15,6 +15,7 @@ from leader_hints.core.route import Route
 from leader_hints.core.versions.client_capabilities import KNOWN_NAMES, uses
 from leader_hints.observe import history
 from leader_hints.observe.client_names import OTHER
+from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import SLOT, SPAN, History
 from leader_hints.observe.watched import Watched
 
@@ -174,57 +175,72 @@ def status(
     ``addresses``: by route name where it listens and where its broker is. ``started``, ``now``:
     Unix time.
     """
-    counts = watched.counts
     return Status(
         format=FORMAT,
         release=watched.release,
         now=now,
         started=started,
         routes=[_route(watched, past, route, *addresses[route.name]) for route in watched.routes],
-        clusters=[
-            ClusterStatus(
-                id=view.cluster_id,
-                topics=len(view.names),
-                partitions=len(view),
-                age_seconds=age,
-                leader_moves=counts.moves[view.cluster_id],
-            )
-            for view, age in watched.clusters()
-        ],
+        clusters=_clusters(watched),
         span_seconds=SPAN,
         slot_seconds=SLOT,
-        slots=[
-            Slot(
-                start=slot.start,
-                leader_moves=slot.moves,
-                hints_given=slot.given,
-                hints_missed=slot.missed,
-            )
-            for slot in past.slots()
-        ],
-        moves=[
-            Move(
-                at=at,
-                cluster=moved.cluster,
-                topic=moved.topic,
-                partition=moved.partition,
-                leader_before=moved.leader_before,
-                leader=moved.leader,
-                epoch=moved.epoch,
-            )
-            for at, moved in past.moves()
-        ],
-        clients=[
-            Client(
-                software=software,
-                version=version,
-                links=links,
-                last_seen=past.last_seen((software, version)) or started,
-                uses=_uses(software, version),
-            )
-            for (software, version), links in sorted(counts.clients.items())
-        ],
+        slots=_slots(past),
+        moves=_moves(past),
+        clients=_clients(watched.counts, past, started),
     )
+
+
+def _clusters(watched: Watched) -> list[ClusterStatus]:
+    return [
+        ClusterStatus(
+            id=view.cluster_id,
+            topics=len(view.names),
+            partitions=len(view),
+            age_seconds=age,
+            leader_moves=watched.counts.moves[view.cluster_id],
+        )
+        for view, age in watched.clusters()
+    ]
+
+
+def _slots(past: History) -> list[Slot]:
+    return [
+        Slot(
+            start=slot.start,
+            leader_moves=slot.moves,
+            hints_given=slot.given,
+            hints_missed=slot.missed,
+        )
+        for slot in past.slots()
+    ]
+
+
+def _moves(past: History) -> list[Move]:
+    return [
+        Move(
+            at=at,
+            cluster=moved.cluster,
+            topic=moved.topic,
+            partition=moved.partition,
+            leader_before=moved.leader_before,
+            leader=moved.leader,
+            epoch=moved.epoch,
+        )
+        for at, moved in past.moves()
+    ]
+
+
+def _clients(counts: Counts, past: History, started: float) -> list[Client]:
+    return [
+        Client(
+            software=software,
+            version=version,
+            links=links,
+            last_seen=past.last_seen((software, version)) or started,
+            uses=_uses(software, version),
+        )
+        for (software, version), links in sorted(counts.clients.items())
+    ]
 
 
 def _route(

@@ -9,9 +9,16 @@ from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM, Failure
 from leader_hints.apis.response_scan import Answered
 from leader_hints.core.cluster.unknown_ids import Client
-from leader_hints.core.events import ClientSeen, ErrorAnswered, Event, NotUnderstood
+from leader_hints.core.events import (
+    ClientSeen,
+    ErrorAnswered,
+    Event,
+    LatencySampled,
+    NotUnderstood,
+)
 from leader_hints.core.hints.miss_reason import Reason
 from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressBook
@@ -132,6 +139,28 @@ class LinkState:
             if view.unknown_ids.unnameable(topic_id, hides=view.hides):
                 view.unknown_ids.withhold(self._client, topic_id)
                 self.outdated = True
+
+    def begin_sample(self, sampler: LatencySampler, exchange: Exchange) -> None:
+        """Take the time of an exchange whose request goes on now, if it is chosen."""
+        if sampler.chooses(exchange.handling.key, busy=self.timed is not None):
+            self.timed = exchange
+            self.timed_at = sampler.clock()
+
+    def end_sample(self, sampler: LatencySampler) -> None:
+        """Report the timed exchange, whose response has begun."""
+        timed, self.timed = self.timed, None
+        assert timed is not None
+        self.events.append(
+            LatencySampled(
+                route=self.route.name,
+                link=self.number,
+                client_id=self.client_id or "",
+                software=self.software,
+                api=api_name(timed.handling.key),
+                version=timed.handling.version,
+                latency_ms=(sampler.clock() - self.timed_at) * 1000,
+            )
+        )
 
     @property
     def plan(self) -> Plan:

@@ -120,7 +120,7 @@ class RequestFlow(Flow):
         link.exchanges.append(exchange)
         exchange.handling.cell.requests += 1
         if link.latencies is not None:
-            link.latencies.asked(link, exchange)
+            link.begin_sample(link.latencies, exchange)
 
     def _greets_in_tls(self, length: int) -> bool:
         """Whether the first length of all is the head of a TLS record and no length.

@@ -196,7 +196,7 @@ class ResponseFlow(Flow):
             if not self._account.trusted and exchange.handling.key not in _ANSWERED_TO_ANYBODY:
                 self._account.trust()
             if link.timed is exchange and link.latencies is not None:
-                link.latencies.answered(link)
+                link.end_sample(link.latencies)
             return exchange
         self._stop_looking()
         return None

@@ -1,0 +1,66 @@
+"""The shape of the code base: sizes of folders and functions, and no circle of imports."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+_PACKAGES = [ROOT / "proxy" / "leader_hints", ROOT / "pipeline" / "leader_hints_report"]
+_FILES = [file for package in _PACKAGES for file in sorted(package.rglob("*.py"))]
+_FOLDERS = sorted({file.parent for file in _FILES})
+#: It has one file for each Kafka API.
+_LARGE = _PACKAGES[0] / "apis"
+_MOST_FILES = 20
+_MOST_LINES = 60
+
+
+def _name(file: Path) -> str:
+    package = next(package for package in _PACKAGES if file.is_relative_to(package))
+    parts = file.relative_to(package.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+_MODULES = {_name(file): file for file in _FILES}
+
+
+def _imported(file: Path) -> Iterator[str]:
+    """Iterate over the modules that ``file`` imports, for its types too."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in _MODULES else node.module
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {
+        name: {other for other in _imported(file) if other in _MODULES and other != name}
+        for name, file in _MODULES.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("folder", _FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_folder_can_be_taken_in_at_a_glance(folder: Path) -> None:
+    files = [file for file in folder.glob("*.py") if file.name != "__init__.py"]
+    assert folder == _LARGE or len(files) <= _MOST_FILES
+    assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_functions_are_short(file: Path) -> None:
+    functions = [
+        node
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    assert {name: lines for name, lines in lengths.items() if lines > _MOST_LINES} == {}
