@@ -1,4 +1,4 @@
-"""``python -m bench COMMAND``: measure, and write the figures to docs/benchmarks.md."""
+"""``python -m bench NAME``: measure, and write the figures to docs/; ``--help`` lists the names."""
 
 import click
 
@@ -10,8 +10,9 @@ from bench import (
     profile,
     stall_report,
 )
+from bench.pipeline import report as pipeline_report
 
-click.Group(
+benchmarks = click.Group(
     "bench",
     commands=[
         stall_report.main,
@@ -22,8 +23,16 @@ click.Group(
         control_report.main,
         kip951_report.main,
         memory_report.main,
+        pipeline_report.main,
         profile.main,
-        profile.main_table,
+        profile.flamegraph,
     ],
-    help="Measure before real brokers; write the figures to docs/benchmarks.md.",
-)()
+    help="""Measure, and write the figures to docs/. All but pipeline need real brokers.
+
+    `make bench WHAT=NAME ARGS="--no-write"` runs one. Each has its own --help.
+    """,
+    context_settings={"max_content_width": 120},
+)
+
+if __name__ == "__main__":
+    benchmarks(prog_name="python -m bench")

@@ -36,8 +36,8 @@ _CLIENT_ID = "kip951"
 PARTITIONS = 12
 RECORD_BYTES = 1000
 LATE_MS = 500
-#: Followers' fetches, as `make bench` has them: with acks=all a record waits for them, and a move
-#: breaks off their long polls, which no hint can shorten.
+#: Followers' fetches, as `make bench WHAT=stall` has them: with acks=all a record waits for them,
+#: and a move breaks off their long polls, which no hint can shorten.
 REPLICATION = {"replica.fetch.wait.max.ms": "10", "replica.fetch.backoff.ms": "5"}
 #: Seconds of work before the first move. What is sent in them does not count: it tells how a Java
 #: client starts, for which ProducerPerformance itself has --warmup-records since (KIP-1052).

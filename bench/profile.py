@@ -1,4 +1,4 @@
-"""``python -m bench profile`` and ``profiles``: where the proxy's time goes."""
+"""``python -m bench profile`` and ``flamegraph``: where the proxy's time goes."""
 
 import shutil
 import signal
@@ -43,10 +43,10 @@ class _Watched(NamedTuple):
     file: Path
 
 
-@click.command("profile")
+@click.command("flamegraph")
 @click.argument("work", type=click.Choice([*_WORKS]), default="single")
 @click.option("--broker", type=click.Choice([*_ARMS]), default="3.6", show_default=True)
-def main(work: str, broker: str) -> None:
+def flamegraph(work: str, broker: str) -> None:
     """Do one of the works of `cost` through the proxy, and draw a flame graph of it.
 
     py-spy looks at the running process from outside; that needs root, or
@@ -58,9 +58,9 @@ def main(work: str, broker: str) -> None:
     )
 
 
-@click.command("profiles")
+@click.command("profile")
 @click.option("--write/--no-write", default=True, help="Write the page.")
-def main_table(write: bool) -> None:
+def main(write: bool) -> None:
     """Do all works of `cost` through the proxy, and tell on what it spends its time at each."""
     columns = [_watch(work, "3.6", "raw") for work in _WORKS]
     found = [shares(watched.file.read_text().splitlines()) for watched in columns]

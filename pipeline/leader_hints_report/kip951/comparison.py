@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.kip951.run_figures import COLUMNS, RunFigures, average
 
-#: Arms that others are compared with where nobody says which: as the KIP and as `make bench` call
-#: them.
+#: Arms that others are compared with where nobody says which: as the KIP and as
+#: `make bench WHAT=stall` call them.
 BASELINES: Final = ("baseline", "hints off")
 
 

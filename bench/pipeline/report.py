@@ -1,4 +1,4 @@
-"""``python -m bench.pipeline``: what the pipeline costs, written to docs/pipeline.md."""
+"""``python -m bench pipeline``: what the pipeline costs, written to docs/pipeline.md."""
 
 import json
 import sys
@@ -37,7 +37,7 @@ _PAGE = ROOT / "docs" / "pipeline.md"
 _HOURS = 24
 
 
-@click.command()
+@click.command("pipeline")
 @click.option("--events", default=5_000_000, show_default=True, help="How many in the journal.")
 @click.option("--large", default=0, show_default=True, help="And in a large one; 0: none.")
 @click.option("--micro", default=100_000, show_default=True, help="How many in a micro-batch.")
@@ -45,8 +45,10 @@ _HOURS = 24
 @click.option("--cores", default=2, show_default=True, help="How many Spark and DuckDB may use.")
 @click.option("--write/--no-write", default=True, help="Write the page.")
 def main(events: int, large: int, micro: int, sidecars: int, cores: int, *, write: bool) -> None:
-    """Measure the pipeline on generated journals, driver memory 4 GiB. Ends with 1 on a missed
-    target."""
+    """Measure the pipeline on Spark, and DuckDB; writes docs/pipeline.md.
+
+    Journals are generated, and the driver has 4 GiB. Ends with 1 where a target is missed.
+    """
     master = f"local[{cores}]"
     figures: list[Figure] = []
 
@@ -168,7 +170,3 @@ def _long(name: str, stages: list[Stage]) -> list[list[str]]:
         for stage in stages
         if stage.seconds > LONG_S
     ]
-
-
-if __name__ == "__main__":
-    main()

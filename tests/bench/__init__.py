@@ -1,0 +1,1 @@
+"""What the benchmarks work out, without a broker and without Spark."""
