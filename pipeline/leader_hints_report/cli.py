@@ -7,12 +7,15 @@ one line, never in a traceback.
 import importlib
 import pkgutil
 import sys
-from typing import cast
+from typing import Final, cast
 
 import click
 
 from leader_hints_report import commands
 from leader_hints_report.errors import PipelineError
+
+#: Packages of the extra, which the proxy does without.
+EXTRA: Final = frozenset({"jinja2", "matplotlib", "pyspark"})
 
 
 class _Commands(click.Group):
@@ -43,8 +46,17 @@ def main() -> None:
     try:
         cli(prog_name="leader-hints-report")
     except PipelineError as error:
-        click.echo(f"leader-hints-report: {error}", err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
+            raise
+        _fail(f"{package} is not installed; pip install 'kafka-leader-hints[pipeline]' installs it")
+
+
+def _fail(reason: str) -> None:
+    click.echo(f"leader-hints-report: {reason}", err=True)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,15 @@
 import functools
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from leader_hints_report.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +53,8 @@ _LOCAL_DEFAULTS: Final = {
 _BUILD_PLANS: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 #: local, local[N] or local[N,FAILURES]
 _LOCAL_CORES: Final = re.compile(r"local(?:\[(\d+|\*).*\])?")
+#: The oldest Java that Spark 4 runs on.
+_JAVA: Final = 17
 #: Parts of a shuffle for each core. Spark's 200 are for clusters: each task costs some 20 ms.
 _PARTS_A_CORE: Final = 2
 
@@ -108,18 +114,40 @@ def takes_session(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> "SparkSession":
-    """Begin a session. ``packages``: Maven coordinates, where the user names none himself."""
+    """Begin a session. ``packages``: Maven coordinates, where the user names none himself.
+
+    :raises PipelineError: Java is missing, or does not start.
+    """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    java = _java()
     # Workers of Spark's own Python code, should a user's session start any, are of this version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("leader-hints-report")
     for name, value in settings_of(master, conf, packages).items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise PipelineError(
+            f"Spark does not start with {java}; it needs Java {_JAVA} or newer, and working --conf"
+        ) from error
     session.sparkContext.setLogLevel("ERROR")
     remember_classes(session)
     return session
+
+
+def _java() -> str:
+    """Find Java where Spark's own scripts look for it."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(Path(home, "bin", "java") if home else "java")
+    if java is None:
+        missing = f"JAVA_HOME is {home}, and has no bin/java" if home else "no java on the PATH"
+        raise PipelineError(f"{missing}; install Java {_JAVA} or newer, or set JAVA_HOME")
+    return java
 
 
 class _Remembered:
