@@ -16,8 +16,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
-.PHONY: bench bench-legacy bench-cost bench-recoding bench-watching bench-control
-.PHONY: bench-memory bench-kip951 bench-pipeline bench-profile profile
+.PHONY: bench release
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -83,38 +82,11 @@ docs: $(STAMP) ## Write the pages of docs/ that are made of the code
 site: $(STAMP) ## Build the documentation site into build/site; any warning fails
 	$(BIN)/mkdocs build --strict
 
-bench: $(STAMP) ## Measure the stall at a leader move; writes docs/benchmarks.md
-	$(BIN)/python -m bench stall
+bench: $(STAMP) ## Run the benchmark WHAT=stall, cost, ..., with ARGS; without WHAT list them
+	$(BIN)/python -m bench $(or $(WHAT),--help) $(ARGS)
 
-bench-legacy: $(STAMP) ## Measure the stall before 2.8 and 2.4; writes docs/benchmarks.md
-	$(BIN)/python -m bench legacy
-
-bench-cost: $(STAMP) ## Measure CPU and latency against HAProxy; writes docs/benchmarks.md
-	$(BIN)/python -m bench cost
-
-bench-recoding: $(STAMP) ## Measure CPU before 2.4 against 3.6; writes docs/benchmarks.md
-	$(BIN)/python -m bench recoding
-
-bench-watching: $(STAMP) ## Measure CPU with journal and metrics read; writes docs/benchmarks.md
-	$(BIN)/python -m bench watching
-
-bench-control: $(STAMP) ## Measure polls and storms of a large cluster; writes docs/benchmarks.md
-	$(BIN)/python -m bench control
-
-bench-memory: $(STAMP) ## Measure memory of links and slow readers; writes docs/benchmarks.md
-	$(BIN)/python -m bench memory
-
-bench-kip951: $(STAMP) ## Measure the case KIP-951 was made for; writes docs/benchmarks.md
-	$(BIN)/python -m bench kip951
-
-bench-pipeline: $(STAMP) ## Measure the pipeline on Spark, and DuckDB; writes docs/pipeline.md
-	$(BIN)/python -m bench.pipeline $(PIPELINE)
-
-bench-profile: $(STAMP) ## Tell on what the proxy spends its time; writes docs/benchmarks.md
-	$(BIN)/python -m bench profiles
-
-profile: $(STAMP) ## Draw where the time goes; WORK=produce-16k, produce-1m, consume, single or fifty
-	$(BIN)/python -m bench profile $(WORK)
+release: $(STAMP) ## Put wheel, sdist, chart, image, SBOM and checksums of HEAD into dist/
+	$(BIN)/python -m release $(ARGS)
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -22,8 +22,9 @@ settings.register_profile(
 settings.load_profile("here")
 
 #: Tests that are run in one process, one after the other: those of real brokers, since two clusters
-#: at once are too much for two cores, and those of Spark, which share its session.
-_TOGETHER = ("tests/real/", "tests/pipeline/")
+#: at once are too much for two cores, those of Spark, which share its session, and those of the
+#: wheel, which share its environments.
+_TOGETHER = ("tests/real/", "tests/pipeline/", "tests/packaging/")
 #: Real ones that take minutes and share no brokers with others, or little is lost by starting some
 #: for them alone: whoever has nothing else to do takes them.
 _APART = (

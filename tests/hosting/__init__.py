@@ -1,0 +1,1 @@
+"""What a hosted repository runs and shows: workflow, templates, hooks, changelog."""
