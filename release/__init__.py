@@ -5,7 +5,7 @@ Nouns:
 - Source: the files of the commit, without whatever else is in the working tree.
 - Package: the wheel and the sdist.
 - Chart: the Helm chart as an archive.
-- Bill: the SBOM, the packages that the wheel runs with.
+- Sbom: the list of packages that the wheel runs with.
 - Image: the container image as an archive; only where buildah is installed.
 - Checksums: SHA256SUMS, of all of them.
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from release.bill import build_bill
 from release.chart import build_chart
 from release.checksums import CHECKSUMS, write_checksums
 from release.errors import ReleaseError
 from release.image import build_image, can_build_image
 from release.package import build_package
+from release.sbom import build_sbom
 from release.source import Source, export
 
 _ROOT = Path(__file__).parents[1]
@@ -49,7 +49,7 @@ def build(
     _clear(out)
     build_package(source, out)
     build_chart(source, out)
-    build_bill(source, out)
+    build_sbom(source, out)
     if image is None and not can_build_image():
         click.echo("no image: buildah is not installed", err=True)
     elif image is not False:

@@ -42,11 +42,11 @@ def test_every_stage_is_in_one_job() -> None:
     assert sorted(" ".join(jobs).split()) == sorted(_stages())
 
 
-def test_a_stage_that_is_none_is_refused() -> None:
+def test_an_unknown_stage_is_refused() -> None:
     ended = subprocess.run(
         [ROOT / ".ci" / "run", "lint", "lnit"], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr.startswith("lnit is no stage; these are: install venv lint ")
+    assert ended.stderr.startswith("unknown stage lnit; stages: install venv lint ")
     assert ended.stderr.split()[-len(_stages()) :] == _stages()

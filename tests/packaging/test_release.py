@@ -15,8 +15,8 @@ from cyclonedx import schema
 from referencing import Registry, Resource
 
 from release.__main__ import build
-from release.bill import build_bill
 from release.errors import ReleaseError
+from release.sbom import build_sbom
 from release.source import Source, export
 from tests.harness.maven import ROOT
 from tests.packaging.conftest import EPOCH, copied
@@ -90,9 +90,9 @@ def test_a_chart_of_another_version_stops_it(source: Source, tmp_path: Path) -> 
         build(copy, tmp_path / "dist")
 
 
-def test_the_bill_is_valid_and_has_what_the_wheel_needs(dist: Path, source: Source) -> None:
+def test_the_sbom_is_valid_and_has_what_the_wheel_needs(dist: Path, source: Source) -> None:
     (file,) = dist.glob("*.cdx.json")
-    bill = json.loads(file.read_text(encoding="utf-8"))
+    sbom = json.loads(file.read_text(encoding="utf-8"))
     folder = Path(schema.__file__).with_name("_res")
     resources = (
         Resource.from_contents(json.loads(one.read_text(encoding="utf-8")))
@@ -102,18 +102,18 @@ def test_the_bill_is_valid_and_has_what_the_wheel_needs(dist: Path, source: Sour
         (str(resource.id()), resource) for resource in resources
     )
     rules = json.loads((folder / "bom-1.6.SNAPSHOT.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft7Validator(rules, registry=registry).validate(bill)
+    jsonschema.Draft7Validator(rules, registry=registry).validate(sbom)
 
-    scopes = {one["name"]: one["scope"] for one in bill["components"]}
+    scopes = {one["name"]: one["scope"] for one in sbom["components"]}
     assert {scopes[name] for name in ("trio", "kio", "pydantic-core", "sortedcontainers")} == {
         "required"
     }
     assert {scopes[name] for name in ("pyspark", "py4j", "numpy")} == {"optional"}
     assert not {"pytest", "ruff", "mypy"} & scopes.keys()
     pinned = (source.folder / "constraints.txt").read_text(encoding="utf-8").lower()
-    for one in bill["components"]:
+    for one in sbom["components"]:
         assert f"{one['name']}=={one['version']}\n" in pinned.replace("_", "-"), one["name"]
-    needs = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}
+    needs = {one["ref"]: one.get("dependsOn", []) for one in sbom["dependencies"]}
     assert "trio" in needs["kafka-leader-hints"]
     assert "pydantic-core" in needs["pydantic"]
 
@@ -123,7 +123,7 @@ def test_a_package_that_is_not_pinned_stops_it(tmp_path: Path) -> None:
     pins = copy.folder / "constraints.txt"
     pins.write_text(re.sub("(?m)^outcome==.*$", "", pins.read_text()))
     with pytest.raises(ReleaseError, match=r"constraints\.txt: outcome$"):
-        build_bill(copy, tmp_path)
+        build_sbom(copy, tmp_path)
 
 
 def test_only_what_is_committed_goes_into_it(tmp_path: Path) -> None:

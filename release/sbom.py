@@ -22,7 +22,7 @@ from release.errors import ReleaseError
 from release.source import Source
 
 
-def build_bill(source: Source, out: Path) -> None:
+def build_sbom(source: Source, out: Path) -> None:
     """Write the SBOM into ``out``. Packages of leader-hints-report alone are optional in it.
 
     :raises ReleaseError: a package that is needed is not pinned, or is not installed.
@@ -50,17 +50,17 @@ def build_bill(source: Source, out: Path) -> None:
         )
         for name in needs
     }
-    bill = Bom(components=packages.values())
-    bill.metadata.component = product
-    bill.metadata.timestamp = datetime.fromtimestamp(source.epoch, UTC)
-    bill.register_dependency(product, [packages[name] for name in _names(direct)])
+    sbom = Bom(components=packages.values())
+    sbom.metadata.component = product
+    sbom.metadata.timestamp = datetime.fromtimestamp(source.epoch, UTC)
+    sbom.register_dependency(product, [packages[name] for name in _names(direct)])
     for name, others in needs.items():
-        bill.register_dependency(packages[name], [packages[other] for other in others])
+        sbom.register_dependency(packages[name], [packages[other] for other in others])
     # The number would be drawn by chance: the same contents get the same one.
-    bill.serial_number = uuid.UUID(int=0)
-    contents = JsonV1Dot6(bill).output_as_string()
-    bill.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, contents)
-    text = JsonV1Dot6(bill).output_as_string(indent=2)
+    sbom.serial_number = uuid.UUID(int=0)
+    contents = JsonV1Dot6(sbom).output_as_string()
+    sbom.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, contents)
+    text = JsonV1Dot6(sbom).output_as_string(indent=2)
     (out / f"{project['name']}-{source.version}.cdx.json").write_text(f"{text}\n", encoding="utf-8")
 
 
