@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-report test test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
+.PHONY: help venv demo demo-report unit test test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
 .PHONY: bench release
 
@@ -35,8 +35,17 @@ demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluste
 demo-report: $(STAMP) ## Go from leader moves to the page of leader-hints-report; needs Java 17
 	$(BIN)/python -m demo.fleet_report
 
-test: $(STAMP) ## Run all tests; real brokers are fetched where Java and Maven are there
+unit: $(STAMP) ## Run the tests of the pure layers, and of Trio with fakes
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier unit tests
+
+test: $(STAMP) ## Run unit, mock cluster and a slice of real brokers, fetched where Java and Maven are
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier test tests --ignore tests/deploy
+
+test-all: $(STAMP) ## Run all tests but those of the deployment
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) tests --ignore tests/deploy
+
+test-rest: $(STAMP) ## Run what `make test` leaves out of `make test-all`
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier rest tests --ignore tests/deploy
 
 test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and Debian's buildah and podman
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'

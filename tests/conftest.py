@@ -9,6 +9,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from leader_hints.observe.logs import configure_logs
 from tests.net.serving import Log
+from tests.tiers import Tier, tier_of
 
 # No deadline for one example: machines are shared, and a slow one is no defect. The profile
 # that Hypothesis takes with CI=true is derandomized besides; this keeps that.
@@ -46,6 +47,24 @@ class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByWhatIsShared:
     """Say which tests go together; marks (xdist_group) are not seen by pytest 9.2."""
     return _ByWhatIsShared(config, log)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of a tier; ``rest`` are the tests that ``test`` leaves out."""
+    tiers = [tier.name.lower() for tier in Tier]
+    parser.addoption("--tier", choices=[*tiers, "rest"], default="all", help="see tests/tiers.py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not of the tier that is asked for."""
+    name = config.getoption("--tier")
+    if name == "rest":
+        wanted = [item for item in items if tier_of(item) > Tier.TEST]
+    else:
+        wanted = [item for item in items if tier_of(item) <= Tier[name.upper()]]
+    kept = set(wanted)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = wanted
 
 
 @pytest.fixture
