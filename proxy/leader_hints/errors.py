@@ -33,10 +33,6 @@ class ListenError(LeaderHintsError):
     """The machine or the operator is at fault: an address cannot be listened on."""
 
 
-class ClientError(LeaderHintsError):
-    """A client is at fault: its bytes break the protocol or go over a limit."""
-
-
 class BrokerError(LeaderHintsError):
     """A broker is at fault: it is out of reach, does not answer, or breaks the protocol."""
 

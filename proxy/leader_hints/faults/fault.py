@@ -197,10 +197,6 @@ class Faults:
         """Take all faults back."""
         self._begun.clear()
 
-    def reseed(self, seed: int) -> None:
-        """Choose from now on as from the start with this seed."""
-        self._random.seed(seed)
-
     def due(self, begun: Begun) -> bool:
         """Whether a fault is done this time to what it chooses; it is counted then."""
         if begun.number not in self._begun or self._random.random() >= begun.fault.probability:
