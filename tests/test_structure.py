@@ -1,6 +1,7 @@
 """The shape of the code base: sizes of folders and functions, and no circle of imports."""
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -13,6 +14,12 @@ _FILES = [file for package in _PACKAGES for file in sorted(package.rglob("*.py")
 _FOLDERS = sorted({file.parent for file in _FILES})
 #: It has one file for each Kafka API.
 _LARGE = _PACKAGES[0] / "apis"
+#: The rest are found by their names.
+_SUBJECTS = [
+    folder
+    for folder in _FOLDERS
+    if folder.is_relative_to(_PACKAGES[0]) and folder not in (_PACKAGES[0], _LARGE)
+]
 _MOST_FILES = 20
 _MOST_LINES = 60
 
@@ -46,6 +53,14 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("folder", _SUBJECTS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_folder_says_which_bugs_are_in_it_and_names_its_files(folder: Path) -> None:
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    names = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    assert re.search(r"^Bugs about", text, re.MULTILINE)
+    assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
 
 
 @pytest.mark.parametrize("folder", _FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))

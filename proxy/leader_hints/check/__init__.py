@@ -2,11 +2,10 @@
 
 Bugs about a finding that is wrong, missing or unclear are here.
 
-- rules: from facts to findings, one rule for each matter; findings: the table of all of them.
-- client_support: what each kind of client gets on a route.
-- route_probe: gathers the facts of all routes; endpoint_probe: what answers at one address;
-  self_connection: which connections come out at a route's own address; host: this machine.
+- findings: the table of all findings; rules: from facts to findings, one rule for each matter;
+  client_support: what each kind of client gets on a route. These three are pure.
+- route_probe: gathers the facts of all routes; endpoint_probe: what answers at one address.
+- self_connection: which connections come out at a route's own address, while no proxy runs there;
+  route_watch: the same question in `run`, again and again; host: what this machine says of itself.
 - report: what is printed.
-
-The first two, and client_support, are pure.
 """

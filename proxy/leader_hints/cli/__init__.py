@@ -1,5 +1,9 @@
 """The command line.
 
-Nouns: Layer (settings from one place), Refusal (one line that says why a setting is not taken),
-CheckReport (what `leader-hints check` prints), Entrance (flags that say how brokers are entered).
+Bugs about a command, a flag, or a setting that is refused wrongly are here.
+
+- entry: what is done before anything is imported; main: the commands; local, fault, conformance:
+  one command each; entrance: flags that say how brokers are connected to.
+- sources: settings of the command line, the environment and the file; templates: `${NAME}` in them;
+  refusals: one line that says why a setting is not taken.
 """

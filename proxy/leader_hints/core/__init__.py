@@ -1,10 +1,14 @@
 """Decisions: what passes, what is changed, which hint is given and when; pure.
 
-- link: the bytes of one client connection; versions: which protocol versions are offered and sent.
-- hints: which hint an error gets, and when; cluster: what is known of leaders and brokers.
-- sessions: fetch sessions, and Fetch by topic id in front of brokers that know names only.
+Bugs about routes, modes, limits on clients and descriptors are in this folder itself:
+
 - route: a listening address and the one broker behind it; mode: what a route does about hints.
-- events: what happened, as data; admission: whether one more client is let in.
+- destination: where the address leads that a broker advertises, as far as that is proved.
+- admission: whether one more client is let in; descriptors: for how many connections they last.
+- events: what happened, as data; clock: where the time comes from.
+
+Its folders: link (bytes of one connection), versions (what is offered and sent), hints (which hint
+an error gets, and when), cluster (what is known of leaders and brokers), sessions (fetch sessions).
 
 Nothing here reads a clock of the machine: the time is an argument, in seconds of a Clock that never
 goes back. LatencySampler, Recovery and LeaderView are given that Clock itself, to ask it only where

@@ -1,4 +1,6 @@
 """The virtual cluster of `leader-hints local`: a listener for each broker of a real cluster.
 
 Bugs about listeners that come or go wrongly, or brokers that are not found, are here.
+
+- virtual_cluster: the listeners; discovery: finds the brokers at the start.
 """

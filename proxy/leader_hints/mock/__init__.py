@@ -5,13 +5,12 @@ its own tests. It needs no Java and is up in milliseconds, which makes it the cl
 and of the quick tests. It is C code that some well-formed requests crash, so it never runs inside
 the process that uses it.
 
-Nouns:
+Bugs about the mock cluster of the demo, of `local --cluster mock:N` and of tests are here.
 
-- MockCluster: the handle that a test or the demo holds; it starts the child process and talks
-  to it.
-- SteadyCluster: one that is started again when it dies.
-- Child: the process that owns the embedded cluster, obeys commands and ends with its parent.
-- EmbeddedCluster: librdkafka's mock cluster, driven through ctypes, inside the child.
+- cluster: the handle that a test or the demo holds; it starts the child process and talks to it.
+- steady: one that is started again when it dies.
+- child: the process that owns the embedded cluster, obeys commands and ends with its parent.
+- embedded: librdkafka's mock cluster, driven through ctypes, inside the child.
 
 What the mock does not do as a real broker does: all its brokers share one log for each partition;
 its Metadata shows a move at once, unless a lag is asked for; an ex-leader answers Fetch with

@@ -1,8 +1,10 @@
 """Sockets and tasks, on Trio. Nothing here decides what a hint is.
 
-- pump: moves the bytes of all links; clients, brokers: connections until they are joined to a link.
-- metadata: keeps the leader view fresh and wakes held responses; tls: certificates and security.
-- journal: writes the journal; admin: metrics, health, status and the kill switch.
-- watchdog: notices when the event loop stalls; departure: leaves after the broker; descriptors: how
-  many connections the system allows.
+Bugs about a loop that stalls, or a process that leaves too early, are in this folder itself:
+
+- watchdog: notices when the event loop stalls; departure: when a proxy may leave after its broker.
+- descriptors: raises their limit.
+
+Its folders: pump (bytes of all links), clients and brokers (connections until they are joined),
+metadata (keeps the leader view fresh), tls, journal, admin.
 """

@@ -1,10 +1,9 @@
-"""Bytes and values of the Kafka protocol and of X.509, pure and without knowledge of any API.
+"""Bytes and values of the Kafka protocol, of PROXY headers and X.509; pure, and without any API.
 
-Nouns:
+Bugs about primitive types are here.
 
-- Reader: a position in a buffer from which primitive types are read.
-- Varint: an unsigned variable-length integer, as compact lengths and tags use it (KIP-482).
-- Tag section: the tagged fields at the end of a flexible structure (KIP-482).
-- X509: when a certificate expires.
-- Splice: a stretch of a frame that is replaced; a frame is rewritten by its splices.
+- reader, writer: primitive types; varint, tags: compact lengths and tagged fields (KIP-482).
+- splice: a stretch of a frame that is replaced; scatter, recode: a frame in a new encoding.
+- proxy_header: PROXY protocol, versions 1 and 2; x509: when a certificate expires.
+- errors: bytes that are cut off or malformed.
 """

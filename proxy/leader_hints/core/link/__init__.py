@@ -1,6 +1,7 @@
 """One client connection joined to its own connection to the broker, as a byte machine.
 
-Bugs about bytes that are changed, lost or kept back are here.
+Bugs about messages that are changed, kept back or not understood are here. How bytes are moved, and
+how connections end, is net/pump.
 
 - link, link_state: both directions and what they share; flow: one direction.
 - requests, responses: what is done with each message; exchange: a request that awaits its response.

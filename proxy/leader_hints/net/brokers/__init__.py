@@ -1,4 +1,9 @@
 """Connections to brokers: TCP, TLS, SASL, and the proxy's own requests.
 
 Bugs about a broker that cannot be reached or authenticated with are here.
+
+- connector: how a broker is connected to, with TLS and credentials or without; broker_stream: TCP.
+- broker_connection: a connection of the proxy's own, one request at a time.
+- sasl: the proxy's credentials; secret: where they are found.
+- own_connections: knows connections of this process where they come out at its own listeners.
 """

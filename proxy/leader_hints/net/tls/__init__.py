@@ -1,4 +1,7 @@
-"""TLS and security settings of routes: certificates, their reload, and errors in plain words.
+"""TLS and security settings of routes.
 
 Bugs about a certificate that is not taken, or not read again, are here.
+
+- certificates: files and the TLS context made of them; route_security: those of all routes.
+- tls_errors: what went wrong with TLS, in words that say who is at fault.
 """
