@@ -76,6 +76,29 @@ async def test_a_new_password_file_alone_has_the_key_read_again(
     assert await security.reload() == []
 
 
+async def test_files_that_could_not_be_read_once_are_read_again_without_a_change(
+    encrypted_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of descriptors, say: the files are right, and nothing about them will change."""
+    password = tmp_path / "password"
+    password.write_bytes(_PASSWORD)
+    security = Security([_route(encrypted_key, password)], 1.0)
+    password.write_bytes(_PASSWORD + b"\n")
+    with monkeypatch.context() as short:
+        short.setattr("leader_hints.net.tls.certificates.read_secret", _out_of_descriptors)
+        assert [type(event) for event in await security.reload()] == [CertificatesRefused]
+        # The same is not reported again and again.
+        assert await security.reload() == []
+        assert [type(e) for e in await security.reload(all_of_them=True)] == [CertificatesRefused]
+    expected: list[Event] = [CertificatesReloaded(route="r", group="client_tls")]
+    assert await security.reload() == expected
+    assert await security.reload() == []
+
+
+def _out_of_descriptors(setting: str) -> str:
+    raise ConfigurationError("too many open files")
+
+
 @pytest.mark.parametrize(
     ("password", "said"),
     [

@@ -33,9 +33,10 @@ _Settings = ClientTlsSettings | BrokerTlsSettings
 
 
 class TlsFiles:
-    """The TLS context of one side of a route, made anew when its files are others.
+    """The TLS context of one side of a route, made again when its files have changed.
 
     ``context``: the newest that could be made. Links keep the one that they began with.
+    ``refused``: why the last attempt to make one failed; "": it did not.
     ``expires``: when the first of its own certificates does, in seconds since 1970; ``None``: it
     has none, or none that is understood.
     """
@@ -47,6 +48,7 @@ class TlsFiles:
         """
         self._settings = settings
         self._stamp = self._look()
+        self.refused = ""
         self.context = _context(settings)
         self.expires = _expires(settings.certificate)
 
@@ -56,11 +58,16 @@ class TlsFiles:
         return self._stamp != before
 
     def reload(self) -> None:
-        """Make the context anew. It reads the disk.
+        """Make the context again. It reads the disk.
 
         :raises ConfigurationError: it cannot be made; what was made before stays.
         """
-        self.context = _context(self._settings)
+        try:
+            self.context = _context(self._settings)
+        except ConfigurationError as error:
+            self.refused = str(error)
+            raise
+        self.refused = ""
         self.expires = _expires(self._settings.certificate)
 
     def _look(self) -> tuple[tuple[int, int, int] | None, ...]:

@@ -85,13 +85,16 @@ class Security:
 
     def _reload(self, all_of_them: bool) -> Iterator[Event]:
         for route, group, files in self._files:
-            # What has changed is noted, whether or not that was the question.
-            if not files.changed() and not all_of_them:
+            # What has changed is noted, whether or not that was the question. Files that could not
+            # be read may be readable later without a change: permissions, descriptors.
+            news, before = files.changed() or all_of_them, files.refused
+            if not news and not before:
                 continue
             try:
                 files.reload()
             except ConfigurationError as error:
-                yield CertificatesRefused(route=route, group=group, reason=str(error))
+                if news or str(error) != before:
+                    yield CertificatesRefused(route=route, group=group, reason=str(error))
             else:
                 yield CertificatesReloaded(route=route, group=group)
 
