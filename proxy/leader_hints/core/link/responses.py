@@ -232,6 +232,13 @@ class ResponseFlow(Flow):
         instead, self._instead = self._instead, []
         return instead or [frame]
 
+    def _let_go(self, begun: memoryview) -> Pieces:
+        exchange = self._exchange
+        assert exchange is not None
+        self._skip = self._size - self._filled
+        self._over_budget(exchange, begun[: self._filled], self._size)
+        return [begun[: self._filled]]
+
     def _gathered_fetch(self, exchange: Exchange, frame: memoryview) -> Pieces:
         done = self._look_at_fetch(exchange, frame, self._filled, self._size)
         if done:
@@ -435,10 +442,13 @@ class ResponseFlow(Flow):
         self._exchange = exchange
         if self._begin_gather(frame, length):
             return False
+        self._over_budget(exchange, frame, length)
+        return True
+
+    def _over_budget(self, exchange: Exchange, frame: memoryview, length: int) -> None:
         self._link.tally.raw["budget"] += 1
         if exchange.handling.hintable:
             self._follow(exchange, frame, length, exchange.handling.version, Reason.BUDGET)
-        return True
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         glanced = glance(frame, exchange.handling.version)
