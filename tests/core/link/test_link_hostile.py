@@ -15,6 +15,7 @@ from tests.core.samples import (
     NOT_LEADER,
     fetch_answer,
     fetch_request,
+    metadata_answer,
     produce_request,
     request,
     topic_id,
@@ -106,6 +107,20 @@ def test_a_session_of_two_hundred_thousand_topics_is_not_followed() -> None:
     driven.down(fetch_answer(15, 1, [], session_id=7))
     assert len(driven.link.state.route.sessions) == 0
     assert len(driven.to_broker) == len(asked)
+
+
+def test_of_a_hundred_metadata_responses_at_once_few_are_read() -> None:
+    driven = Driven(route(), buffer_size=1 << 16)
+    asked = b"".join(request(3, 12, number, topics=()) for number in range(100))
+    driven.up(asked)
+    answers = [metadata_answer(12, number, {"t": {0: (1, 5)}}) for number in range(100)]
+    driven.down(b"".join(answers))
+    assert driven.to_client == b"".join(answers)
+    assert 0 < len(driven.link.responses.snooped) <= 8
+    driven.link.responses.snooped.clear()
+    driven.up(request(3, 12, 100, topics=()))
+    driven.down(metadata_answer(12, 100, {"t": {0: (1, 6)}}))
+    assert len(driven.link.responses.snooped) == 1
 
 
 # What is kept of a link as long as it lasts.

@@ -37,6 +37,9 @@ _SIZE_PREFIX = 4
 #: Largest Metadata response that is read besides being passed on: some 1500 partitions,
 #: so that reading never stops the event loop for long. The subscription reads larger ones.
 _SNOOPED = 65_536
+#: Metadata responses of one step that are read. Clients ask for one at a time; who asks for
+#: hundreds would have all of them read while others wait.
+_SNOOPED_AT_ONCE = 8
 _NOTHING = memoryview(b"")
 #: What a broker answers before it has authenticated a client: to anything else it ends the
 #: connection (SaslServerAuthenticator). So any other answer shows that it serves the client, or
@@ -309,7 +312,10 @@ class ResponseFlow(Flow):
         return spliced(frame, handling.rewriter(frame, handling.version, book.readdress))
 
     def _snoop(self, version: int, frame: memoryview) -> None:
-        if len(frame) <= _SNOOPED and metadata.OLDEST <= version <= metadata.NEWEST:
+        room = _SNOOPED - sum(len(payload) for _, payload in self.snooped)
+        if len(self.snooped) >= _SNOOPED_AT_ONCE or len(frame) > room:
+            return
+        if metadata.OLDEST <= version <= metadata.NEWEST:
             self.snooped.append((version, bytes(frame[_SIZE_PREFIX:])))
 
     def _raise(self, exchange: Exchange, frame: memoryview) -> bool:
