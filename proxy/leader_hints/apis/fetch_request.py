@@ -12,6 +12,7 @@ from typing import NamedTuple
 from leader_hints.apis.fetch_response import Topic, read_topic
 from leader_hints.apis.header import header_as, plain_body, read_request_header
 from leader_hints.apis.metadata import ZERO_ID
+from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string, frame, string
@@ -39,6 +40,11 @@ _INT32 = struct.Struct(">i")
 
 #: Partitions of a topic up to which it costs less to read them one by one.
 _FEW = 4
+#: Of one request, and as many again that leave its session. A broker leads some thousands of
+#: partitions; a request of a million topics, which are three bytes each, would stop the event loop
+#: for seconds, and anybody can send one.
+_MOST_TOPICS = 20_000
+_MOST_PARTITIONS = 100_000
 
 #: Session epochs with a meaning of their own (KIP-227): a full fetch that wants a session,
 #: and one that wants none (or the end of one).
@@ -162,12 +168,13 @@ def read_changes(frame: memoryview) -> Changes:
     version = frame[_VERSION_AT]
     reader.skip(_FIXED.size if version >= _REPLICA_STATE_FROM else _FIXED.size + 4)
     asked: Asked = {}
-    for _ in range(reader.compact_array(3)):
+    left = _MOST_PARTITIONS
+    for _ in range(_topics(reader)):
         topic = read_topic(reader, version)
         epochs = asked.get(topic)
         if epochs is None:
             epochs = asked[topic] = {}
-        count = reader.compact_array(_ASKED.size + 1)
+        count, left = _partitions(reader, _ASKED.size + 1, left)
         if count > _FEW:
             epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader, count)))
         else:
@@ -253,11 +260,27 @@ def _named(topic: Topic) -> bytes:
     return topic if isinstance(topic, bytes) else compact_string(topic)
 
 
+def _topics(reader: Reader) -> int:
+    count = reader.compact_array(3)
+    if count > _MOST_TOPICS:
+        raise Malformed(f"{count} topics")
+    return count
+
+
+def _partitions(reader: Reader, smallest: int, left: int) -> tuple[int, int]:
+    """Return how many partitions a topic has, and how many others may have then."""
+    count = reader.compact_array(smallest)
+    if count > left:
+        raise Malformed(f"more than {_MOST_PARTITIONS} partitions")
+    return count, left - count
+
+
 def _read_topics(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[bytes, ...]], ...]:
     topics = []
-    for _ in range(reader.compact_array(3)):
+    left = _MOST_PARTITIONS
+    for _ in range(_topics(reader)):
         topic = read_topic(reader, version)
-        count = reader.compact_array(_ASKED.size + 1)
+        count, left = _partitions(reader, _ASKED.size + 1, left)
         topics.append((topic, _read_partitions(reader, count)))
         reader.skip_tags()
     return tuple(topics)
@@ -280,9 +303,11 @@ def _read_partitions(reader: Reader, count: int) -> tuple[bytes, ...]:
 
 def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[int, ...]], ...]:
     forgotten = []
-    for _ in range(reader.compact_array(3)):
+    left = _MOST_PARTITIONS
+    for _ in range(_topics(reader)):
         topic = read_topic(reader, version)
-        numbers = tuple(reader.int32() for _ in range(reader.compact_array(4)))
+        count, left = _partitions(reader, 4, left)
+        numbers = struct.unpack(f">{count}i", reader.take(4 * count))
         reader.skip_tags()
         forgotten.append((topic, numbers))
     return tuple(forgotten)

@@ -23,6 +23,8 @@ _PARTITION = 14
 #: The same with three arrays and tags, each empty.
 _SMALLEST_PARTITION = _PARTITION + 4
 _SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
+#: Topics that one request asks for: more would stop the event loop for longer than others may wait.
+_MOST_ASKED = 50_000
 _ERROR = struct.Struct(">h")
 #: What a broker says behind the id of a topic that is not known by it: not internal, no
 #: partitions, operations that were not asked for (the smallest number), no tags.
@@ -59,6 +61,8 @@ def request_down(
     entries: list[bytes] = []
     prefix = ZERO_ID if version >= TOPIC_IDS_FROM else b""
     count = reader.nullable_compact_array(len(ZERO_ID) + 2)
+    if count > _MOST_ASKED:
+        raise Malformed(f"{count} topics")
     for _ in range(count):
         topic_id, text = reader.uuid(), reader.compact_string()
         reader.skip_tags()

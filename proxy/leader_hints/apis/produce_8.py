@@ -10,6 +10,7 @@ import struct
 
 from leader_hints.apis.header import header_as
 from leader_hints.wire.errors import Malformed, Truncated
+from leader_hints.wire.reader import Reader
 from leader_hints.wire.recode import (
     count_to_compact,
     count_to_old,
@@ -28,6 +29,9 @@ _ACKS_AND_TIMEOUT = 6
 _THROTTLE = 4
 #: Behind the last records: the tags of the partition, of the topic and of the body, all empty.
 _NO_TAGS = 3
+#: Topics and partitions of one request. Brokers lead some thousands of partitions; a request of
+#: millions, which are six bytes each, would stop the event loop for seconds.
+_MOST = 50_000
 
 
 def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | bytes], Rest | None]:
@@ -40,16 +44,22 @@ def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | byte
     :raises WireError: the request is not well formed.
     """
     header, at = header_as(frame, VERSION)
+    tags = Reader(frame)
     scatter = Scatter()
     out = scatter.out
+    left = _MOST
     out += header
     try:
         at = string_to_old(out, frame, at)
         out += frame[at : at + _ACKS_AND_TIMEOUT]
         topics, at = count_to_old(out, frame, at + _ACKS_AND_TIMEOUT)
+        left -= topics
         for topic in range(topics):
             at = string_to_old(out, frame, at)
             partitions, at = count_to_old(out, frame, at)
+            left -= partitions
+            if left < 0:
+                raise Malformed(f"more than {_MOST} topics and partitions")
             for partition in range(partitions):
                 out += frame[at : at + _INT32.size]
                 size, at = count_to_old(out, frame, at + _INT32.size)
@@ -64,9 +74,9 @@ def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | byte
                     scatter.passed(frame[at : at + size])
                     out = scatter.out
                     at += size
-                at = past_tags(frame, at)
-            at = past_tags(frame, at)
-        at = past_tags(frame, at)
+                at = past_tags(tags, at)
+            at = past_tags(tags, at)
+        at = past_tags(tags, at)
     except (IndexError, struct.error):
         raise Truncated("Produce request") from None
     if len(frame) < length:

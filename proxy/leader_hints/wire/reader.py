@@ -8,8 +8,10 @@ from leader_hints.wire.varint import Buffer, read_uvarint
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
-#: In one section. Messages of Kafka 4 have five at most.
+#: In one section, and in all sections that one reader passes. Messages of Kafka 4 have five in one
+#: at most, and one for each partition.
 _MOST_TAGS = 1000
+_MOST_TAGS_IN_ALL = 100_000
 
 
 class Reader:
@@ -19,12 +21,13 @@ class Reader:
     leaves the position where it was or beyond: a reader that raised is of no further use.
     """
 
-    __slots__ = ("at", "buffer", "end")
+    __slots__ = ("_tags", "at", "buffer", "end")
 
     def __init__(self, buffer: Buffer, at: int = 0, end: int | None = None) -> None:
         self.buffer = buffer
         self.at = at
         self.end = len(buffer) if end is None else end
+        self._tags = 0
 
     def skip(self, size: int) -> None:
         """Pass over ``size`` bytes.
@@ -116,8 +119,10 @@ class Reader:
             loop for seconds.
         """
         count = self.uvarint()
-        if count > _MOST_TAGS:
-            raise Malformed(f"{count} tagged fields")
+        if count:
+            self._tags += count
+            if count > _MOST_TAGS or self._tags > _MOST_TAGS_IN_ALL:
+                raise Malformed(f"{self._tags} tagged fields")
         return count
 
     def skip_tags(self) -> None:

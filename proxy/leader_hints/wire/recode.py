@@ -9,6 +9,7 @@ beyond the buffer's end: who reads a whole message so looks at the position in t
 import struct
 
 from leader_hints.wire.errors import Malformed
+from leader_hints.wire.reader import Reader
 from leader_hints.wire.varint import Buffer, read_uvarint, write_uvarint
 
 _INT16 = struct.Struct(">h")
@@ -23,16 +24,18 @@ def uvarint(buffer: Buffer, at: int) -> tuple[int, int]:
     return (byte, at + 1) if byte < 0x80 else read_uvarint(buffer, at, len(buffer))
 
 
-def past_tags(buffer: Buffer, at: int) -> int:
-    """Pass over a tag section; nearly all are empty."""
-    if not buffer[at]:
+def past_tags(reader: Reader, at: int) -> int:
+    """Pass over a tag section; nearly all are empty.
+
+    ``reader``: one for all sections of a message, since it bounds how many fields they may have.
+
+    :raises WireError: see :meth:`leader_hints.wire.reader.Reader.skip_tags`.
+    """
+    if not reader.buffer[at]:
         return at + 1
-    count, at = uvarint(buffer, at)
-    for _ in range(count):
-        _, at = uvarint(buffer, at)
-        size, at = uvarint(buffer, at)
-        at += size
-    return at
+    reader.at = at
+    reader.skip_tags()
+    return reader.at
 
 
 def count_to_old(out: bytearray, buffer: Buffer, at: int) -> tuple[int, int]:

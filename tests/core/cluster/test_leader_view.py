@@ -509,6 +509,26 @@ def test_a_topic_seen_between_two_polls_is_not_forgotten() -> None:
     assert view.leader("t", 0) == Leader(1, 5)
 
 
+def test_topics_that_are_gone_are_forgotten_one_at_a_time() -> None:
+    """Thousands may go at once, and others are to have their turn in between."""
+    view = LeaderView("cluster")
+    names = [f"topic-{number}" for number in range(100)]
+    for number, name in enumerate(names):
+        led = TopicMetadata(0, name, topic_id(number + 1), (Led(0, 1, 5), Led(1, 1, 5)))
+        view.learn(led, None)
+    view.forget_absent(set())
+    steps = view.forgetting(set())
+    for left in range(99, 49, -1):
+        next(steps)
+        assert (len(view.names), len(view)) == (left, 2 * left)
+    # Meanwhile another broker says that one is there, and that one is another by now.
+    view.learn(TopicMetadata(0, names[-1], topic_id(100), (Led(0, 1, 5),)), None)
+    view.learn(TopicMetadata(0, names[-2], topic_id(500), (Led(0, 2, 0),)), None)
+    assert list(steps)
+    assert {*view.names} == {*names[-2:]}
+    assert view.leader(names[-2], 0) == Leader(2, 0)
+
+
 # Everything at once, against a model.
 
 _NAMES = st.sampled_from(["a", "b"])

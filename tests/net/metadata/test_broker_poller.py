@@ -1,6 +1,6 @@
 """One broker that is asked: versions, pauses, polls, refreshes, its identity. Virtual time."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -69,6 +69,9 @@ class _Told:
             names.add(topic.name)
             self.route.view.learn(topic, peer.node, poll=poll)
         return names
+
+    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
+        view.forget_absent(present)
 
     def offices(
         self,

@@ -360,7 +360,6 @@ class LeaderView:
         return self._settle(topic, partition, self._doubts.denied((topic.key, partition)))
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
-        topic_id = b"" if self._is_none(answer) else answer.id
         known = self._topics.get(self._names.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # With ids a lagging broker costs nothing: a recreated topic has another id.
@@ -369,6 +368,7 @@ class LeaderView:
             return None
         if answer.error and not answer.partitions:
             return None
+        topic_id = b"" if self._is_none(answer) else answer.id
         if known is None:
             return self._add(_Topic(answer.name, topic_id, ()))
         if known.id == topic_id:
@@ -407,17 +407,27 @@ class LeaderView:
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
         self._names.pop(topic.name, None)
+        if not (self._moves or self._doubts):
+            return
         for partition in range(len(topic.leaders)):
             self._moves.pop((topic.key, partition), None)
             self._doubts.dropped((topic.key, partition))
 
     def forget_absent(self, present: Collection[str]) -> None:
         """Forget the topics that a second poll of everything lacked; ``present`` are its names."""
+        for _ in self.forgetting(present):
+            pass
+
+    def forgetting(self, present: Collection[str]) -> Iterator[None]:
+        """As :meth:`forget_absent`, in steps: thousands of topics may have gone at once."""
         absent = [t for t in self._topics.values() if t.name not in present]
         for topic in absent:
             topic.absent += 1
-            if topic.absent >= _ABSENT_POLLS:
+        for topic in absent:
+            # Others may have heard of it meanwhile.
+            if topic.absent >= _ABSENT_POLLS and self._topics.get(topic.key) is topic:
                 self._forget(topic)
+                yield
 
     def _move(self, topic: _Topic, led: Led, source: int | None) -> list[LeaderMoved]:
         """Take what is newer than what the view has."""

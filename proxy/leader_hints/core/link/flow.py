@@ -47,6 +47,7 @@ class Flow(ABC):
         "_filled",
         "_gather",
         "_instead",
+        "_kept_anyway",
         "_little",
         "_most",
         "_most_ever",
@@ -75,9 +76,11 @@ class Flow(ABC):
         self._gather: memoryview | None = None
         self._instead: Pieces = []
         self._filled = 0
-        #: Of the frame that is gathered: all its bytes, and for how many the budget was asked.
+        #: Of the frame that is gathered: all its bytes, for how many the budget was asked, and
+        #: whether it cannot go on otherwise.
         self._size = 0
         self._reserved = 0
+        self._kept_anyway = False
         self._owed = 0
         self._bulk = False
         self.opaque = opaque
@@ -102,9 +105,11 @@ class Flow(ABC):
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
         if self._gather is not None:
             self._filled += size
-            pieces = self._gathered(self._gather)
-            if self._gather is not None and self._filled == len(self._gather):
-                self._grow(2 * self._filled)
+            frame = self._gather
+            pieces = self._gathered(frame)
+            full = self._gather is not None and self._filled == len(frame)
+            if full and not self._grow(2 * self._filled) and self.fault is None:
+                pieces += self._let_go(frame)
             return pieces
         if self._carry:
             size += len(self._carry)
@@ -196,6 +201,13 @@ class Flow(ABC):
         """Walk the frames in ``data``, which begins where the last call ended."""
 
     @abstractmethod
+    def _let_go(self, begun: memoryview) -> Pieces:
+        """Go on with a frame, gathered up to here, that would need more than the budget has left.
+
+        It goes on as one that was never gathered.
+        """
+
+    @abstractmethod
     def _gathered(self, frame: memoryview) -> Pieces:
         """Go on after bytes arrived in the gathered ``frame``, of which some are there.
 
@@ -210,43 +222,47 @@ class Flow(ABC):
         self._instead = []
 
     def _begin_gather(self, begun: memoryview, size: int) -> bool:
-        """Receive the frame that ``begun`` begins into memory of its own; false if over budget."""
-        if not self._account.take(size):
-            return False
-        self._owed += size
-        self._reserved = size
-        self._gather_into(begun, size)
-        return True
+        """Receive the frame that ``begun`` begins into memory of its own; false if over budget.
+
+        What it takes is reserved as it is taken: anybody can claim that a frame is large. So the
+        budget may be used up before all of it is there; see :meth:`_let_go`.
+        """
+        self._kept_anyway = False
+        return size <= self._account.per_link and self._gather_into(begun, size)
 
     def _gather_anyway(self, begun: memoryview, size: int) -> None:
         """As :meth:`_begin_gather`, for a frame that cannot go on as it is.
 
-        What it takes is reserved as it is taken, and not as the frame claims. Where the link may
-        not take it the stream is at fault.
+        Where the link may not take what it needs the stream is at fault.
         """
-        self._reserved = 0
+        self._kept_anyway = True
         self._gather_into(begun, size)
 
-    def _gather_into(self, begun: memoryview, size: int) -> None:
+    def _gather_into(self, begun: memoryview, size: int) -> bool:
+        self._reserved = 0
         self._size = size
         self._filled = len(begun)
         self._gather = begun
-        self._grow(max(_FIRST if self._account.trusted else _FIRST_OF_STRANGERS, 2 * self._filled))
+        first = _FIRST if self._account.trusted else _FIRST_OF_STRANGERS
+        return self._grow(max(first, 2 * self._filled))
 
-    def _grow(self, capacity: int) -> None:
-        """Go on in memory of ``capacity`` bytes, or of the whole frame."""
+    def _grow(self, capacity: int) -> bool:
+        """Go on in memory of ``capacity`` bytes, or of the whole frame; false if over budget."""
         assert self._gather is not None
         capacity = min(capacity, self._size)
         more = max(capacity - self._reserved, 0)
-        if more and not self._account.take_anyway(more):
+        take = self._account.take_anyway if self._kept_anyway else self._account.take
+        if more and not take(more):
             self._gather = None
-            self.fault = (
-                f"frame of {self._size} bytes that must be kept whole, before the broker has "
-                "answered anything that shows that the client may use it"
-            )
-            return
+            if self._kept_anyway:
+                self.fault = (
+                    f"frame of {self._size} bytes that must be kept whole, before the broker has "
+                    "answered anything that shows that the client may use it"
+                )
+            return False
         self._owed += more
         self._reserved += more
         memory = memoryview(bytearray(capacity))
         memory[: self._filled] = self._gather
         self._gather = memory
+        return True

@@ -33,8 +33,10 @@ _COUNTED = {ApiKey.PRODUCE: range(3, 10), ApiKey.FETCH: range(4, 16)}
 #: Letters of what a client may say of itself. Brokers take any number (KIP-511).
 _LONGEST_TEXT = 255
 
-#: Kinds of requests that a link remembers: more than any client sends that speaks Kafka.
-_MOST_KINDS = 1024
+#: Kinds of requests that a link remembers: more than clients send. Who sends more has them decided
+#: again: a broker answers any version of ApiVersions before it has authenticated anybody, so what
+#: is remembered must be little.
+_MOST_KINDS = 64
 
 Failed = Failure | Answered
 
@@ -295,9 +297,12 @@ class LinkState:
         self.software = f"{name}/{version}"
 
     def meet(self, frame: memoryview) -> None:
-        """Take the client id from a request."""
+        """Take the client id from a request.
+
+        It is kept as long as the link lasts, so of a long one no more than tells that it is long.
+        """
         try:
-            self.client_id = read_request_header(frame).client_id or ""
+            self.client_id = (read_request_header(frame).client_id or "")[: _LONGEST_TEXT + 1]
         except WireError:
             self.client_id = ""
 

@@ -43,7 +43,7 @@ _Reader = Callable[["RequestFlow", memoryview, int, Handling, int], bool]
 class RequestFlow(Flow):
     """Notes each request as an exchange, and brings raised versions down, in place."""
 
-    __slots__ = ("_begins", "_largest", "_link")
+    __slots__ = ("_begins", "_largest", "_letting_go", "_link")
 
     def __init__(
         self, shared: memoryview, account: Account, link: LinkState, largest: int, opaque: bool
@@ -52,6 +52,7 @@ class RequestFlow(Flow):
         self._link = link
         self._largest = largest
         self._begins = True
+        self._letting_go = False
 
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
@@ -114,6 +115,15 @@ class RequestFlow(Flow):
             return []
         self._gather = None
         return self._walk(frame)
+
+    def _let_go(self, begun: memoryview) -> Pieces:
+        self._letting_go = True
+        pieces = self._walk(begun)
+        self._letting_go = False
+        return pieces
+
+    def _begin_gather(self, begun: memoryview, size: int) -> bool:
+        return not self._letting_go and super()._begin_gather(begun, size)
 
     def _forward(self, exchange: Exchange) -> None:
         link = self._link

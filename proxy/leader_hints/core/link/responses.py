@@ -37,6 +37,9 @@ _SIZE_PREFIX = 4
 #: Largest Metadata response that is read besides being passed on: some 1500 partitions,
 #: so that reading never stops the event loop for long. The subscription reads larger ones.
 _SNOOPED = 65_536
+#: Metadata responses of one step that are read. Clients ask for one at a time; who asks for
+#: hundreds would have all of them read while others wait.
+_SNOOPED_AT_ONCE = 8
 _NOTHING = memoryview(b"")
 #: What a broker answers before it has authenticated a client: to anything else it ends the
 #: connection (SaslServerAuthenticator). So any other answer shows that it serves the client, or
@@ -232,6 +235,13 @@ class ResponseFlow(Flow):
         instead, self._instead = self._instead, []
         return instead or [frame]
 
+    def _let_go(self, begun: memoryview) -> Pieces:
+        exchange = self._exchange
+        assert exchange is not None
+        self._skip = self._size - self._filled
+        self._over_budget(exchange, begun[: self._filled], self._size)
+        return [begun[: self._filled]]
+
     def _gathered_fetch(self, exchange: Exchange, frame: memoryview) -> Pieces:
         done = self._look_at_fetch(exchange, frame, self._filled, self._size)
         if done:
@@ -302,7 +312,10 @@ class ResponseFlow(Flow):
         return spliced(frame, handling.rewriter(frame, handling.version, book.readdress))
 
     def _snoop(self, version: int, frame: memoryview) -> None:
-        if len(frame) <= _SNOOPED and metadata.OLDEST <= version <= metadata.NEWEST:
+        room = _SNOOPED - sum(len(payload) for _, payload in self.snooped)
+        if len(self.snooped) >= _SNOOPED_AT_ONCE or len(frame) > room:
+            return
+        if metadata.OLDEST <= version <= metadata.NEWEST:
             self.snooped.append((version, bytes(frame[_SIZE_PREFIX:])))
 
     def _raise(self, exchange: Exchange, frame: memoryview) -> bool:
@@ -435,10 +448,13 @@ class ResponseFlow(Flow):
         self._exchange = exchange
         if self._begin_gather(frame, length):
             return False
+        self._over_budget(exchange, frame, length)
+        return True
+
+    def _over_budget(self, exchange: Exchange, frame: memoryview, length: int) -> None:
         self._link.tally.raw["budget"] += 1
         if exchange.handling.hintable:
             self._follow(exchange, frame, length, exchange.handling.version, Reason.BUDGET)
-        return True
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         glanced = glance(frame, exchange.handling.version)

@@ -82,6 +82,9 @@ class Listener(Protocol):
     ) -> set[str]:
         """Take an answer, about all topics if it is ``whole``; return the names of its topics."""
 
+    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
+        """Take note that these are all the topics that a poll of everything has found."""
+
     def offices(
         self,
         peer: "Peer",
@@ -297,7 +300,7 @@ class Peer:
             present = await self._ask(connection, None, Cause.POLL)
             known = self._listener.view(self)
             if known is not None:
-                known.forget_absent(present)
+                await self._listener.forget(known, present)
             return
         for names in _slices(view, self._settings.slice_partitions):
             await self._ask(connection, names, Cause.POLL)

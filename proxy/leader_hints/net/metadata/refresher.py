@@ -16,7 +16,13 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import api_name
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import ZERO_ID, ClusterMetadata, TopicMetadata
+from leader_hints.apis.metadata import (
+    NO_BROKERS,
+    ZERO_ID,
+    Brokers,
+    ClusterMetadata,
+    TopicMetadata,
+)
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_candidates import Candidates
@@ -113,6 +119,10 @@ class Subscription:
         ]
         self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
         self._clusters: dict[Peer, str] = {}
+        #: By route: the brokers in the last Metadata response that went by.
+        self._passed: dict[str, Brokers] = {}
+        #: By cluster: what decides who of it is to be asked, when that was last looked at.
+        self._met: dict[str, object] = {}
         self._lost: set[Peer] = set()
         #: Of those behind routes, and of all.
         self._own_share = RefreshShare(settings.slice_partitions)
@@ -267,8 +277,10 @@ class Subscription:
         try:
             reader = Reader(payload, 4)
             reader.skip_tags()
-            answer = metadata.read_response(reader, version)
+            before = self._passed.get(route.name, NO_BROKERS)
+            answer = metadata.read_response(reader, version, before)
             view = self._place(route, answer)
+            self._passed[route.name] = answer.brokers
             for topic in answer.topics:
                 self._tell(view.learn(topic, route.proved_node))
         except WireError:
@@ -345,6 +357,10 @@ class Subscription:
             self._keeper.desk.asked(peer.route, told, asked_at)
         self._keeper.news()
         return names
+
+    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        await self._turns.take(view.forgetting(present))
 
     def _tell_hidden(self, peer: Peer, view: LeaderView) -> None:
         """Tell that topics are hidden: once, until none is any more.
@@ -473,7 +489,7 @@ class Subscription:
         if route.view is not view:
             route.view = view
             broker_identity.forget(route)
-        if route.endpoints != answer.endpoints:
+        if route.endpoints is not answer.endpoints and route.endpoints != answer.endpoints:
             route.endpoints = answer.endpoints
             if route.proved_node is None:
                 # More than one may be left now.
@@ -558,6 +574,12 @@ class Subscription:
             for p in self._own
             if p.route and self._clusters.get(p, cluster_id) == cluster_id
         ]
+        # Each Metadata response brings this about, and there may be a thousand brokers.
+        placed = [(r.name, r.node, r.guessed, r.others) for r in routes]
+        met = listener.name, endpoints, listener.misled, placed
+        if self._met.get(cluster_id) == met:
+            return
+        self._met[cluster_id] = met
         # Not those that are ours, or perhaps ours: their addresses lead through this very process.
         wanted = {
             node: Address(endpoint.host, endpoint.port)

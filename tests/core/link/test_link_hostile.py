@@ -1,0 +1,200 @@
+"""What one request costs the event loop and the memory is bounded, whatever it has in it."""
+
+import struct
+from time import process_time
+
+import pytest
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.mode import Mode
+from leader_hints.wire.varint import write_uvarint
+from tests.core.brokers import route_before
+from tests.core.links import Driven, route
+from tests.core.samples import (
+    NOT_LEADER,
+    fetch_answer,
+    fetch_request,
+    metadata_answer,
+    produce_request,
+    request,
+    topic_id,
+    versions_answer,
+)
+
+_BYTES = 15 << 20
+#: Of CPU time. Each of these requests once took from 1.8 to 4.6 s.
+_SECONDS = 1.0
+
+
+def _frame(key: int, version: int, body: bytes, client_id: bytes = b"c") -> bytes:
+    payload = struct.pack(">hhih", key, version, 1, len(client_id)) + client_id + b"\0" + body
+    return struct.pack(">i", len(payload)) + payload
+
+
+def _fetch(version: int, topics: int, topic: bytes) -> bytes:
+    fixed = struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
+    replica = b"" if version >= 15 else struct.pack(">i", -1)
+    return _frame(
+        1, version, replica + fixed + write_uvarint(topics + 1) + topic * topics + b"\1\1\0"
+    )
+
+
+def _produce(partitions: bytes) -> bytes:
+    acks_and_timeout = struct.pack(">hi", 1, 1000)
+    return _frame(0, 10, b"\0" + acks_and_timeout + b"\2\2t" + partitions + b"\0\0")
+
+
+_EMPTY = struct.pack(">i", 0) + b"\1\0"
+_ONE_PARTITION = b"\2" + struct.pack(">iiqiqi", 0, 3, 0, -1, -1, 1 << 20) + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("release", "asked"),
+    [
+        ("2.8", _fetch(16, _BYTES // 18, bytes(range(1, 17)) + b"\1\0")),
+        ("3.4", _fetch(16, _BYTES // 18, bytes(range(1, 17)) + b"\1\0")),
+        ("2.4", _fetch(12, _BYTES // 4, b"\2a\1\0")),
+        ("2.6", _produce(write_uvarint(_BYTES // 6 + 1) + _EMPTY * (_BYTES // 6))),
+        (
+            "2.6",
+            _produce(b"\2" + _EMPTY[:-1] + write_uvarint(_BYTES // 2) + b"\1\0" * (_BYTES // 2)),
+        ),
+        (
+            "2.6",
+            _produce(
+                write_uvarint(8001) + (_EMPTY[:-1] + write_uvarint(900) + b"\1\0" * 900) * 8000
+            ),
+        ),
+        ("2.8+", _frame(3, 12, write_uvarint(_BYTES // 18 + 1) + bytes(18) * (_BYTES // 18))),
+    ],
+    ids=[
+        "topics",
+        "topics, by id",
+        "topics, by name",
+        "partitions",
+        "tags",
+        "sections",
+        "metadata",
+    ],
+)
+def test_a_request_of_a_million_parts_stops_nobody(release: str, asked: bytes) -> None:
+    """Nobody has authenticated the client, and the broker refuses the version."""
+    budget = Budget(1 << 22, 1 << 26)
+    driven = Driven(route_before(release), budget=budget, largest_request=1 << 30)
+    cuts = range(0, len(asked), 1 << 16)
+    begun = process_time()
+    driven.up(asked, cuts)
+    assert process_time() - begun < _SECONDS
+    assert driven.to_broker == asked
+    assert driven.not_understood
+    driven.link.close()
+    assert (budget.used, budget.strangers) == (0, 0)
+
+
+def test_a_request_for_as_many_topics_as_any_broker_leads_is_recoded() -> None:
+    driven = Driven(route_before("2.4"), budget=Budget(1 << 22, 1 << 26))
+    asked = _fetch(12, 10_000, b"\2a" + _ONE_PARTITION + b"\0")
+    driven.up(asked)
+    assert not driven.not_understood
+    assert driven.to_broker[4:8] == struct.pack(">hh", 1, 10)
+
+
+def test_a_session_of_two_hundred_thousand_topics_is_not_followed() -> None:
+    driven = Driven(route(), budget=Budget(1 << 22, 1 << 26), largest_request=1 << 30)
+    asked = _fetch(16, 200_000, bytes(range(1, 17)) + b"\1\0")
+    driven.up(asked)
+    driven.down(fetch_answer(15, 1, [], session_id=7))
+    assert len(driven.link.state.route.sessions) == 0
+    assert len(driven.to_broker) == len(asked)
+
+
+def test_of_a_hundred_metadata_responses_at_once_few_are_read() -> None:
+    driven = Driven(route(), buffer_size=1 << 16)
+    asked = b"".join(request(3, 12, number, topics=()) for number in range(100))
+    driven.up(asked)
+    answers = [metadata_answer(12, number, {"t": {0: (1, 5)}}) for number in range(100)]
+    driven.down(b"".join(answers))
+    assert driven.to_client == b"".join(answers)
+    assert 0 < len(driven.link.responses.snooped) <= 8
+    driven.link.responses.snooped.clear()
+    driven.up(request(3, 12, 100, topics=()))
+    driven.down(metadata_answer(12, 100, {"t": {0: (1, 6)}}))
+    assert len(driven.link.responses.snooped) == 1
+
+
+# What is kept of a link as long as it lasts.
+
+
+def test_of_a_long_client_id_little_is_kept() -> None:
+    """A letter of four bytes has Python take four for each of the others, too."""
+    driven = Driven(route(), buffer_size=1 << 16)
+    client_id = ("\N{GRINNING FACE}" + 32_000 * "a").encode()
+    driven.up(_frame(18, 3, b"\2a\2b\0", client_id))
+    known = driven.link.state.client_id
+    assert known is not None
+    assert client_id.decode().startswith(known)
+    assert 255 < len(known) < 300
+
+
+def test_few_kinds_of_requests_are_remembered() -> None:
+    """A broker answers ApiVersions of any version, however often, before it authenticates."""
+    driven = Driven(route())
+    for version in range(5, 2000):
+        driven.up(_frame(18, version, b"\xff"))
+        driven.down(versions_answer(0, 1, {}, error=35))
+        assert len(driven.link.state.handlings) <= 64
+    assert driven.link.matched
+
+
+# What a frame claims.
+
+
+def test_who_claims_large_frames_takes_nothing_from_others() -> None:
+    """Four connections of twelve bytes once had each new producer's link closed."""
+    budget = Budget(1 << 22, 1 << 26)
+    idle = [Driven(route_before("2.6"), budget=budget, largest_request=1 << 30) for _ in range(40)]
+    for driven in idle:
+        driven.up(struct.pack(">ihhi", (1 << 22) - 4, 18, 3, 1))
+    producer = Driven(route_before("2.6"), budget=budget)
+    asked, sent = (produce_request(v, 1, records=bytes(50_000), partitions=3) for v in (10, 8))
+    producer.up(asked)
+    assert producer.link.requests.fault is None
+    assert producer.to_broker == sent
+    for driven in (producer, *idle):
+        driven.link.close()
+    assert (budget.used, budget.strangers) == (0, 0)
+
+
+def test_a_request_that_outgrows_the_budget_goes_on_without_a_hint() -> None:
+    driven = Driven(route(), budget=Budget(1 << 18, 1 << 18), largest_request=1 << 30)
+    partitions: dict[tuple[Topic, int], int] = {(topic_id(1), n): 3 for n in range(6000)}
+    asked, sent = (fetch_request(version, 1, partitions) for version in (16, 15))
+    driven.budget.take(1 << 17)
+    driven.up(asked)
+    assert driven.to_broker == sent
+    assert driven.link.state.exchanges[0].request is None
+    driven.up(fetch_request(16, 2, {(topic_id(1), 0): 3}))
+    assert driven.to_broker == sent + fetch_request(15, 2, {(topic_id(1), 0): 3})
+    driven.link.close()
+    assert driven.budget.used == 1 << 17
+
+
+@pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE])
+def test_a_response_that_outgrows_the_budget_goes_on_without_a_hint(mode: Mode) -> None:
+    driven = Driven(route(mode), budget=Budget(1 << 18, 1 << 18))
+    driven.up(request(18, 3, 0) + fetch_request(15 + (mode is Mode.ON), 1, {(topic_id(1), 0): 3}))
+    driven.down(versions_answer(3, 0, {}))
+    kept = driven.budget.used
+    driven.budget.take((1 << 17) - kept)
+    failed = (topic_id(1), 0, NOT_LEADER, b"")
+    both = fetch_answer(15, 1, [failed, (topic_id(1), 1, 0, bytes(200_000)), failed])
+    driven.down(both)
+    assert driven.held is None
+    assert driven.to_client.endswith(both)
+    driven.up(fetch_request(15, 2, {(topic_id(1), 0): 3}))
+    driven.down(fetch_answer(15, 2, []))
+    assert driven.to_client.endswith(fetch_answer(15, 2, []))
+    assert driven.link.matched
+    driven.link.close()
+    assert driven.budget.used == (1 << 17) - kept
