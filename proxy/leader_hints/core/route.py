@@ -20,7 +20,8 @@ class Route:
     """What is known about a route and its broker.
 
     ``latencies``: times some of the exchanges, where that is wanted.
-    ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first.
+    ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and while
+    nobody knows what comes back in its place; ``former``: the one before that.
     ``endpoints``: the cluster's brokers on the route's own listener, by node id; hints take
     addresses from here only, so that no other listener's leak. ``node``: the broker's node id,
     ``guessed``: it is the only one left, and not proved; ``others``: node ids proved to be other
@@ -41,6 +42,7 @@ class Route:
     name: str
     mode: Mode
     plan: Plan | None = None
+    former: Plan | None = None
     view: LeaderView | None = None
     endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
     node: int | None = None
@@ -102,11 +104,21 @@ class Route:
             return PASS
         if self.plan is not None and not self.plan.reads:
             return self.plan
-        if self.plan is None or not self.raised:
+        # What clients were offered they keep to on their next connections, of which the first may
+        # come before the broker's answer: a broker that restarted takes what it took.
+        plan = self.plan or self.former
+        if plan is None or not plan.reads or not self.raised:
             return READ_ONLY
         if self.ids_everywhere and self.made_up_plan is not None:
             return self.made_up_plan
-        return self.plan
+        return plan
+
+    def lose(self) -> None:
+        """Take note that what answers next may be a broker of another version."""
+        if self.plan is not None:
+            self.former = self.plan
+        self.plan = None
+        self.reachable = False
 
     @property
     def known(self) -> LeaderView:

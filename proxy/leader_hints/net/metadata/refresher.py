@@ -307,9 +307,7 @@ class Subscription:
     def lost(self, peer: Peer, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if peer.route is not None:
-            # What comes back may be another version: do not rely on the old answer.
-            peer.route.plan = None
-            peer.route.reachable = False
+            peer.route.lose()
             self._faults[peer.route.name] = reason
             self._placed()
         if peer not in self._lost:
