@@ -27,8 +27,10 @@ class Route:
     ``guessed``: it is the only one left, and not proved; ``others``: node ids proved to be other
     brokers', ``refused``: since when it answers as none of these would; see
     :mod:`leader_hints.core.cluster.broker_identity`.
-    ``reachable``: some broker of the cluster can be asked for a fresher view. ``awaited``: a
-    success of some client would tell something; see :mod:`leader_hints.core.hints.recovery`.
+    ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
+    so it does so for whoever connects. ``reachable``: some broker of the cluster can be asked for a
+    fresher view. ``awaited``: a success of some client would tell something; see
+    :mod:`leader_hints.core.hints.recovery`.
     ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
     behind a proxy that does the same; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
     ``made_up_plan``: the ``plan`` for that. ``raised``: versions were offered here that the broker
@@ -49,6 +51,7 @@ class Route:
     guessed: bool = False
     others: frozenset[int] = frozenset()
     refused: Mapping[int, float] = field(default_factory=dict)
+    serves_anybody: bool = False
     reachable: bool = False
     awaited: bool = False
     synthesize: bool = False

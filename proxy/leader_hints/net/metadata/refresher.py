@@ -326,6 +326,7 @@ class Subscription:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         self._clusters[peer] = answer.cluster_id
         if peer.route is not None:
+            peer.route.serves_anybody = not peer.authenticates
             view = self._place(peer.route, answer)
         else:
             view = self._view(answer.cluster_id)
