@@ -316,6 +316,31 @@ async def test_the_kill_switch_is_followed_by_new_links(log: _Log) -> None:
         assert switched == [("on", "off"), ("off", "on")]
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_clients_that_do_not_ask_for_versions_again_are_served_after_a_broker_restarts(
+    log: _Log, is_known: bool
+) -> None:
+    """They keep to what they were offered, and may come back before the subscription does."""
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        answer = messages.produce_response(7, {0: 0})
+        broker.answers[messages.PRODUCE] = lambda correlation, version: answer
+        pause = 10 if is_known else 60_000
+        asking = {"reconnect_min_ms": pause, "reconnect_max_ms": 60_000}
+        async with _serving(_settings((_ANY, upstream), subscription=asking), log) as (address,):
+            await _until(lambda: log.events("route_plan"))
+            await broker.drop()
+            await _until(lambda: log.events("subscription_lost"))
+            if is_known:
+                await _until(lambda: len(log.events("route_plan")) == 2)
+            client = await _connect(address)
+            await _exchange(client, messages.produce_request(10, 7), len(answer))
+            await client.aclose()
+        nursery.cancel_scope.cancel()
+    (produced,) = [asked for asked in broker.asked if asked.key == messages.PRODUCE]
+    assert produced.version == broker.maxima[messages.PRODUCE]
+
+
 async def test_a_route_that_began_without_hints_gets_them(log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         broker, upstream = _tcp_broker(nursery)

@@ -382,7 +382,8 @@ class _App:
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
         doors = self._security.doors
         watched = [WatchedRoute(r, s.upstream, doors[r.name]) for r, s in self._routes]
-        nursery.start_soon(RouteWatch(watched, self._own, self._emit).run)
+        watch = RouteWatch(watched, self._own, self._emit)
+        nursery.start_soon(self._keep_up, "routes", watch.run)
 
     async def await_plans(self) -> None:
         """Wait until the versions of all brokers, and who leads, are known."""

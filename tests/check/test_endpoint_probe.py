@@ -139,6 +139,17 @@ async def test_names_that_lead_nowhere(address: Address) -> None:
         await endpoint_probe.resolve(address.host, address.port)
 
 
+async def test_a_name_without_a_thread_to_look_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where RLIMIT_NPROC or a control group's pids.max is met."""
+
+    async def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", refused)
+    with pytest.raises(BrokerError, match="can't start new thread"):
+        await endpoint_probe.resolve("localhost", 9092)
+
+
 @pytest.mark.parametrize("port", [-1, 0, 70000])
 async def test_ports_that_are_none(port: int) -> None:
     try:

@@ -36,6 +36,20 @@ def test_versions_that_were_raised_are_brought_down_whatever_the_mode(mode: Mode
     assert route.link_plan == READ_ONLY
 
 
+@pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE, Mode.OFF])
+def test_a_broker_that_restarts_is_sent_what_it_took_until_it_says_more(mode: Mode) -> None:
+    route = Route("r", Mode.ON, plan=_RAISED)
+    route.switch(mode)
+    route.lose()
+    route.lose()
+    assert route.plan is None
+    assert route.link_plan == _RAISED
+    route.plan = _NATIVE
+    route.lose()
+    # What comes back in its place may be older: its answer must be seen.
+    assert route.link_plan == READ_ONLY
+
+
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
 def test_a_route_that_is_switched_on_raises_versions_on_new_links(mode: Mode) -> None:
     route = Route("r", mode, plan=_RAISED)

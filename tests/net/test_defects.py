@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from leader_hints import app
+from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
 from leader_hints.net.metadata.hold_timer import HoldKeeper
@@ -248,6 +249,7 @@ async def test_a_defect_of_who_only_watches_costs_no_link(
         (Pump, "sweep", "tick"),
         (HoldKeeper, "review", "holds"),
         (Security, "reload", "certificates"),
+        (RouteWatch, "_due", "routes"),
     ],
 )
 async def test_work_that_a_defect_ended_begins_again(

@@ -47,7 +47,8 @@ async def resolve(host: str, port: int) -> tuple[str, ...]:
             found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
     except trio.TooSlowError:
         raise BrokerError(f"no answer within {CONNECT:g} s") from None
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, ValueError, OverflowError, RuntimeError) as error:
+        # The last: names are looked up in a thread, which the system may refuse.
         raise BrokerError((getattr(error, "strerror", None) or str(error)).lower()) from None
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 

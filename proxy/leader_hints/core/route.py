@@ -20,14 +20,17 @@ class Route:
     """What is known about a route and its broker.
 
     ``latencies``: times some of the exchanges, where that is wanted.
-    ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first.
+    ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and while
+    nobody knows what comes back in its place; ``former``: the one before that.
     ``endpoints``: the cluster's brokers on the route's own listener, by node id; hints take
     addresses from here only, so that no other listener's leak. ``node``: the broker's node id,
     ``guessed``: it is the only one left, and not proved; ``others``: node ids proved to be other
     brokers', ``refused``: since when it answers as none of these would; see
     :mod:`leader_hints.core.cluster.broker_identity`.
-    ``reachable``: some broker of the cluster can be asked for a fresher view. ``awaited``: a
-    success of some client would tell something; see :mod:`leader_hints.core.hints.recovery`.
+    ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
+    so it does so for whoever connects. ``reachable``: some broker of the cluster can be asked for a
+    fresher view. ``awaited``: a success of some client would tell something; see
+    :mod:`leader_hints.core.hints.recovery`.
     ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
     behind a proxy that does the same; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
     ``made_up_plan``: the ``plan`` for that. ``raised``: versions were offered here that the broker
@@ -41,12 +44,14 @@ class Route:
     name: str
     mode: Mode
     plan: Plan | None = None
+    former: Plan | None = None
     view: LeaderView | None = None
     endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
     node: int | None = None
     guessed: bool = False
     others: frozenset[int] = frozenset()
     refused: Mapping[int, float] = field(default_factory=dict)
+    serves_anybody: bool = False
     reachable: bool = False
     awaited: bool = False
     synthesize: bool = False
@@ -102,11 +107,21 @@ class Route:
             return PASS
         if self.plan is not None and not self.plan.reads:
             return self.plan
-        if self.plan is None or not self.raised:
+        # What clients were offered they keep to on their next connections, of which the first may
+        # come before the broker's answer: a broker that restarted takes what it took.
+        plan = self.plan or self.former
+        if plan is None or not plan.reads or not self.raised:
             return READ_ONLY
         if self.ids_everywhere and self.made_up_plan is not None:
             return self.made_up_plan
-        return self.plan
+        return plan
+
+    def lose(self) -> None:
+        """Take note that what answers next may be a broker of another version."""
+        if self.plan is not None:
+            self.former = self.plan
+        self.plan = None
+        self.reachable = False
 
     @property
     def known(self) -> LeaderView:

@@ -203,6 +203,20 @@ def test_whom_the_broker_answers_may_keep_what_its_requests_need() -> None:
     assert (budget.used, budget.strangers) == (0, 0)
 
 
+def test_where_the_broker_serves_anybody_nobody_is_a_stranger() -> None:
+    budget = Budget(1 << 20, 1 << 22)
+    before = route_before("2.6")
+    before.serves_anybody = True
+    records = bytes(5 << 20)
+    asked, sent = (produce_request(v, 2, records=records, partitions=2, acks=0) for v in (10, 8))
+    driven = Driven(before, budget=budget, largest_request=1 << 30)
+    # Those with acks=0 are answered by nobody.
+    for _ in range(2):
+        driven.up(asked)
+    assert driven.to_broker == 2 * sent
+    assert (budget.used, budget.strangers) == (0, 0)
+
+
 @pytest.mark.parametrize("trusted", [False, True])
 def test_what_was_reserved_by_a_stranger_is_given_back_by_whom_the_broker_knows(
     trusted: bool,

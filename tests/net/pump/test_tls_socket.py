@@ -3,10 +3,12 @@
 import contextlib
 import ctypes
 import ctypes.util
+import itertools
 import random
 import select
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -370,6 +372,40 @@ def test_what_brings_little_is_gone_on_with_in_later_steps(newer: TlsRig) -> Non
     newer.keeping.watch(near.fileno(), READ, 0)
     for end in (ours, near, far.socket):
         end.close()
+
+
+@pytest.mark.parametrize("size", [4000, 12_345, 16_383, 16_500, 20_000])
+def test_requests_that_are_joined_before_they_are_encrypted_arrive_whole(
+    newer: TlsRig, size: int
+) -> None:
+    """So that the last bytes of one share a record with the next, and a reader that gathers one has
+    room for these only: data that is decrypted later is data all the same."""
+    up, sent = (
+        b"".join(_large_fetch(version, number, size) for number in range(40))
+        for version in (16, 15)
+    )
+    for joined in (_SMALL, len(up) // 40):
+        client, broker = newer.tls_link(hinting_route())
+        got, over = b"", False
+        # Not at the ends of requests.
+        cuts = [0, *range(joined - 5, len(up), joined), len(up)]
+        for begin, end in itertools.pairwise(cuts):
+            assert client.send(up[begin:end]) == end - begin
+            newer.spin()
+            more, over = broker.receive()
+            got += more
+            assert not over
+        assert got == sent
+        _close(newer, client, broker)
+
+
+def _large_fetch(version: int, number: int, size: int) -> bytes:
+    """A Fetch request of about so many bytes."""
+    partition = struct.pack(">iiqiqi", 0, 3, 0, -1, -1, 1 << 20) + b"\0"
+    topic = messages.TOPIC_ID + messages.array([partition] * (size // len(partition))) + b"\0"
+    head = struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
+    body = head + messages.array([topic]) + messages.array([]) + messages.text("") + b"\0"
+    return messages.request(messages.FETCH, version, number, body)
 
 
 def test_few_changes_of_keys_are_answered_and_data_goes_on(newer: TlsRig) -> None:

@@ -141,6 +141,11 @@ class Peer:
         self._polls = 0
 
     @property
+    def authenticates(self) -> bool:
+        """Whether it is asked with credentials."""
+        return self._door.authenticates
+
+    @property
     def node(self) -> int | None:
         """The broker's node id, where it is proved; of another of the cluster it was said."""
         return self.route.proved_node if self.route is not None else self._node

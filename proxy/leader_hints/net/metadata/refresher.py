@@ -319,9 +319,7 @@ class Subscription:
     def lost(self, peer: Peer, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if peer.route is not None:
-            # What comes back may be another version: do not rely on the old answer.
-            peer.route.plan = None
-            peer.route.reachable = False
+            peer.route.lose()
             self._faults[peer.route.name] = reason
             self._placed()
         if peer not in self._lost:
@@ -340,6 +338,7 @@ class Subscription:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         self._clusters[peer] = answer.cluster_id
         if peer.route is not None:
+            peer.route.serves_anybody = not peer.authenticates
             view = self._place(peer.route, answer)
         else:
             view = self._view(answer.cluster_id)

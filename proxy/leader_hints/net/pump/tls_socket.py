@@ -114,6 +114,9 @@ class TlsSocket:
         filled = self._decrypt(buffer)
         if filled is None:
             filled = self._decrypt_more(buffer)
+        else:
+            # Of bytes that were weighed when their reader had no room for it.
+            self._weigh(0, filled)
         if self._received:
             self._note(True)
         if self._outgoing.pending:
@@ -145,6 +148,9 @@ class TlsSocket:
                 break
             self._weigh(len(piece), more)
             filled += more
+            # What fills the buffer may have more behind it, which makes up as it is read.
+            if self._idle > _MOST_IDLE and filled < len(buffer):
+                raise ConnectionError("the other end keeps TLS busy and sends no data")
         if received is self._received:
             self._received = received[given:]
         elif given < len(received):
@@ -154,8 +160,6 @@ class TlsSocket:
     def _weigh(self, given: int, filled: int) -> None:
         """Note how much data came of some bytes."""
         self._idle = max(self._idle + given - _MAKES_UP_FOR * filled, 0)
-        if self._idle > _MOST_IDLE:
-            raise ConnectionError("the other end keeps TLS busy and sends no data")
 
     def _answer(self) -> None:
         self._answers += self._outgoing.pending
