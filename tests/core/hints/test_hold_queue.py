@@ -691,20 +691,24 @@ def test_a_broker_at_an_older_epoch_or_none_has_spoken(error: int, enough: bool)
     # FENCED_LEADER_EPOCH: it knows a newer epoch, of which it may be the leader.
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (2, 6)}, source=2, topic="u", topic_id=topic_id(1))
-    assert counter.produce(link, T, topic="u") is None
+    assert counter.produce(link, T, topic=topic_id(1)) is None
     counter.desk.probed(link.route, {("u", 0): error}, T + 0.001)
     assert counter.review(T + 0.002) == ([[hint(2, 6)]] if enough else [])
 
 
+@pytest.mark.parametrize("known", [ZERO_ID, topic_id(9)])
 @pytest.mark.parametrize("error", [NOT_LEADER, UNKNOWN_EPOCH])
-def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(error: int) -> None:
-    # A broker of a recreated topic has not heard of the former one's epochs either.
+def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(
+    error: int, known: bytes
+) -> None:
+    # A broker of a recreated topic has not heard of the former one's epochs either. The client
+    # gives the name, whatever the view has.
     link, counter = _link(node=3), Counter()
-    learn(link.route, {0: (2, 6)}, source=2)
+    learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
     assert counter.produce(link, T) is None
     counter.desk.probed(link.route, {("t", 0): error}, T + 0.001)
     assert counter.review(T + 0.002) == []
-    learn(link.route, {0: (2, 6)}, source=3)
+    learn(link.route, {0: (2, 6)}, source=3, topic_id=known)
     counter.desk.asked(link.route, {"t"}, T + 0.003)
     assert counter.review(T + 0.004) == [[hint(2, 6)]]
 
@@ -735,6 +739,60 @@ def test_without_an_id_a_fetch_asks_its_broker_whether_the_topic_is_the_same() -
     learn(link.route, {0: (3, 8)}, source=1)
     counter.desk.asked(link.route, {"t"}, time.now + 0.001)
     assert counter.review(time.now + 0.002) == [[hint(3, 8)]]
+
+
+@pytest.mark.parametrize("synthetic", [False, True])
+def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(synthetic: bool) -> None:
+    # The view has the former topic's id; the consumer is at epoch 0 of the recreated one. A hint
+    # of epoch 8 would have it drop all Metadata of the topic below that.
+    time = _Time()
+    link, counter = LinkState(route(clock=time), 1), Counter()
+    learn(link.route, {0: (3, 8)}, topic_id=topic_id(1))
+    time.now += 100
+    topic = made_up_id("cluster", "t") if synthetic else "t"
+    assert counter.fetch(link, time.now, {0: 0}, error=NOT_LEADER, topic=topic) is None
+    counter.desk.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, time.now + 0.001)
+    assert counter.review(time.now + 0.002) == []
+    learn(link.route, {0: (2, 1)}, source=1, topic_id=topic_id(2))
+    counter.desk.asked(link.route, {"t", topic_id(2)}, time.now + 0.003)
+    assert counter.review(time.now + 0.004) == [[hint(2, 1)]]
+
+
+def test_a_broker_that_fences_an_epoch_may_have_been_overtaken_as_leader() -> None:
+    # It led at 6, and follows at 7 by now: it fences 5 all the same (KIP-320).
+    time = _Time()
+    link, counter = LinkState(route(clock=time), 1), Counter()
+    learn(link.route, {0: (1, 5)}, source=1, topic_id=topic_id(1))
+    learn(link.route, {0: (1, 6)}, source=1, topic_id=topic_id(1))
+    time.now += 2
+    assert counter.fetch(link, time.now, {0: 5}, topic=topic_id(1)) is None
+    counter.desk.probed(link.route, {("t", 0): FENCED}, time.now + 0.001)
+    counter.desk.asked(link.route, {"t"}, time.now + 0.002)
+    assert counter.review(time.now + 0.05) == []
+    learn(link.route, {0: (2, 7)}, source=2, topic_id=topic_id(1))
+    assert counter.review(time.now + 0.051) == [[hint(2, 7)]]
+
+
+def test_a_broker_that_fences_an_epoch_and_still_leads_is_named() -> None:
+    time = _Time()
+    link, counter = LinkState(route(clock=time), 1), Counter()
+    learn(link.route, {0: (1, 6)}, source=1, topic_id=topic_id(1))
+    time.now += 2
+    assert counter.fetch(link, time.now, {0: 5}, topic=topic_id(1)) is None
+    counter.desk.probed(link.route, {("t", 0): 0}, time.now + 0.001)
+    assert counter.review(time.now + 0.002) == [[hint(1, 6)]]
+
+
+def test_a_broker_that_knows_a_newer_epoch_does_not_lead_at_this_one() -> None:
+    # Its Metadata is behind what its replica knows, and says that it still leads.
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T, topic="new") is None
+    learn(link.route, {0: (1, 7)}, source=1, topic="new", topic_id=topic_id(1))
+    counter.desk.asked(link.route, {"new"}, T + 0.001)
+    counter.desk.probed(link.route, {("new", 0): FENCED}, T + 0.002)
+    assert counter.review(T + 0.05) == []
+    assert counter.review(T + 0.1) == [[None]]
+    assert counter.reasons() == ["leader_not_ready"]
 
 
 @pytest.mark.parametrize("heard", [(1, 0), (2, 2), (2, 8)])

@@ -124,6 +124,44 @@ def test_a_response_that_is_only_looked_at_is_not_kept_once_it_has_gone_on() -> 
     assert driven.budget.used == 0
 
 
+_SESSION = 9
+
+
+def _in_session(asked: dict[tuple[str | bytes, int], int], epoch: int) -> bytes:
+    return fetch_request(16, epoch, asked, session=(_SESSION if epoch else 0, epoch))
+
+
+def _epochs_after(changed: Driven, answer: bytes) -> list[int]:
+    """Return the epochs of an error after a request that changes the session of another link."""
+    opened = Driven(changed.link.state.route)
+    opened.up(_in_session({(topic_id(1), 0): 5}, 0))
+    opened.down(fetch_answer(15, 0, [], session_id=_SESSION))
+    changed.up(_in_session({(topic_id(1), partition): 7 for partition in range(20)}, 1))
+    changed.down(answer)
+    opened.up(_in_session({}, 2))
+    opened.down(fetch_answer(15, 2, [(topic_id(1), 0, NOT_LEADER, b"")], session_id=_SESSION))
+    assert opened.held is not None
+    return list(opened.held.epochs)
+
+
+def test_a_session_is_forgotten_whose_change_could_not_be_kept() -> None:
+    # Epoch 5 would have a hint of epoch 6 given to a client that is at 7.
+    answer = fetch_answer(15, 1, [], session_id=_SESSION)
+    assert _epochs_after(Driven(route()), answer) == [7]
+    assert _epochs_after(Driven(route(), budget=Budget(20, 20)), answer) == [-1]
+
+
+def test_a_session_is_forgotten_whose_changes_answer_could_not_be_kept() -> None:
+    # The request fits, and the answer does not.
+    failed = [(topic_id(1), partition, NOT_LEADER, b"") for partition in range(20)]
+    answer = fetch_answer(15, 1, failed, session_id=_SESSION)
+    asked = _in_session({(topic_id(1), partition): 7 for partition in range(20)}, 1)
+    budget = Budget(max(len(asked), len(answer) - 1), 1 << 20)
+    driven = Driven(route(), budget=budget, buffer_size=256)
+    assert len(asked) < len(answer)
+    assert _epochs_after(driven, answer) == [-1]
+
+
 def test_copies_of_long_polls_leave_room_for_errors() -> None:
     """Consumers without fetch sessions, as of librdkafka, name all partitions in each request."""
     budget = Budget(1 << 16, 1 << 18)

@@ -239,8 +239,12 @@ class LeaderView:
         return self._doubts.claim((self.key(topic), partition))
 
     def may_be_former(self, topic: Topic) -> bool:
-        """Whether what is known of a topic may be of a former one of its name: it has no id."""
-        return isinstance(self.key(topic), str)
+        """Whether what is known of a topic may be of a former one of its name.
+
+        Only who gives a topic's own id means the topic that is known: a name, or a synthetic id,
+        may mean a recreated one, of whose id nobody has heard here.
+        """
+        return isinstance(topic, str) or topic not in self._topics
 
     def changed(self, topics: Iterable[Topic]) -> int:
         """Return a number that is another one as soon as something is news of one of ``topics``."""

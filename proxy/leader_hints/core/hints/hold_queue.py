@@ -22,9 +22,10 @@ asked after the error; or the epoch must be above the last one under which that 
 to lead. A moment ago, since later it may have come back and gone again with nobody to tell it
 here; a client that knows of that takes no older epoch.
 
-A topic without an id may have been deleted and created again with nobody to tell it here, and then
-its epochs begin with 0: an epoch above the client's may be of the former topic. So a Fetch, too,
-needs a move of a moment ago, or the answering broker's Metadata after the error. What brokers
+A topic may have been deleted and created again with nobody to tell it here, and then its epochs
+begin with 0: an epoch above the client's may be of the former topic. Only a client that gives the
+topic's own id cannot mean another. So a Fetch by name, or by a synthetic id, needs a move of a
+moment ago, too, or the answering broker's Metadata after the error. What brokers
 contradict (:mod:`leader_hints.core.cluster.doubts`) is no hint until that is settled.
 
 A hint that arrives before the leader knows of its office costs the client an attempt and a
@@ -51,10 +52,11 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
-#: ListOffsets errors of a broker that has seen no newer epoch than the one asked for.
-_AT_MOST_AT_EPOCH = frozenset(
+#: ListOffsets errors that tell whether a broker leads at the epoch asked for.
+_OF_THE_EPOCH = frozenset(
     {
         ErrorCode.NONE,
+        ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
@@ -439,10 +441,14 @@ class Desk:
             for wanted in item.lacking:
                 name = names[wanted.failure.topic]
                 error = errors.get((name, wanted.failure.partition)) if name else None
-                if error in _AT_MOST_AT_EPOCH:
+                if error in _OF_THE_EPOCH:
                     serves = error == ErrorCode.NONE
-                    # Of a recreated topic a broker has not heard of the former one's epoch either.
-                    asked = serves or not (view and view.may_be_former(wanted.failure.topic))
+                    # One at a newer epoch may lead at that. Of a recreated topic a broker has not
+                    # heard of the former one's epoch either.
+                    asked = serves or (
+                        error != ErrorCode.FENCED_LEADER_EPOCH
+                        and not (view and view.may_be_former(wanted.failure.topic))
+                    )
                     item.news |= asked > wanted.asked or wanted.serves is not serves
                     wanted.asked, wanted.serves = asked or wanted.asked, serves
 
@@ -672,8 +678,9 @@ class Desk:
         if route.view is not None and route.view.in_doubt(topic, partition):
             return False
         if route.is_self(found.leader):
-            # FENCED_LEADER_EPOCH is the word of a leader, NOT_LEADER_OR_FOLLOWER of none.
-            return True if error == ErrorCode.FENCED_LEADER_EPOCH else wanted.serves
+            # NOT_LEADER_OR_FOLLOWER is the word of no leader, FENCED_LEADER_EPOCH may be of one.
+            fenced = error == ErrorCode.FENCED_LEADER_EPOCH
+            return True if fenced and wanted.serves is None else wanted.serves
         return route.view.in_office(topic, partition) if route.view else None
 
     def _fresher(self, route: Route, wanted: _Wanted, leader: Leader) -> bool:
@@ -681,9 +688,12 @@ class Desk:
         if wanted.client_epoch >= 0:
             if leader.epoch <= wanted.client_epoch:
                 return False
-            if route.is_self(leader.node) and wanted.failure.error != ErrorCode.FENCED_LEADER_EPOCH:
-                # A KRaft broker may learn only up to 500 ms later that it leads.
-                return wanted.asked
+            if route.is_self(leader.node):
+                # A KRaft broker may learn only up to 500 ms later that it leads. And one that
+                # fences an epoch may have been overtaken since: it compares epochs before it looks
+                # at who leads.
+                fenced = wanted.failure.error == ErrorCode.FENCED_LEADER_EPOCH
+                return wanted.asked or (fenced and self._has_just_gone(route, wanted))
             former = route.view is not None and route.view.may_be_former(wanted.failure.topic)
             return not former or wanted.asked or self._has_just_gone(route, wanted)
         itself = route.is_self(leader.node) if leader.node >= 0 else False

@@ -2,10 +2,11 @@
 
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from leader_hints.apis import api_versions, metadata, metadata_older, produce, produce_8
 from leader_hints.apis.fetch_older import Names, Raised, response_up
-from leader_hints.apis.fetch_request import read_request
+from leader_hints.apis.fetch_request import read_request, read_session
 from leader_hints.apis.fetch_response import FetchScan, glance
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
@@ -453,6 +454,7 @@ class ResponseFlow(Flow):
 
     def _over_budget(self, exchange: Exchange, frame: memoryview, length: int) -> None:
         self._link.tally.raw["budget"] += 1
+        self._missed(exchange)
         if exchange.handling.hintable:
             self._follow(exchange, frame, length, exchange.handling.version, Reason.BUDGET)
 
@@ -475,6 +477,7 @@ class ResponseFlow(Flow):
                 return False
         except WireError as error:
             self._link.misunderstood("broker", f"Fetch v{exchange.handling.version}: {error}")
+            self._missed(exchange)
             return True
         self._answered(exchange, scan.session_id, scan.error)
         self._pass(exchange, frame[:have], length, exchange.handling.version)
@@ -482,6 +485,7 @@ class ResponseFlow(Flow):
 
     def _answered(self, exchange: Exchange, session_id: int, error: int) -> None:
         if exchange.request is None:
+            self._link.route.sessions.missed(session_id)
             return
         try:
             self._link.route.sessions.answered(exchange.request, session_id, error)
@@ -489,6 +493,13 @@ class ResponseFlow(Flow):
             self._link.misunderstood(
                 "client", f"Fetch v{exchange.handling.version} request: {wrong}"
             )
+
+    def _missed(self, exchange: Exchange) -> None:
+        """Note that nobody knows what came of a request that is not followed."""
+        if exchange.request is not None and exchange.handling.key == ApiKey.FETCH:
+            with suppress(WireError):
+                session_id, *_ = read_session(memoryview(exchange.request))
+                self._link.route.sessions.missed(session_id)
 
     def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         try:

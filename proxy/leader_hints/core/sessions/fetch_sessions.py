@@ -67,6 +67,13 @@ class FetchSessions:
             if not empty:
                 self._change(self._sessions[asked_id], read_changes(memoryview(request)))
 
+    def missed(self, session_id: int) -> None:
+        """Forget a session of which a request, or its answer, was not read.
+
+        It may have changed epochs, and hints are not to be older than what the client knows.
+        """
+        self._drop(session_id)
+
     def empty(self) -> "FetchSessions":
         """Return others that are bounded in the same way, and know of no session."""
         return FetchSessions(self._capacity, self._most_weight)
