@@ -167,7 +167,7 @@ def _secret(description: str) -> Any:
         default="",
         pattern=r"^(|file:[^\x00]+|env:[A-Za-z_][A-Za-z0-9_]*)$",
         description=f"{description} file:PATH is the first line of a file, env:NAME an environment "
-        "variable. It is read anew for each connection.",
+        "variable. It is read again for each connection.",
         json_schema_extra={"writeOnly": True},
     )
 
@@ -485,9 +485,9 @@ class HoldSettings(_Group):
         25,
         0,
         1000,
-        "How long a hint waits for the hinted leader's own word that it leads, where it is silent; "
-        "more than refresh_interval_ms, or it is not asked twice. A client that comes before the "
-        "leader knows of its office pays a back-off.",
+        "How long a hint waits until the hinted leader confirms that it leads, if it does not answer; "
+        "more than refresh_interval_ms, or it is not asked twice. A client that arrives before the "
+        "leader knows of its leadership pays a back-off.",
     )
 
 
@@ -510,7 +510,7 @@ class SubscriptionSettings(_Group):
         20, 1, 1000, "Refreshes on demand that may start at once after a quiet time."
     )
     answer_timeout_ms: int = _whole(
-        2000, 10, 60000, "How long a broker's answer is awaited before its connection is made anew."
+        2000, 10, 60000, "How long to wait for a broker's answer before reconnecting to it."
     )
     reconnect_min_ms: int = _whole(
         100, 10, 60000, "First pause before a broker is tried again; it doubles at each failure."
@@ -707,8 +707,8 @@ class Settings(BaseSettings):
     )
 
     routes: Annotated[tuple[RouteSettings, ...], Field(min_length=1)] = Field(
-        description="One route for each broker that this process stands before. LISTEN=UPSTREAM on "
-        "the command line; in the environment a comma-separated list of those, or a JSON list."
+        description="One route for each broker that this process serves. LISTEN=UPSTREAM on the "
+        "command line; in the environment a comma-separated list of those, or a JSON list."
     )
     hints: HintsMode = Field(
         default="on",
@@ -718,8 +718,8 @@ class Settings(BaseSettings):
     topic_ids: TopicIds = Field(
         default="broker",
         description="broker: clients get the brokers' topic ids, if they have any. synthesize: ids "
-        "are made up from cluster id and topic name, so that librdkafka and franz-go use Fetch "
-        "hints before brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
+        "are derived from cluster id and topic name, so that librdkafka and franz-go use Fetch "
+        "hints with brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
         "proxy with this setting. Counts only with hints on.",
     )
     topic_ids_wait_ms: int = _whole(

@@ -280,7 +280,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionLost:
-    """The proxy's own connection to a broker ended; it is made anew."""
+    """The proxy's own connection to a broker ended; the proxy reconnects."""
 
     broker: str
     error: str
@@ -310,14 +310,14 @@ class TopicsHidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdsOffered:
-    """Every broker of a cluster gives made-up topic ids: clients are offered them from now on."""
+    """Every broker of a cluster gives synthetic topic ids; clients are offered them from now on."""
 
     cluster: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdsWithheld:
-    """Made-up topic ids are not offered to new links, since a broker does not give them."""
+    """Synthetic topic ids are not offered to new links, since a broker does not give them."""
 
     cluster: str
     broker: str

@@ -128,8 +128,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "software",
         "string",
-        "The client's software by its own word (KIP-511), such as apache-kafka-java; empty where "
-        "it says nothing. Of a start event: the proxy's.",
+        "The client's software as it names itself (KIP-511), such as apache-kafka-java; empty if "
+        "it does not. Of a start event: the proxy's.",
         ("start", *_ON_A_LINK),
     ),
     Column(
