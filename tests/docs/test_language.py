@@ -38,12 +38,12 @@ BANNED: Final = {
     r"heed(s|ed|ing)?": "watch",
     r"is no folder": "is not a directory",
     r"make it first": "create it first",
-    r"kept from turning": "stalled",
+    r"from turning|loop (has )?stood( still)?|stood still": "stalled",
     r"by hosts?(?=: think| think)|think of ACLs": "host-based; review",
     r"who can upgrade": "if you can upgrade",
     r"all that stands behind": "responses queued behind",
     r"before (each|every|a|the|its|older|legacy|such) brokers?(?! (has|have|is|are|was|can|ends|"
-    r"restarts|does|answers|begins))": "in front of (for place)",
+    r"restarts|starts|and|does|answers|begins))": "in front of (for place)",
     r"before brokers (of|older|that)": "in front of (for place)",
 }
 _PATTERN: Final = {
@@ -99,9 +99,9 @@ def _texts(file: Path) -> Iterator[tuple[int, str]]:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if " " in node.value and id(node) not in docstrings:
-                yield node.lineno, node.value
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and " " in text and id(node) not in docstrings:
+            yield node.lineno, text
 
 
 def _shown() -> Iterator[str]:

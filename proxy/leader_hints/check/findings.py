@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """``MEND``: a problem; hints or clients fail until it is fixed. ``ADVICE``: it works with limits,
-    or something could not be checked. ``FINE``: this was checked and is right."""
+    """``MEND``: a problem; hints or clients fail until it is fixed. ``ADVICE``: it works with
+    limits, or something could not be checked. ``FINE``: this was checked and is right."""
 
     MEND = "mend"
     ADVICE = "advice"
