@@ -21,8 +21,8 @@ Software names and versions are those that brokers accept (KIP-511): at most 20 
 known client and 50 of all others. The rest is `other`.
 
 [Troubleshooting](troubleshooting.md#why-an-error-got-no-hint) explains each `reason` of missed
-hints. The `kind` of a fault is the name of its [log line](events.md). A dashboard and alert rules are in
-`deploy/`: see [Operating](operating.md#dashboard-and-alerts).
+hints. The `kind` of a fault is the name of its [log line](events.md). A dashboard and alert rules
+are in `deploy/`: see [Operating](operating.md#dashboard-and-alerts).
 
 | metric | type | labels | meaning |
 |---|---|---|---|

@@ -229,8 +229,8 @@ class RouteLoops:
 class LimitReached:
     """A limit of the settings was reached.
 
-    ``limit``: its name; ``route``: "" if it is a limit of them all. ``client``: whose connection was closed or
-    refused for it; "" if none was.
+    ``limit``: its name; ``route``: "" if it is a limit of them all. ``client``: whose
+    connection was closed or refused for it; "" if none was.
     """
 
     route: str
