@@ -42,7 +42,7 @@ def main(polls: int, partitions: int, count: int, seconds: float, write: bool) -
     storm = control.storm(partitions, BROKERS)
     verdicts = [*_judge_polls(polled), *_judge_storm(storm)]
     parts = [
-        f"{partitions} partitions, {BROKERS} brokers, one of which the proxy stands before:",
+        f"{partitions} partitions, {BROKERS} brokers, one of which is behind the proxy:",
         _poll_table(polled),
         "The longest step of each task, milliseconds of CPU:",
         _steps_table({"polls": polled.steps, "storm": storm.steps}),

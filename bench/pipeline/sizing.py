@@ -58,8 +58,8 @@ def sizing(trial: Trial, cores: int) -> str:
     return "\n\n".join(
         [
             f"By the run of {trial.events:,} events above, R is {json_rate:,.0f} events a second "
-            f"and core from JSON to all tables, and {stored_rate:,.0f} for making a day's tables "
-            f"anew from stored events. A line has {trial.json_bytes / trial.events:.0f} bytes as "
+            f"and core from JSON to all tables, and {stored_rate:,.0f} for rebuilding a day's "
+            f"tables from stored events. A line has {trial.json_bytes / trial.events:.0f} bytes as "
             f"JSON and {trial.stored_bytes / trial.events:.0f} as stored. A day of 1000 brokers:",
             table(head, rows),
         ]

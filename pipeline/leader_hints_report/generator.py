@@ -1,4 +1,4 @@
-"""Journals of a fleet that never was, with the answers that the tables must give.
+"""Synthetic journals of a fleet, with the answers that the tables must give.
 
 Clusters of six brokers, a sidecar before each, go through rolls, reassignments, failures and the
 elections after them, one each half hour. Clients of several softwares meet errors at the brokers

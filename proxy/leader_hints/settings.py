@@ -167,7 +167,7 @@ def _secret(description: str) -> Any:
         default="",
         pattern=r"^(|file:[^\x00]+|env:[A-Za-z_][A-Za-z0-9_]*)$",
         description=f"{description} file:PATH is the first line of a file, env:NAME an environment "
-        "variable. It is read anew for each connection.",
+        "variable. It is read again for each connection.",
         json_schema_extra={"writeOnly": True},
     )
 
@@ -180,12 +180,12 @@ class _TlsSettings(_Group):
     """What both sides of TLS share: a certificate of the proxy's own."""
 
     certificate: str = _file(
-        "A PEM file with the proxy's certificate, and behind it those between it and its root."
+        "A PEM file with the proxy's certificate, followed by the intermediate certificates."
     )
     key: str = _file("A PEM file with the certificate's private key; empty: it is in certificate.")
     key_password: str = _secret("The password of the key; empty: it has none.")
     minimum_version: TlsVersion = Field(
-        default="1.2", description="The oldest version of TLS that is spoken: 1.2 or 1.3."
+        default="1.2", description="The oldest version of TLS that is accepted: 1.2 or 1.3."
     )
 
 
@@ -194,13 +194,13 @@ class ClientTlsSettings(_TlsSettings):
 
     mode: ClientTlsMode = Field(
         default="refuse",
-        description="refuse: clients speak no TLS; who does is refused. terminate: clients speak "
-        "TLS with the proxy, and are given its certificate. pass: TLS links go through unread to a "
-        "listener that speaks TLS itself, and get no hints.",
+        description="refuse: clients speak no TLS; those that do are refused. terminate: clients "
+        "speak TLS with the proxy, and are given its certificate. pass: TLS links go through "
+        "unread to a listener that speaks TLS itself, and get no hints.",
     )
     ca: str = _file(
         "A PEM file with the roots of clients' certificates. Empty: clients are not asked for one. "
-        "Else those that show none, or another, are refused."
+        "Otherwise clients without a certificate from these roots are refused."
     )
 
     @model_validator(mode="after")
@@ -213,15 +213,15 @@ class ClientTlsSettings(_TlsSettings):
 class BrokerTlsSettings(_TlsSettings):
     """TLS towards brokers. Files are read again when they change, and on SIGHUP."""
 
-    enabled: bool = Field(default=False, strict=True, description="Whether TLS is spoken.")
+    enabled: bool = Field(default=False, strict=True, description="Whether to use TLS.")
     ca: str = _file(
         "A PEM file with the roots of the certificates that are trusted. Empty: the system's."
     )
     server_name: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._:-]{0,253}$",
-        description="The host name or IP address that must stand in the certificate. Empty: the "
-        "host that is connected to.",
+        description="The host name or IP address that must be in the certificate. Empty: the host "
+        "of the connection.",
     )
 
     @field_validator("server_name")
@@ -292,8 +292,9 @@ class RouteSettings(_Group):
         default=False,
         strict=True,
         description="Whether each connection begins with a header of the PROXY protocol, version 1 "
-        "or 2, as a load balancer sends it; then one without is refused. The client's address in "
-        "logs and journal is taken from it, so nobody else may reach the listener.",
+        "or 2, as a load balancer sends it; then a connection without it is refused. The client's "
+        "address in logs and journal is taken from it, so only the load balancer may reach the "
+        "listener.",
     )
 
     @model_validator(mode="after")
@@ -381,7 +382,7 @@ class LimitSettings(_Group):
         65536,
         1073741824,
         "Most of one Fetch response that a link keeps while it looks for errors. A larger response "
-        "goes on as it is, without a hint, and is counted.",
+        "is forwarded without a hint, and counted.",
     )
     process_buffer_bytes: int = _whole(
         67108864,
@@ -393,8 +394,8 @@ class LimitSettings(_Group):
         10000,
         1,
         1000000,
-        "Requests on one link that await their response. At the bound the link reads no further "
-        "request until a response has come.",
+        "Requests on one link that await their response. At the limit the link reads no further "
+        "request until a response arrives.",
     )
 
     connections: int = _whole(
@@ -414,7 +415,7 @@ class LimitSettings(_Group):
         30000,
         0,
         3600000,
-        "How long a new connection may say nothing at all before it is closed. 0: for ever.",
+        "How long a new connection may send nothing before it is closed. 0: for ever.",
     )
     idle_ms: int = _whole(
         0,
@@ -434,7 +435,7 @@ class LimitSettings(_Group):
         10000,
         1,
         1000000,
-        "Error responses held at once, of all links. Those beyond go on without a hint.",
+        "Error responses held at once, of all links. Further ones are forwarded without a hint.",
     )
     queued_bytes: int = _whole(
         268435456,
@@ -455,16 +456,16 @@ class LimitSettings(_Group):
 
 
 class HoldSettings(_Group):
-    """How long an error response waits for a hint. All behind it on its link waits too."""
+    """How long an error response waits for a hint. Responses queued behind it wait too."""
 
     deadline_ms: int = _whole(
         100,
         0,
         10000,
         "Longest hold, from the first error of a partition on a broker under one epoch. 0: hold "
-        "nothing, and give only the hints that are known already. A proxy with much to do lets go "
-        "up to a quarter earlier, so as not to be late. A KRaft broker may learn half a "
-        "second late that it leads: 500 here and for link_ms_per_second waits for that too.",
+        "nothing, and give only the hints that are known already. A busy proxy ends holds up to a "
+        "quarter earlier, so as not to be late. A KRaft broker may learn half a second late that "
+        "it leads: 500 here and for link_ms_per_second waits for that too.",
     )
     shared_response_ms: int = _whole(
         20,
@@ -485,9 +486,9 @@ class HoldSettings(_Group):
         25,
         0,
         1000,
-        "How long a hint waits for the hinted leader's own word that it leads, where it is silent; "
-        "more than refresh_interval_ms, or it is not asked twice. A client that comes before the "
-        "leader knows of its office pays a back-off.",
+        "How long a hint waits until the hinted leader confirms that it leads, if it does not "
+        "answer; more than refresh_interval_ms, or it is not asked twice. A client that arrives "
+        "before the leader knows of its leadership pays a back-off.",
     )
 
 
@@ -510,7 +511,7 @@ class SubscriptionSettings(_Group):
         20, 1, 1000, "Refreshes on demand that may start at once after a quiet time."
     )
     answer_timeout_ms: int = _whole(
-        2000, 10, 60000, "How long a broker's answer is awaited before its connection is made anew."
+        2000, 10, 60000, "How long to wait for a broker's answer before reconnecting to it."
     )
     reconnect_min_ms: int = _whole(
         100, 10, 60000, "First pause before a broker is tried again; it doubles at each failure."
@@ -534,14 +535,14 @@ def _level(description: str) -> Any:
 
 
 class LogLevels(_Group):
-    """The least level of each subsystem's lines, where it is not that of all."""
+    """The lowest level of each subsystem's lines, if it differs from log.level."""
 
     routes: SubsystemLevel = _level("Routes, their brokers' versions, and what went wrong there.")
-    clients: SubsystemLevel = _level("What clients say of themselves, and what is no Kafka.")
+    clients: SubsystemLevel = _level("The software of clients, and bytes that are not Kafka.")
     hints: SubsystemLevel = _level("Each hint given, missed, and each recovery; all at debug.")
     leaders: SubsystemLevel = _level("Leader moves.")
     subscription: SubsystemLevel = _level("The proxy's own connections to brokers.")
-    journal: SubsystemLevel = _level("The journal, where it cannot be written.")
+    journal: SubsystemLevel = _level("The journal, if it cannot be written.")
     admin: SubsystemLevel = _level("The HTTP server.")
     summary: SubsystemLevel = _level("A line for each minute in which something happened.")
 
@@ -549,7 +550,7 @@ class LogLevels(_Group):
 class LogSettings(_Group):
     """What is logged, to standard error."""
 
-    level: LogLevel = Field(default="info", description="The least level that is written.")
+    level: LogLevel = Field(default="info", description="The lowest level that is logged.")
     format: LogFormat = Field(
         default="auto",
         description="json writes one JSON object on each line, console is for people to read; auto "
@@ -597,7 +598,7 @@ _TOPICS_SCHEMA: Final = {
 
 
 class MetricsSettings(_Group):
-    """What is counted beyond what always is."""
+    """Additional metrics."""
 
     topics: Annotated[
         bool | tuple[str, ...],
@@ -612,11 +613,11 @@ class MetricsSettings(_Group):
 
 
 class JournalSettings(_Group):
-    """What is written down for later analysis, and where."""
+    """Which events are recorded for later analysis, and where."""
 
     kind: JournalKind = Field(
         default="off",
-        description="off: no journal. files: JSON lines in a folder. topic: records in Kafka. "
+        description="off: no journal. files: JSON lines in a directory. topic: records in Kafka. "
         "`leader-hints journal schema` prints the lines' schema.",
     )
     sidecar: str = Field(
@@ -628,7 +629,7 @@ class JournalSettings(_Group):
     path: str = Field(
         default="",
         pattern=r"^[^\x00]*$",
-        description="The folder for kind files. It must be there; several sidecars may share it.",
+        description="The directory for kind files. It must exist; several sidecars may share it.",
     )
     file_bytes: int = _whole(
         67108864, 1024, 1099511627776, "Size at which a file is finished, and another begun."
@@ -651,14 +652,14 @@ class JournalSettings(_Group):
     topic: str = Field(
         default="leader-hints-journal",
         pattern=r"^[A-Za-z0-9._-]{1,249}$",
-        description="The topic for kind topic. Make it before, with as many partitions as you "
-        "wish: records are keyed by sidecar.",
+        description="The topic for kind topic. Create it first, with any number of partitions: "
+        "records are keyed by sidecar.",
     )
     properties_file: str = Field(
         default="",
         pattern=r"^[^\x00]*$",
         description="A file of librdkafka properties for kind topic, a line NAME=VALUE for each, "
-        "such as security.protocol and sasl.password; empty: none. Keep it from other users' eyes.",
+        "such as security.protocol and sasl.password; empty: none. Protect it from other users.",
     )
     buffer_bytes: int = _whole(
         8388608,
@@ -677,8 +678,8 @@ class JournalSettings(_Group):
         0,
         0,
         1000000000,
-        "Of so many ordinary exchanges of Produce and Fetch the latency of one is journalled. 0: "
-        "of none.",
+        "One in so many ordinary exchanges of Produce and Fetch has its latency journalled. 0: "
+        "none.",
     )
 
     @model_validator(mode="after")
@@ -707,8 +708,8 @@ class Settings(BaseSettings):
     )
 
     routes: Annotated[tuple[RouteSettings, ...], Field(min_length=1)] = Field(
-        description="One route for each broker that this process stands before. LISTEN=UPSTREAM on "
-        "the command line; in the environment a comma-separated list of those, or a JSON list."
+        description="One route for each broker that this process serves. LISTEN=UPSTREAM on the "
+        "command line; in the environment a comma-separated list of those, or a JSON list."
     )
     hints: HintsMode = Field(
         default="on",
@@ -718,17 +719,17 @@ class Settings(BaseSettings):
     topic_ids: TopicIds = Field(
         default="broker",
         description="broker: clients get the brokers' topic ids, if they have any. synthesize: ids "
-        "are made up from cluster id and topic name, so that librdkafka and franz-go use Fetch "
-        "hints before brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
+        "are derived from cluster id and topic name, so that librdkafka and franz-go use Fetch "
+        "hints with brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
         "proxy with this setting. Counts only with hints on.",
     )
     topic_ids_wait_ms: int = _whole(
         2000,
         0,
         600000,
-        "With topic_ids synthesize: how long a process that starts lets no client in until every "
-        "broker was asked whether it gives the same ids. Clients that are let in before get none "
-        "on their connections.",
+        "With topic_ids synthesize: how long a new process waits at most, until every broker was "
+        "asked whether it gives the same ids. It takes no clients until then. Clients that it "
+        "accepts because this time is over get no ids on their connections.",
     )
     admin: Address | None = Field(
         default=None,
@@ -760,7 +761,7 @@ class Settings(BaseSettings):
         10000,
         0,
         3600000,
-        "How long the event loop may stand still before a thread logs where. 0: nobody looks.",
+        "How long the event loop may stall before a thread logs its stack. 0: no check.",
     )
     limits: LimitSettings = LimitSettings()
     hold: HoldSettings = HoldSettings()

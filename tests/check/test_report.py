@@ -54,20 +54,20 @@ def test_a_right_route_in_words() -> None:
         "brokers have 10 connections now",
         "    clock_synchronised: this machine's clock is synchronised, to within 0 ms",
         "",
-        "Nothing must be mended.",
+        "No problems found.",
     ]
 
 
 def test_a_wrong_route_in_words() -> None:
     shown = list(lines(report(changed(silence="closed by\x1b[2J\nits broker"))))
 
-    start = shown.index("  must be mended")
+    start = shown.index("  problems")
     assert shown[start + 1] == (
         "    upstream_metadata: upstream 127.0.0.1:9092 answers ApiVersions but not Metadata: "
         r"closed by\x1b[2J\nits broker"
     )
     assert shown[start + 2].startswith("      -> See the broker's log.")
-    assert shown[-1] == "To be mended: 1"
+    assert shown[-1] == "Problems found: 1"
 
 
 def test_json_holds_no_character_that_a_terminal_would_follow() -> None:
@@ -77,7 +77,7 @@ def test_json_holds_no_character_that_a_terminal_would_follow() -> None:
     assert "\x1b[2J \x7f \u202e" in json.loads(text)["routes"][0]["findings"][0]["text"]
 
 
-def test_what_must_be_mended_ends_with_1() -> None:
+def test_a_problem_ends_with_1() -> None:
     # Nothing listens on port 1, and no name is asked for.
     done = leader_hints("check", "--route", "127.0.0.1:0=127.0.0.1:1")
 

@@ -104,7 +104,7 @@ def test_an_admin_address_in_use_ends_it_with_1_and_one_line(taken_port: int) ->
 @pytest.mark.parametrize(
     ("journal", "problem"),
     [
-        ("kind: files, path: {folder}/none", "journal.path: {folder}/none is no folder; make it"),
+        ("kind: files, path: {folder}/none", "journal.path: {folder}/none is not a directory"),
         (
             "kind: topic, bootstrap: 127.0.0.1:9, properties_file: {folder}/none",
             "journal.properties_file: cannot read {folder}/none: No such file",

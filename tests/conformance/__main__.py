@@ -19,8 +19,8 @@ _HEAD = """\
 # What clients do with leader hints
 
 Made by `leader-hints conformance` ([local.md](local.md#what-does-my-client-do-with-hints)), one run
-each on a machine with other work, before librdkafka's mock cluster. `python -m tests.conformance`
-makes it anew. Read it so:
+each on a machine with other work, with librdkafka's mock cluster. `python -m tests.conformance`
+writes it again. How to read it:
 
 - Metadata is delayed by two seconds while leaders move and while hints are wrong. Recovery times of
   seconds are those of a client that waited for it; without the delay they are much shorter.

@@ -12,12 +12,11 @@ from leader_hints.observe.event_log import LINES, name_of
 HEAD: Final = """\
 # Log lines
 
-Logs go to standard error: a JSON object on each line where that is no terminal, text for people
-where it is. Each line has `timestamp` (UTC), `level`, `event`, which is its name, and the fields
-below. `log.levels` sets the least level of each subsystem: with `hints: debug` each hint is
-written.
+Logs go to standard error: text on a terminal, otherwise a JSON object on each line. Each line has
+`timestamp` (UTC), `level`, `event`, which is its name, and the fields below. `log.levels` sets the
+lowest level of each subsystem: with `hints: debug` each hint is logged.
 
-[Troubleshooting](troubleshooting.md#log-lines) says what to do about warnings and errors.
+[Troubleshooting](troubleshooting.md#log-lines) says how to act on warnings and errors.
 
 """
 TAIL: Final = """\
@@ -25,7 +24,7 @@ TAIL: Final = """\
 
 *`info`, subsystem `leaders`*
 
-The leader moves of one second that got no line of their own, as `log.moves_per_second` bounds them.
+The leader moves of one second that got no line of their own, because of `log.moves_per_second`.
 
 Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and to which node ids.
 
@@ -33,29 +32,29 @@ Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and
 
 *`warning`, subsystem `routes`*
 
-Lines of one kind that were left out in a minute, since clients, brokers or the system can cause
-them without end.
+Lines of one kind that were left out in a minute. Clients, brokers or the system can cause such lines
+without end.
 
-Fields: `of`, `route`, `limit`, `left_out`: the lines' name, what they are counted by, and how many.
+Fields: `of`, `route`, `limit`, `left_out`: the name of the lines, what they are counted by, and how many.
 
 ## loop_stuck
 
 *`error`, subsystem `routes`*
 
-The event loop has stood still since longer than `stuck_ms`; a thread of its own writes this.
+The event loop has stalled for longer than `stuck_ms`; a separate thread writes this line.
 
-Fields: `seconds`, `stack`: where it stands, without values.
+Fields: `seconds`, `stack`: the lines of code where it stalls, without values.
 
 ## summary
 
 *`info`, subsystem `summary`*
 
-What a minute added, where it added something.
+What happened in a minute; there is no line if nothing happened.
 
 Fields: `links_open`, `links`, `requests`, `errors`, `hints_given`, `hints_missed` by reason,
 `leader_moves`.
 
-`make docs` makes this page of the events in the code.
+`make docs` generates this page from the events in the code.
 """
 
 
@@ -87,4 +86,4 @@ def _fields(event: Any) -> Iterator[str]:
 
 def _markdown(text: str) -> str:
     """A docstring's text without what leads to other code; double backticks become single ones."""
-    return re.sub(r"; see .*$", ".", text, flags=re.MULTILINE).replace("``", "`")
+    return re.sub(r"; see\s+:\w+:`[^`]+`\.?", ".", text).replace("``", "`")

@@ -5,11 +5,11 @@ from leader_hints.observe.journal_schema import COLUMNS, KIND_MEANINGS, KINDS, C
 _HEAD = """\
 # Journal events
 
-What a line of the [journal](journal.md) can say. [journal.schema.json](journal.schema.json) has
-the same for programs.
+The kinds of events in the [journal](journal.md), and their columns. Programs find the same in
+[journal.schema.json](journal.schema.json).
 
 """
-_TAIL = "`make docs` makes this page of the journal's tables.\n"
+_TAIL = "`make docs` generates this page from the journal's tables.\n"
 
 
 def page() -> str:

@@ -13,24 +13,23 @@ DOCS = Path(__file__).parents[2] / "docs"
 _HEAD = """\
 # Metrics
 
-What `/metrics` of the admin server has, as text for Prometheus or as OpenMetrics, by what the
-Accept header asks for. The process itself is there too, as `process_*`.
+These are the metrics at `/metrics` of the admin server. The Accept header selects Prometheus text or
+OpenMetrics. Metrics of the process itself are there too, as `process_*`.
 
-No client id, link or secret is ever a label, and no client can make labels without bound: software
-names and versions are those that brokers take (KIP-511), as many as 20 versions of each known
-client and 50 of all others; the rest is `other`.
+Client ids, links and secrets are never labels, and clients cannot create labels without bound.
+Software names and versions are those that brokers accept (KIP-511): at most 20 versions of each
+known client and 50 of all others. The rest is `other`.
 
-`reason` of hints that were missed is explained in
-[Troubleshooting](troubleshooting.md#why-an-error-got-no-hint). The `kind` of a fault is the name of
-its [log line](events.md). A dashboard and alert rules are in `deploy/`: see
-[Operating](operating.md#dashboard-and-alerts).
+[Troubleshooting](troubleshooting.md#why-an-error-got-no-hint) explains each `reason` of missed
+hints. The `kind` of a fault is the name of its [log line](events.md). A dashboard and alert rules
+are in `deploy/`: see [Operating](operating.md#dashboard-and-alerts).
 
 | metric | type | labels | meaning |
 |---|---|---|---|
 """
 
 _TAIL = """
-`make docs` makes this page of the code.
+`make docs` generates this page from the code.
 """
 
 

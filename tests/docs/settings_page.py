@@ -9,13 +9,13 @@ from leader_hints.settings import Settings
 HEAD: Final = """\
 # Configuration
 
-Everything can be set in a YAML file (`--config FILE`), as environment variables, and the most used
-as flags; flags win over variables, variables over the file.
+All settings can be in a YAML file (`--config FILE`) or in environment variables. The most used are
+also flags. Flags win over variables, and variables win over the file.
 
 - [leader-hints.yaml](../config/leader-hints.yaml) is an example with every setting and its default.
-- `leader-hints config check --config FILE` checks a file and prints what is in force.
+- `leader-hints config check --config FILE` checks a file and prints the settings in force.
 - `leader-hints config schema` prints the JSON schema, for editors.
-- `LEADER_HINTS_CONFIG` names the file, where no flag does.
+- `LEADER_HINTS_CONFIG` names the file, if no flag does.
 
 Unknown keys are refused, in the file and in the environment. Units are in the names: `_ms` are
 milliseconds, `_bytes` are bytes.
@@ -29,7 +29,7 @@ milliseconds, `_bytes` are bytes.
 | `--log-format FORMAT` | `log.format` |
 
 """
-TAIL: Final = "`make docs` makes this page of the settings' schema.\n"
+TAIL: Final = "`make docs` generates this page from the settings' schema.\n"
 
 _PREFIX: Final = "LEADER_HINTS_"
 _SCHEMA: Final = Settings.model_json_schema()

@@ -39,7 +39,7 @@ def render(cells: Cells) -> str:
         "## Hints",
         "Given by the proxy, those without one by reason; and the sides on which the client used "
         "a hint, of the proxy or of a broker that gives its own. Leaders move such that consumers "
-        "are told FENCED_LEADER_EPOCH, but NOT_LEADER_OR_FOLLOWER before a broker of 2.4, where "
+        "get FENCED_LEADER_EPOCH, but NOT_LEADER_OR_FOLLOWER from a broker of 2.4, where "
         "Fetch is brought down to 10; franz-go takes no hint with the former.",
         _by_broker(cells, _hints_text),
         "## ListOffsets refused",

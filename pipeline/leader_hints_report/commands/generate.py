@@ -30,7 +30,7 @@ def command(
     hot: float,
     out: str,
 ) -> None:
-    """Make journals of a fleet that never was, with the answers that the tables must give."""
+    """Generate synthetic journals with known answers, to check the tables against."""
     from leader_hints_report.generator import Fleet, generate
 
     fleet = Fleet(sidecars, hours, events, seed, skew_ms, hot)

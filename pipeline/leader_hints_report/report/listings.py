@@ -67,7 +67,7 @@ class Numbers(BaseModel):
 
 
 _SOFTWARE: Final = (
-    Column("software", "client", Kind.TEXT, "The client's software by its own word."),
+    Column("software", "client", Kind.TEXT, "The client's software as it names itself."),
     Column("software_version", "version", Kind.TEXT, "The version of that software."),
 )
 _API: Final = Column("api", "API", Kind.TEXT, "Produce or Fetch.")
@@ -147,7 +147,7 @@ INCIDENTS: Final = Listing(
         _ERRORS,
         Column("clients", "clients", Kind.COUNT, "Client ids that met errors."),
         _LOST,
-        Column("rule", "told by", Kind.TEXT, "The rule that told the kind."),
+        Column("rule", "rule", Kind.TEXT, "The rule that determined the kind."),
     ),
     1000,
 )

@@ -35,8 +35,8 @@ _SECTIONS: Final = (
         "A recovery is the time from the first error that a client got for a partition to its "
         "first success there, at whichever broker. Each line says which share of the recoveries "
         "took no longer than the time below it: the further left, the better. Whether a recovery "
-        "counts as one with a hint is told by its first error. Clients with hints and clients "
-        "without are often different programs, so part of the distance may be theirs; the table "
+        "counts as one with a hint is determined by its first error. Clients with hints and "
+        "clients without are often different programs, so part of the distance may be theirs; the table "
         "by client version compares each with itself. Episodes whose success was not seen are "
         "in no line.",
         figures.recovery_curves,
@@ -45,7 +45,7 @@ _SECTIONS: Final = (
     _Section(
         "Incidents",
         "Leader moves of a cluster without five minutes of quiet between them are one incident. A "
-        "mark stands where it began, a line goes on to its last move. The kind is told by rules "
+        "mark shows where it began, a line goes on to its last move. Rules determine the kind "
         "from the moves alone; the last column names the rule. Time lost is the sum of the "
         "recoveries of all clients.",
         figures.incident_timeline,

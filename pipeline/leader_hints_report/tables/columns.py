@@ -67,7 +67,7 @@ _EVERYWHERE: Final = (
     Column("cluster", "string", "Kafka's id of the cluster, or `unknown`."),
 )
 _CLIENT_SOFTWARE: Final = (
-    Column("software", "string", "The client's software by its own word; empty: it says nothing."),
+    Column("software", "string", "The client's software as it names itself; empty: not named."),
     Column("software_version", "string", "The version of that software."),
 )
 _PARTITION: Final = (
@@ -80,7 +80,7 @@ _WITH: Final = "with a hint on the first error"
 LEADER_MOVES: Final = Table(
     "leader_moves",
     "a leader epoch of a partition; day: of the first sight. What is seen again an hour after the "
-    "last sight is another move: the topic was made anew.",
+    "last sight is another move: the topic was recreated.",
     (
         *_PARTITION,
         Column("epoch", "int", "The leader epoch that began."),

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """``MEND``: hints, or clients, fail until this is mended. ``ADVICE``: it works with limits, or
-    something could not be looked at. ``FINE``: this was looked at and is right."""
+    """``MEND``: a problem; hints or clients fail until it is fixed. ``ADVICE``: it works with
+    limits, or something could not be checked. ``FINE``: this was checked and is right."""
 
     MEND = "mend"
     ADVICE = "advice"
@@ -142,18 +142,18 @@ TABLE: dict[str, Entry] = {
     ),
     "topic_ids_made_up": Entry(
         _ADVICE,
-        "the brokers give no topic ids; the proxy makes them up",
+        "the brokers give no topic ids; the proxy synthesizes them",
         "librdkafka and franz-go get hints on Fetch too, once all brokers of the cluster are "
-        "behind proxies that make them up. Until then the log says topic_ids_withheld and names a "
+        "behind proxies that synthesize them. Until then the log line topic_ids_withheld names a "
         "broker.",
-        "Nothing, where the log says topic_ids_offered.",
+        "Nothing, if the log has the line topic_ids_offered.",
     ),
     "topic_ids_off": Entry(
         _ADVICE,
         "{without} of {topics} topics have no topic id",
         "Fetch 16 needs topic ids, which a ZooKeeper cluster gives from "
-        "inter.broker.protocol.version 2.8 on. Before brokers of 2.8 and 3.0 librdkafka and "
-        "franz-go get hints on Produce only.",
+        "inter.broker.protocol.version 2.8 on. In front of brokers of 2.8 and 3.0 "
+        "librdkafka and franz-go get hints on Produce only.",
         "Set inter.broker.protocol.version to 2.8 or newer on all brokers when their upgrade is "
         "complete.",
     ),
@@ -174,7 +174,7 @@ TABLE: dict[str, Entry] = {
         _ADVICE,
         "the proxy may not see all topics ({topics} are visible)",
         "The cluster's ACLs hide the others, and on those there are no hints. In front of brokers "
-        "of 2.8 and 3.0, and where topic ids are made up, consumers get none on any topic.",
+        "of 2.8 and 3.0, and with synthetic topic ids, consumers get none on any topic.",
         "Allow Describe on all topics to the principal of the proxy's connections (User:ANONYMOUS "
         "on a listener without authentication) from this machine's address.",
     ),
@@ -195,7 +195,7 @@ TABLE: dict[str, Entry] = {
     "versions_raised": Entry(
         _FINE,
         "node {node} of cluster {cluster} answers; it takes Produce {produce} and Fetch {fetch}",
-        "The broker can be stood before. What each kind of client gets is listed below it.",
+        "The proxy can be in front of this broker. What each kind of client gets is listed below.",
     ),
     "hints_not_given": Entry(
         _ADVICE,

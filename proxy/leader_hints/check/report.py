@@ -12,7 +12,7 @@ from leader_hints.check.rules import RouteFacts, must_mend
 from leader_hints.observe.logs import escape
 
 _HEADINGS: Final = {
-    Severity.MEND: "must be mended",
+    Severity.MEND: "problems",
     Severity.ADVICE: "advice",
     Severity.FINE: "fine",
 }
@@ -27,8 +27,8 @@ class FindingReport(_Part):
 
     code: str = Field(description="Names the kind of finding. A code never changes its meaning.")
     severity: Severity = Field(
-        description="mend: hints or clients fail until it is mended. advice: it works with limits, "
-        "or could not be looked at. fine: it was looked at and is right."
+        description="`mend`: a problem; hints or clients fail until it is fixed. `advice`: it works "
+        "with limits, or could not be checked. `fine`: it was checked and is right."
     )
     text: str = Field(description="What was found, in words.")
     remedy: str = Field(description="What to do about it; empty where nothing is to be done.")
@@ -66,7 +66,7 @@ class CheckReport(_Part):
         default=1,
         description="Of this form. Within a version keys and codes are added, never changed.",
     )
-    mend: bool = Field(description="Whether something must be mended: then the exit code is 1.")
+    mend: bool = Field(description="Whether there are problems: then the exit code is 1.")
     routes: tuple[RouteReport, ...] = Field(description="In the order of the settings.")
     machine: tuple[FindingReport, ...] = Field(description="What was found about this machine.")
 
@@ -140,7 +140,7 @@ def lines(report: CheckReport) -> Iterator[str]:
     yield ""
     found = [f for part in (*(r.findings for r in report.routes), report.machine) for f in part]
     count = sum(finding.severity is Severity.MEND for finding in found)
-    yield f"To be mended: {count}" if count else "Nothing must be mended."
+    yield f"Problems found: {count}" if count else "No problems found."
 
 
 def _finding_lines(findings: Sequence[FindingReport]) -> Iterator[str]:

@@ -106,12 +106,12 @@ def conformance(
     as_json: bool,
     **entrance: Any,
 ) -> None:
-    """Run a client through leader moves and wrong hints, and say what it does with them.
+    """Run a client through leader moves and wrong hints, and report what it does with them.
 
     COMMAND produces to, or consumes from, partition 0 of a topic, or both, without end. It finds
     the cluster, the topic and the back-off that it should have in {bootstrap}, {topic} and
     {backoff_ms} among its arguments, or in the environment variables KAFKA_BOOTSTRAP, KAFKA_TOPIC
-    and KAFKA_BACKOFF_MS. It is started anew for each scenario. Exit code 1: it differs from
+    and KAFKA_BACKOFF_MS. It is started again for each scenario. Exit code 1: it differs from
     KIP-951.
     """
     if not command:

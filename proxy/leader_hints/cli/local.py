@@ -89,7 +89,7 @@ def local(
     log_format: str | None,
     **entrance: Any,
 ) -> None:
-    """Stand before a whole cluster, with one listener for each of its brokers.
+    """Run in front of a whole cluster, with one listener for each of its brokers.
 
     Nothing is changed in the cluster: the brokers' addresses in its answers are rewritten, so that
     clients that bootstrap here stay here. To develop and test clients, and to try hints.

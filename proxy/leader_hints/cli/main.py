@@ -1,7 +1,7 @@
 """The command `leader-hints`.
 
 Exit codes: 0 after SIGTERM or SIGINT and for a finished command, 1 for a failure or where `check`
-finds something that must be mended, 2 for bad use or configuration. An operator's mistake ends in
+finds a problem, 2 for bad use or configuration. An operator's mistake ends in
 one line for each problem, never in a traceback.
 """
 
@@ -87,15 +87,15 @@ def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-leader-hints", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A proxy before legacy Kafka brokers that gives clients the leader hints of KIP-951."""
+    """Give clients of legacy Kafka brokers the leader hints of KIP-951."""
 
 
 @cli.command()
 @_takes_settings
 def run(settings: Settings) -> None:
-    """Stand before one broker for each route, until SIGTERM or SIGINT.
+    """Run in front of one broker for each route, until SIGTERM or SIGINT.
 
-    Each setting can also stand in the file, or be an environment variable LEADER_HINTS_... with two
+    Each setting can also be in the file, or in an environment variable LEADER_HINTS_... with two
     underscores between a group and its key. Flags win over variables, variables over the file.
     """
     configure_logs(settings.log.least, settings.log.format)
@@ -114,12 +114,12 @@ cli.add_command(conformance)
 @_takes_settings
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
 def check_routes(settings: Settings, *, as_json: bool) -> None:
-    """Say what clients will get on each route, what is wrong, and what to do about it.
+    """Report what clients will get on each route, what is wrong, and what to do about it.
 
     Takes the same flags, variables and file as `run`, before the proxy runs or while it does. It
-    asks the brokers and writes nothing. Where nothing listens on a route's address yet, it is held
-    for a few seconds, to see which connections come out there. Exit code 1: something must be
-    mended.
+    asks the brokers and writes nothing. If nothing listens on a route's address yet, the check
+    listens there for a few seconds, to see which connections arrive. Exit code 1: there are
+    problems.
     """
     from leader_hints.check.report import lines, make_report, to_json
     from leader_hints.check.route_probe import examine

@@ -54,7 +54,7 @@ class HintGiven:
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class HintMissed:
-    """An error response went on as it was; see
+    """An error response was forwarded without a hint; see
     :class:`leader_hints.core.hints.miss_reason.Reason`.
     """
 
@@ -64,7 +64,7 @@ class HintMissed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSeen:
-    """A client said what it is (KIP-511), once for each link.
+    """A client named its software (KIP-511); once for each link.
 
     ``address``: where it comes from; "" where that is not known.
     """
@@ -100,7 +100,7 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintsSwitched:
-    """An operator changed what a route does about hints; see
+    """An operator changed the hints mode of a route; see
     :class:`leader_hints.core.mode.Mode`.
     """
 
@@ -111,7 +111,7 @@ class HintsSwitched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutePlan:
-    """What a route does about its broker's versions; ``raised``: API -> [broker's, offered]."""
+    """Which versions a route offers for its broker; ``raised``: API -> [broker's, offered]."""
 
     route: str
     native: bool
@@ -120,7 +120,7 @@ class RoutePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadClientBytes:
-    """A client sent what cannot be Kafka, or cannot be served; its connection was closed."""
+    """A client sent bytes that are not Kafka or cannot be served; its connection was closed."""
 
     route: str
     client: str
@@ -129,7 +129,7 @@ class BadClientBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRefused:
-    """A client did not pass what goes before its first request, such as a TLS handshake."""
+    """A client failed before its first request, for example in the TLS handshake."""
 
     route: str
     client: str
@@ -146,7 +146,7 @@ class CertificatesReloaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificatesRefused:
-    """A route's TLS files have changed and cannot be used: what was read before holds."""
+    """A route's TLS files have changed and cannot be used; the old ones stay in use."""
 
     route: str
     group: str
@@ -155,7 +155,7 @@ class CertificatesRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadBrokerBytes:
-    """A broker sent what cannot be brought up to the client's version; the link was closed."""
+    """A broker's response cannot be converted to the client's version; the link was closed."""
 
     route: str
     link: int
@@ -164,7 +164,7 @@ class BadBrokerBytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotUnderstood:
-    """A message could not be read; it went on as it was."""
+    """A message could not be parsed; it was forwarded unchanged."""
 
     route: str
     link: int
@@ -183,7 +183,7 @@ class UpstreamUnreachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteCrossed:
-    """Clients that look for a node at its advertised address meet another broker.
+    """Clients that look for a node at its advertised address reach another broker.
 
     ``leads_to``: the route of this process to which the address leads, "" where it leads elsewhere.
     ``found``: the node that answers there.
@@ -198,7 +198,7 @@ class RouteCrossed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvertisedPast:
-    """A route's broker is advertised where no proxy is: clients go past the route."""
+    """A route's broker advertises an address without a proxy: clients bypass the route."""
 
     route: str
     node: int
@@ -207,7 +207,7 @@ class AdvertisedPast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvertisedRight:
-    """What was crossed, or advertised past the proxy, no longer is."""
+    """The route is no longer crossed, or its broker now advertises the proxy."""
 
     route: str
     node: int
@@ -216,9 +216,9 @@ class AdvertisedRight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteLoops:
-    """A link's connection to its broker came out at a listener of this process; it was closed.
+    """A link's connection to its broker reached a listener of this process; it was closed.
 
-    ``leads_to``: the route where it came out.
+    ``leads_to``: the route that it reached.
     """
 
     route: str
@@ -227,9 +227,10 @@ class RouteLoops:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
-    """A limit of the settings was met. ``limit``: its name; ``route``: "" where it is of them all.
+    """A limit of the settings was reached.
 
-    ``client``: whose connection was closed or not taken for it; "" where none was.
+    ``limit``: its name; ``route``: "" if it is a limit of them all. ``client``: whose
+    connection was closed or refused for it; "" if none was.
     """
 
     route: str
@@ -251,7 +252,7 @@ class DescriptorsShort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptFailed:
-    """The system is short of what a connection needs; those that come wait, or are closed."""
+    """The system lacks a resource that connections need; new ones wait, or are closed."""
 
     listen: str
     error: str
@@ -259,14 +260,14 @@ class AcceptFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopStood:
-    """Nothing was served for so long: something kept the event loop from turning."""
+    """The event loop stalled for ``seconds``; nothing was served in that time."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
-    """The process was told to end: no connection is taken, ``links`` may finish their requests."""
+    """The process is stopping: it accepts no connection, ``links`` may finish their requests."""
 
     links: int
 
@@ -280,7 +281,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionLost:
-    """The proxy's own connection to a broker ended; it is made anew."""
+    """The proxy's own connection to a broker ended; the proxy reconnects."""
 
     broker: str
     error: str
@@ -296,7 +297,7 @@ class SubscriptionReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsHidden:
-    """Brokers hide topics from the proxy's own principal: on those there are no hints.
+    """Brokers hide topics from the proxy's own principal; those topics get no hints.
 
     Brokers of 2.8 and 3.0 are then asked by name alone: consumers get no hints there.
 
@@ -310,14 +311,14 @@ class TopicsHidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdsOffered:
-    """Every broker of a cluster gives made-up topic ids: clients are offered them from now on."""
+    """Every broker of a cluster gives synthetic topic ids; clients are offered them from now on."""
 
     cluster: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdsWithheld:
-    """Made-up topic ids are not offered to new links, since a broker does not give them."""
+    """Synthetic topic ids are not offered to new links, since a broker does not give them."""
 
     cluster: str
     broker: str
@@ -361,21 +362,21 @@ class BrokerWithoutPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRestarted:
-    """The cluster that this process keeps died; a new one stands in its place, without data."""
+    """The mock cluster of this process crashed; a new one replaces it, without data."""
 
     brokers: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterNotRestarted:
-    """The cluster that this process keeps died, and does not start; that is tried again."""
+    """The mock cluster of this process crashed, and does not start; the proxy tries again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDone:
-    """A fault that somebody asked for was done to a message, or to a connection.
+    """A requested fault was applied to a message, or to a connection.
 
     ``number``: which one of those in force; ``action`` and ``hint``: see
     :mod:`leader_hints.faults.fault`. ``api``, ``client_id``: "" where a connection was refused.
@@ -437,7 +438,7 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencySampled:
-    """One ordinary exchange: from the request's passing to the beginning of its response."""
+    """The latency of one ordinary exchange: from its request to the start of its response."""
 
     route: str
     link: int
@@ -450,7 +451,7 @@ class LatencySampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalFailing:
-    """The journal cannot be written; its events are kept, and dropped where they are too many."""
+    """The journal cannot be written; its events are buffered, and dropped if the buffer is full."""
 
     reason: str
 

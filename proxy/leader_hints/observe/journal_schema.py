@@ -34,14 +34,14 @@ _ON_A_LINK: Final[tuple[Kind, ...]] = ("client", "error", "recovery", "latency")
 KIND_MEANINGS: Final[dict[Kind, str]] = {
     "start": "a sidecar begins; always the first of its run",
     "stop": "a sidecar ends in order; always the last of its run",
-    "mode": "an operator changed what a route does about hints",
-    "client": "a client said what software it is, once for each link",
-    "error": "a client was answered NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH for a partition",
+    "mode": "an operator changed the hints mode of a route",
+    "client": "a client named its software; once for each link",
+    "error": "a client got NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH for a partition",
     "recovery": "a partition answers a client again: its first success after an error, or after a "
     "leader came to this broker",
     "leader_change": "a partition's leader epoch rose; the leader may be the same as before",
     "latency": "an ordinary exchange that was sampled (setting journal.sample_latencies)",
-    "fault": "somebody who tests clients had a fault made (leader-hints local --allow-faults)",
+    "fault": "a requested fault was applied (leader-hints local --allow-faults)",
     "gap": "events were dropped, since the journal could not be written fast enough or at all",
 }
 
@@ -67,8 +67,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "time",
         "string",
-        "When it happened by the sidecar's clock, RFC 3339 in UTC with microseconds. An error's is "
-        "when its response went on to the client, after the hold.",
+        "When it happened by the sidecar's clock, RFC 3339 in UTC with microseconds. For an error: "
+        "when its response was forwarded to the client, after the hold.",
         KINDS,
         (),
         {"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"},
@@ -128,8 +128,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "software",
         "string",
-        "The client's software by its own word (KIP-511), such as apache-kafka-java; empty where "
-        "it says nothing. Of a start event: the proxy's.",
+        "The client's software as it names itself (KIP-511), such as apache-kafka-java; empty if "
+        "it does not. Of a start event: the proxy's.",
         ("start", *_ON_A_LINK),
     ),
     Column(
@@ -142,13 +142,13 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "software_version",
         "string",
-        "The version of that software; empty where the client says nothing.",
+        "The version of that software; empty if the client does not name it.",
         ("start", *_ON_A_LINK),
     ),
     Column(
         "hints",
         "string",
-        "What the sidecar does about hints when it starts, or a route from now on: on, observe or "
+        "The hints mode of the sidecar at its start, or of a route from now on: on, observe or "
         "off.",
         ("start", "mode"),
         (),
@@ -207,7 +207,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "leader_before",
         "integer",
-        "Node id of the leader before the change, -1: nobody. Of an error: the node that the "
+        "Node id of the leader before the change, -1: none. Of an error: the node that the "
         "client took for the leader and that answered it.",
         ("leader_change",),
         ("error",),
@@ -223,7 +223,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "leader",
         "integer",
-        "Node id of the leader after the change, -1: nobody. Of an error: the hinted leader, "
+        "Node id of the leader after the change, -1: none. Of an error: the hinted leader, "
         "absent where no hint was given.",
         ("leader_change",),
         ("error",),

@@ -92,9 +92,7 @@ FAMILIES = {
             ("route", "reason"),
             "Messages that passed without being looked at although they should have been.",
         ),
-        Family(
-            "hints_mode", "gauge", ("route", "mode"), "1 for what the route does about hints now."
-        ),
+        Family("hints_mode", "gauge", ("route", "mode"), "1 for the route's current hints mode."),
         Family(
             "upstream_up",
             "gauge",
@@ -177,7 +175,7 @@ FAMILIES = {
         Family("held_responses", "gauge", (), "Error responses that are held."),
         Family("kept_bytes", "gauge", (), "Bytes kept back, of limits.process_buffer_bytes."),
         Family("queued_bytes", "gauge", (), "Bytes that wait for slow readers."),
-        Family("loop_stalls", "counter", (), "Times that the event loop stood still too long."),
+        Family("loop_stalls", "counter", (), "Times that the event loop stalled too long."),
         Family(
             "defects",
             "counter",

@@ -125,7 +125,7 @@ class Move(_Model):
     topic: str = Field(description="The topic's name, as a broker told it.")
     partition: int = Field(description="The partition.")
     leader_before: int = Field(description="Node id, -1: nobody led.")
-    leader: int = Field(description="Node id, -1: nobody leads.")
+    leader: int = Field(description="Node id; -1: no leader.")
     epoch: int = Field(description="The new leader epoch.")
 
 

@@ -65,7 +65,7 @@ def make_sampler(wanted: JournalSettings) -> LatencySampler | None:
 def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:
     folder = Path(wanted.path)
     if not folder.is_dir():
-        raise ConfigurationError(f"journal.path: {folder} is no folder; make it first")
+        raise ConfigurationError(f"journal.path: {folder} is not a directory; create it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigurationError(f"journal.path: {folder} cannot be written to by this user")
     if not os.access(folder, os.R_OK):

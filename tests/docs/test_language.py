@@ -1,0 +1,156 @@
+"""Words that are not plain English stay out of everything that people read.
+
+Read are the pages, the example of the settings, and each text in the source that can be shown: help
+of commands, descriptions of settings and metrics, log lines, findings and errors.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.docs.pages import DOCS
+
+_ROOT: Final = DOCS.parent
+#: What is not written, as a regular expression, and what is written instead. A space stands for any
+#: white space; a phrase is found across lines.
+BANNED: Final = {
+    r"anew": "again; recreated",
+    r"mend(s|ed|ing)?": "fix, fixed",
+    r"made[- ]up( topic)? ids?": "synthetic topic ids",
+    r"ids?( that)?( are| is)? made up": "synthetic topic ids",
+    r"makes? (up ids?|(ids?|them|it) up)": "synthesize",
+    r"(nothing|none) is made up": "no id is synthesized",
+    r"whoever": "a client that, any process that",
+    r"(is|are) dear": "is expensive",
+    r"(is|are|was|were) told by|told by the effect": "is determined by, is detected from",
+    r"nobody leads": "there is no leader",
+    r"(stand|stands|stood|standing) (before|in front)": "is in front of",
+    r"in office|of its office": "leadership is confirmed",
+    r"own words?": "the leader confirms; reported by",
+    r"out of (its|his) mind": "is not plausible",
+    r"never was": "synthetic",
+    r"spared": "exempt",
+    r"deaf": "closed for writing",
+    r"heed(s|ed|ing)?": "watch",
+    r"is no folder": "is not a directory",
+    r"make it first": "create it first",
+    r"from turning|loop (has )?stood( still)?|stood still": "stalled",
+    r"by hosts?(?=: think| think)|think of ACLs": "host-based; review",
+    r"who can upgrade": "if you can upgrade",
+    r"all that stands behind": "responses queued behind",
+    r"before (each|every|a|the|its|older|legacy|such) brokers?(?! (has|have|is|are|was|can|ends|"
+    r"restarts|starts|and|does|answers|begins))": "in front of (for place)",
+    r"before brokers (of|older|that)": "in front of (for place)",
+}
+_PATTERN: Final = {
+    re.compile(rf"\b(?:{banned})\b".replace(" ", r"\s+"), re.IGNORECASE): instead
+    for banned, instead in BANNED.items()
+}
+_PACKAGES: Final = (_ROOT / "proxy" / "leader_hints", _ROOT / "pipeline" / "leader_hints_report")
+#: Sources whose docstrings are shown: as help of a command, or on a page of docs/.
+_DOCSTRINGS_SHOWN: Final = (
+    "cli",
+    "commands",
+    "cli.py",
+    "settings.py",
+    "core/events.py",
+    "check/report.py",
+    "check/findings.py",
+    "observe/status.py",
+)
+
+
+def pages() -> Iterator[Path]:
+    """Iterate over all files that are read as they are."""
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"):
+        yield _ROOT / name
+    yield _ROOT / "deploy" / "README.md"
+    yield _ROOT / "config" / "leader-hints.yaml"
+    yield from sorted(DOCS.rglob("*.md"))
+
+
+def sources() -> Iterator[Path]:
+    """Iterate over the packages' modules."""
+    for package in _PACKAGES:
+        yield from sorted(package.rglob("*.py"))
+
+
+def found_in(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the words and what to write, for each hit. Code in backticks is not read."""
+    prose = re.sub(r"`[^`\n]+`", lambda code: " " * len(code[0]), text)
+    prose = re.sub(r"\]\([^)\s]+\)", lambda link: " " * len(link[0]), prose)
+    for pattern, instead in _PATTERN.items():
+        for hit in pattern.finditer(re.sub(r"\n(#|\s*>)", "\n ", prose)):
+            yield prose.count("\n", 0, hit.start()) + 1, " ".join(hit[0].split()), instead
+
+
+def _texts(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield each text of a module that can be shown, with its line; names of one word are none."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docstrings = set()
+    if not any(f"/{shown}" in str(file).removesuffix(".py") + ".py/" for shown in _shown()):
+        docstrings = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and " " in text and id(node) not in docstrings:
+            yield node.lineno, text
+
+
+def _shown() -> Iterator[str]:
+    return (f"{shown}/" for shown in _DOCSTRINGS_SHOWN)
+
+
+def _report(file: Path, line: int, words: str, instead: str) -> str:
+    return f"{file.relative_to(_ROOT)}:{line}: {words!r}; write: {instead}"
+
+
+def test_pages_are_in_plain_words() -> None:
+    hits = [
+        _report(file, *hit)
+        for file in pages()
+        for hit in found_in(file.read_text(encoding="utf-8"))
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
+def test_texts_of_the_source_are_in_plain_words() -> None:
+    hits = [
+        _report(file, first + line - 1, words, instead)
+        for file in sources()
+        for first, text in _texts(file)
+        for line, words, instead in found_in(text)
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("It is made anew.", [(1, "anew")]),
+        ("A proxy stands\nbefore it.", [(1, "stands before")]),
+        ("one\ntwo\nwhoever", [(3, "whoever")]),
+        ("`--anew` and [a link](made-anew.md)", []),
+        ("A person amends the new page before it is read.", []),
+    ],
+)
+def test_words_are_found_where_they_are(text: str, found: list[tuple[int, str]]) -> None:
+    assert [(line, words) for line, words, _ in found_in(text)] == found
+
+
+def test_texts_of_the_source_have_help_log_lines_and_findings() -> None:
+    texts = {text for file in sources() for _, text in _texts(file)}
+
+    assert any("until SIGTERM or SIGINT" in text for text in texts)
+    assert "A route takes connections." in texts
+    assert "node {node} advertises {address}, which leads to this route" in texts
+    assert not any("Events as log lines" in text for text in texts)
