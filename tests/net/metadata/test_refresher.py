@@ -803,6 +803,34 @@ async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
         assert scene.told(SubscriptionReady)[-1].broker == "up-1:1"
 
 
+async def test_a_cluster_that_no_route_leads_to_any_more_is_left(
+    autojump_clock: MockClock,
+) -> None:
+    """A cluster that is set up again at the same addresses has another id."""
+    async with _scene(1) as scene:
+        own = scene.route.view
+        for number in range(20):
+            body = messages.metadata_response(
+                1, 12, _SHOWN, {"t": [messages.Partition(0, 1, 5)]}, cluster=f"k{number}"
+            )
+
+            def of_another(correlation: int, version: int, cluster: str = f"k{number}") -> bytes:
+                topics = {"t": [messages.Partition(0, 1, 5), messages.Partition(1, 2, 6)]}
+                return messages.metadata_response(
+                    correlation, version, _SHOWN, topics, cluster=cluster
+                )
+
+            for broker in scene.brokers.values():
+                broker.answers[METADATA] = of_another
+            scene.subscription.snooped(scene.route, 12, body[4:])
+            await trio.sleep(40)
+            assert scene.route.view is not own
+            known = [known.view for known in scene.subscription.clusters()]
+            assert [view.cluster_id for view in known] == [f"k{number}"]
+            # Each of the others is asked on one connection, and not for each cluster on one more.
+            assert [len(scene.brokers[node].streams) for node in (1, 2, 3)] == [1, 1, 1]
+
+
 async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
     autojump_clock: MockClock,
 ) -> None:

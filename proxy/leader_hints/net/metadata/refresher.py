@@ -8,6 +8,7 @@ wakes them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import trio
 
@@ -489,6 +490,7 @@ class Subscription:
         if route.view is not view:
             route.view = view
             broker_identity.forget(route)
+            self._leave()
         if route.endpoints is not answer.endpoints and route.endpoints != answer.endpoints:
             route.endpoints = answer.endpoints
             if route.proved_node is None:
@@ -498,6 +500,27 @@ class Subscription:
         self._meet_others(answer.cluster_id)
         self._agree(answer.cluster_id)
         return view
+
+    def _leave(self) -> None:
+        """Ask and remember nothing of clusters that no route's broker is of any more."""
+        own = {peer for peer in self._own if peer.route is not None}
+        kept = {of for peer, of in self._clusters.items() if peer in own}
+        kept |= {peer.route.view.cluster_id for peer in own if peer.route and peer.route.view}
+        for (of, node), (_, scope) in list(self._others.items()):
+            if of not in kept:
+                scope.cancel()
+                del self._others[of, node]
+        known: Sequence[dict[str, Any]] = (
+            self._views,
+            self._agreements,
+            self._candidates,
+            self._polled,
+            self._met,
+        )
+        for of_clusters in known:
+            for gone in of_clusters.keys() - kept:
+                del of_clusters[gone]
+        self._told_hidden &= kept
 
     # Made-up topic ids.
 
