@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from time import process_time
 from typing import TypeVar
 
@@ -564,6 +565,30 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
 
 
 # Refreshes while responses are held.
+
+
+async def test_others_get_their_turn_while_many_brokers_are_asked(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To ask all of a thousand brokers once stopped all links for 70 ms."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1) as scene:
+        await trio.sleep(5)
+
+        def asked() -> int:
+            return sum(len(broker.asked) for broker in scene.brokers.values())
+
+        before = asked()
+        scene.hold()
+        seen = [before]
+        while asked() < before + count:
+            await trio.lowlevel.checkpoint()
+            seen.append(asked())
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 50
 
 
 async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
