@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
@@ -35,6 +36,8 @@ _SMALLEST_TOPIC = 10
 #: Partitions that are read in one go: a millisecond or two.
 _READ_AT_ONCE = 1000
 _SMALLEST_BROKER = 11
+#: Brokers of a cluster. They are read at once, and each is connected to.
+_MOST_BROKERS = 10_000
 
 ZERO_ID = bytes(16)
 #: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
@@ -126,7 +129,10 @@ def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) ->
         brokers = before
     else:
         endpoints = {}
-        for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+        count = reader.compact_array(_SMALLEST_BROKER)
+        if count > _MOST_BROKERS:
+            raise Malformed(f"{count} brokers")
+        for _ in range(count):
             node, host = reader.int32(), reader.compact_string() or ""
             endpoints[node] = Endpoint(host, reader.int32(), reader.compact_string())
             reader.skip_tags()

@@ -19,7 +19,7 @@ _PATIENCE = 2.0
 Broker = Callable[[trio.abc.Stream], Awaitable[object]]
 
 
-async def _asked(broker: Broker) -> bytes:
+async def _asked(broker: Broker, key: ApiKey = ApiKey.METADATA, version: int = 12) -> bytes:
     """What a connection takes for the body of the answer that ``broker`` gives."""
     ours, theirs = memory_stream_pair()
     connection = BrokerConnection(ours, "leader-hints", _PATIENCE)
@@ -27,7 +27,7 @@ async def _asked(broker: Broker) -> bytes:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(broker, theirs)
         try:
-            reader = await connection.ask(ApiKey.METADATA, 12, b"the body")
+            reader = await connection.ask(key, version, b"the body")
             answer = bytes(reader.buffer[reader.at :])
         except BrokerError as error:
             answer = error
@@ -101,6 +101,23 @@ async def test_what_is_no_answer_is_the_brokers_fault(broker: Broker, reason: st
     with pytest.raises(BrokerError) as caught:
         await _asked(broker)
     assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "most"),
+    [
+        (ApiKey.API_VERSIONS, 0, 1 << 20),
+        (ApiKey.SASL_HANDSHAKE, 1, 1 << 20),
+        (ApiKey.SASL_AUTHENTICATE, 1, 1 << 20),
+        (ApiKey.LIST_OFFSETS, 4, 1 << 23),
+    ],
+)
+async def test_an_answer_that_is_read_at_once_must_be_small(
+    key: ApiKey, version: int, most: int
+) -> None:
+    """To read 128 MB of versions would stop all links for tens of seconds."""
+    with pytest.raises(BrokerError, match=f"answer of {most + 1} bytes"):
+        await _asked(_says(struct.pack(">i", most + 1)), key, version)
 
 
 async def test_a_header_that_breaks_off_is_a_wire_error() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from time import process_time
 from typing import TypeVar
 
@@ -566,6 +567,30 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
 # Refreshes while responses are held.
 
 
+async def test_others_get_their_turn_while_many_brokers_are_asked(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To ask all of a thousand brokers once stopped all links for 70 ms."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1) as scene:
+        await trio.sleep(5)
+
+        def asked() -> int:
+            return sum(len(broker.asked) for broker in scene.brokers.values())
+
+        before = asked()
+        scene.hold()
+        seen = [before]
+        while asked() < before + count:
+            await trio.lowlevel.checkpoint()
+            seen.append(asked())
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 50
+
+
 async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
     autojump_clock: MockClock,
 ) -> None:
@@ -801,6 +826,34 @@ async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
         assert scene.route.plan.native
         assert scene.route.reachable
         assert scene.told(SubscriptionReady)[-1].broker == "up-1:1"
+
+
+async def test_a_cluster_that_no_route_leads_to_any_more_is_left(
+    autojump_clock: MockClock,
+) -> None:
+    """A cluster that is set up again at the same addresses has another id."""
+    async with _scene(1) as scene:
+        own = scene.route.view
+        for number in range(20):
+            body = messages.metadata_response(
+                1, 12, _SHOWN, {"t": [messages.Partition(0, 1, 5)]}, cluster=f"k{number}"
+            )
+
+            def of_another(correlation: int, version: int, cluster: str = f"k{number}") -> bytes:
+                topics = {"t": [messages.Partition(0, 1, 5), messages.Partition(1, 2, 6)]}
+                return messages.metadata_response(
+                    correlation, version, _SHOWN, topics, cluster=cluster
+                )
+
+            for broker in scene.brokers.values():
+                broker.answers[METADATA] = of_another
+            scene.subscription.snooped(scene.route, 12, body[4:])
+            await trio.sleep(40)
+            assert scene.route.view is not own
+            known = [known.view for known in scene.subscription.clusters()]
+            assert [view.cluster_id for view in known] == [f"k{number}"]
+            # Each of the others is asked on one connection, and not for each cluster on one more.
+            assert [len(scene.brokers[node].streams) for node in (1, 2, 3)] == [1, 1, 1]
 
 
 async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(

@@ -3,7 +3,7 @@
 import math
 import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar, TypeVarTuple, Unpack
 
 import trio
@@ -23,8 +23,16 @@ _Ts = TypeVarTuple("_Ts")
 _SIZE = struct.Struct(">i")
 _CORRELATION = struct.Struct(">i")
 _RECEIVE = 65_536
-#: Largest answer that is taken: Metadata of some two million partitions.
+#: Largest answer that is taken: Metadata of some two million partitions, which is read in turns.
+#: All others are read at once. ListOffsets has one of 300 bytes at most for each partition asked,
+#: the rest is of a few kilobytes.
 _LARGEST = 1 << 27
+_LARGEST_OF_OFFSETS = 1 << 23
+_LARGEST_OF_OTHERS = 1 << 20
+_LARGEST_OF: Mapping[ApiKey, int] = {
+    ApiKey.METADATA: _LARGEST,
+    ApiKey.LIST_OFFSETS: _LARGEST_OF_OFFSETS,
+}
 #: Part of a session's lifetime after which it is renewed, as Java's clients do at the soonest.
 _RENEWED_AFTER = 0.85
 
@@ -69,7 +77,7 @@ class BrokerConnection:
         try:
             with trio.fail_after(self._timeout):
                 await self._stream.send_all(asked)
-                payload = await self._answer()
+                payload = await self._answer(_LARGEST_OF.get(key, _LARGEST_OF_OTHERS))
         except trio.TooSlowError:
             raise BrokerError(f"no answer within {self._timeout:g} s") from None
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -129,10 +137,10 @@ class BrokerConnection:
             except _OverError:
                 return answer.lifetime_ms / 1000
 
-    async def _answer(self) -> bytes:
+    async def _answer(self, largest: int) -> bytes:
         await self._need(_SIZE.size)
         (size,) = _SIZE.unpack_from(self._received)
-        if not _CORRELATION.size <= size <= _LARGEST:
+        if not _CORRELATION.size <= size <= largest:
             raise BrokerError(f"answer of {size} bytes")
         end = _SIZE.size + size
         await self._need(end)
