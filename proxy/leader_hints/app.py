@@ -95,6 +95,8 @@ _GARBAGE = (10_000, 20, 10)
 _TICK = 1.0
 #: Seconds before work begins again that a defect has ended.
 _AGAIN = 1.0
+#: Seconds for which the brokers' versions are waited for before clients are let in.
+_FIRST_ANSWERS = 1.0
 #: Seconds between two looks whether all brokers are known.
 _MOMENT = 0.01
 _SUMMARY = 60.0
@@ -376,6 +378,11 @@ class _App:
             if self._stage is not None:
                 nursery.start_soon(self._stage.play)
             return
+        if any(route.raised for route, _ in self._routes):
+            # Some clients keep to what the process before this one offered them, and come back
+            # within milliseconds: what their requests must be brought down to should be known.
+            with trio.move_on_after(_FIRST_ANSWERS):
+                await self._subscription.all_met.wait()
         for route, settings in self._routes:
             bound = await self._listen(
                 nursery, settings.listen, partial(self._accept, route, settings), self._doors
