@@ -228,6 +228,35 @@ async def test_with_made_up_ids_nobody_is_let_in_before_brokers_were_asked(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("broker_is", ["slow", "silent", "down"])
+async def test_nobody_is_let_in_before_versions_are_known_but_for_a_moment(
+    broker_is: str, log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that a former process has offered versions may not ask again."""
+    monkeypatch.setattr(app, "_FIRST_ANSWERS", _SECONDS if broker_is == "slow" else 0.05)
+    async with trio.open_nursery() as nursery:
+        sock, upstream = _bound()
+        if broker_is != "down":
+            # It takes connections and does not answer yet.
+            sock.listen()
+        nursery.start_soon(app.serve, _settings((_ANY, upstream), admin=_ANY))
+        await _until(lambda: log.events("admin_listening"))
+        if broker_is == "slow":
+            broker = _start(nursery, sock)
+            answer = messages.produce_response(7, {0: 0})
+            broker.answers[messages.PRODUCE] = lambda correlation, version: answer
+        (line,) = await _until(lambda: log.events("listening"))
+        assert bool(log.events("route_plan")) is (broker_is == "slow")
+        if broker_is == "slow":
+            client = await _connect(Address.parse(line["listen"]))
+            await _exchange(client, messages.produce_request(10, 7), len(answer))
+            await client.aclose()
+            (produced,) = [asked for asked in broker.asked if asked.key == messages.PRODUCE]
+            assert produced.version == broker.maxima[messages.PRODUCE]
+        nursery.cancel_scope.cancel()
+    sock.close()
+
+
 @pytest.mark.parametrize("hints", ["observe", "off"])
 async def test_without_hints_nobody_waits_for_made_up_ids(hints: str, log: _Log) -> None:
     async with trio.open_nursery() as nursery:

@@ -95,6 +95,8 @@ _GARBAGE = (10_000, 20, 10)
 _TICK = 1.0
 #: Seconds before work begins again that a defect has ended.
 _AGAIN = 1.0
+#: Seconds for which the brokers' versions are waited for before clients are let in.
+_FIRST_ANSWERS = 1.0
 #: Seconds between two looks whether all brokers are known.
 _MOMENT = 0.01
 _SUMMARY = 60.0
@@ -154,7 +156,8 @@ async def _ending(app: "_App", signals: AsyncIterator[int]) -> None:
     async for number in signals:
         if number != signal.SIGHUP:
             return
-        await app.reload_certificates(all_of_them=True)
+        # Beside it: a disk may hang, and the next signal must be heard.
+        app.renew_certificates()
 
 
 async def hold(settings: Settings, local: Found, started: Callable[[], None]) -> None:
@@ -179,6 +182,8 @@ class _App:
         self._latencies = make_sampler(settings.journal)
         self._routes = [(self._route(r), r) for r in settings.routes if local is None]
         self._nursery: trio.Nursery | None = None
+        #: Set when all TLS files are to be read again.
+        self._renewal = trio.Event()
         self._security = Security(
             settings.routes if local is None else (), settings.greeting_timeout_ms / 1000
         )
@@ -373,6 +378,11 @@ class _App:
             if self._stage is not None:
                 nursery.start_soon(self._stage.play)
             return
+        if any(route.raised for route, _ in self._routes):
+            # Some clients keep to what the process before this one offered them, and come back
+            # within milliseconds: what their requests must be brought down to should be known.
+            with trio.move_on_after(_FIRST_ANSWERS):
+                await self._subscription.all_met.wait()
         for route, settings in self._routes:
             bound = await self._listen(
                 nursery, settings.listen, partial(self._accept, route, settings), self._doors
@@ -608,13 +618,18 @@ class _App:
         return TlsSocket(sock, *session, self._poller.keep)
 
     async def _watch_certificates(self) -> None:
-        """Read TLS files again when they change, until cancelled."""
+        """Read TLS files again when they change, or all when that is asked for, until cancelled."""
         while True:
-            await trio.sleep(LOOK_SECONDS)
-            await self.reload_certificates()
+            with trio.move_on_after(LOOK_SECONDS):
+                await self._renewal.wait()
+            all_of_them, self._renewal = self._renewal.is_set(), trio.Event()
+            await self._reload_certificates(all_of_them=all_of_them)
 
-    async def reload_certificates(self, *, all_of_them: bool = False) -> None:
-        """Read TLS files again: those that have changed, or all."""
+    def renew_certificates(self) -> None:
+        """Have all TLS files read again."""
+        self._renewal.set()
+
+    async def _reload_certificates(self, *, all_of_them: bool) -> None:
         try:
             events = await self._security.reload(all_of_them=all_of_them)
         except Exception as error:

@@ -57,6 +57,8 @@ from tests.net.rig import (
 )
 
 _SMALL = 16_384
+#: Bounds a broken test.
+_SECONDS = 10.0
 #: What two kernel buffers of _SMALL (doubled by Linux) on either side of the pump and one buffer
 #: of the pump may hold, generously.
 _KEPT_AT_MOST = 1 << 20
@@ -552,6 +554,61 @@ def test_a_reset_of_either_side_closes_both(who: str) -> None:
         until_end(rig, there)
         assert route.tally.links_open == 0
         assert rig.complaints == []
+
+
+@pytest.mark.parametrize("route", [hinting_route, opaque_route])
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_reset_before_any_answer_is_one_for_the_client_too(
+    route: Callable[[], Route], is_answered: bool
+) -> None:
+    """As where a broker goes down with connections that it has not taken yet. After an end there
+    franz-go gives up, after a reset it tries again."""
+    with opened(Rig()) as rig:
+        ends = rig.link(route(), tcp=True)
+        rig.send(ends.client, messages.api_versions_request(1))
+        until(lambda: _comes(rig, ends.broker), "the request", _SECONDS)
+        if is_answered:
+            answer = messages.api_versions_response(1, 3, LEGACY)
+            rig.send(ends.broker, answer)
+            until(lambda: _comes(rig, ends.client), "the answer", _SECONDS)
+        _reset(ends.broker)
+        assert _how_it_ends(rig, ends.client) == ("end" if is_answered else "reset")
+
+
+def test_a_client_that_has_just_come_is_reset_at_the_processes_end() -> None:
+    with opened(Rig()) as rig:
+        first, served = rig.link(hinting_route(), tcp=True), rig.link(hinting_route(), tcp=True)
+        rig.send(served.client, messages.api_versions_request(1))
+        until(lambda: _comes(rig, served.broker), "the request", _SECONDS)
+        answer = messages.api_versions_response(1, 3, LEGACY)
+        rig.send(served.broker, answer)
+        until(lambda: _comes(rig, served.client), "the answer", _SECONDS)
+        rig.pump.drain(lambda link: False)
+        assert _how_it_ends(rig, first.client) == "reset"
+        assert _how_it_ends(rig, served.client) == "end"
+
+
+def _comes(rig: Rig, end: socket.socket) -> bytes:
+    rig.spin()
+    return received(end)
+
+
+def _how_it_ends(rig: Rig, end: socket.socket) -> str:
+    found = ""
+
+    def over() -> bool:
+        nonlocal found
+        rig.spin()
+        with contextlib.suppress(BlockingIOError):
+            try:
+                assert end.recv(1) == b""
+                found = "end"
+            except ConnectionResetError:
+                found = "reset"
+        return bool(found)
+
+    until(over, "the connection ends", _SECONDS)
+    return found
 
 
 def test_what_a_broker_said_before_its_reset_is_delivered() -> None:

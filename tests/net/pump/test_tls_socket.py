@@ -408,6 +408,22 @@ def _large_fetch(version: int, number: int, size: int) -> bytes:
     return messages.request(messages.FETCH, version, number, body)
 
 
+@pytest.mark.parametrize("is_reset", [False, True])
+def test_who_is_reset_is_not_told_that_all_is_said(newer: TlsRig, is_reset: bool) -> None:
+    far, near = newer.tls_pair()
+    raw = _raw(far)
+    # The server's session tickets.
+    far.receive()
+    if is_reset:
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    near.close()
+    with raw:
+        raw.setblocking(True)
+        raw.settimeout(_SECONDS)
+        assert (raw.recv(_SMALL, socket.MSG_WAITALL) == b"") is is_reset
+    far.socket.close()
+
+
 def test_few_changes_of_keys_are_answered_and_data_goes_on(newer: TlsRig) -> None:
     client, broker = newer.tls_link(opaque_route())
     with socket.socket(fileno=socket.dup(client.socket.fileno())) as raw:

@@ -5,6 +5,8 @@ import os
 import signal
 import socket
 import ssl
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -19,7 +21,9 @@ from cryptography import x509
 
 from leader_hints import app
 from leader_hints.errors import ConfigurationError
+from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.settings import Address, Settings
+from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
@@ -469,3 +473,46 @@ async def test_without_its_header_nobody_comes_through(
             (line,) = await until_true(lambda: log.events("client_refused"))
             assert line["reason"].startswith(reason)
             assert broker.asked == []
+
+
+@pytest.mark.parametrize("is_asked", [False, True], ids=["by-the-clock", "SIGHUP"])
+def test_a_disk_that_hangs_does_not_keep_the_process_from_ending(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch, is_asked: bool
+) -> None:
+    """A pipe without a writer is read as a file of a server that is gone: for ever."""
+    monkeypatch.setattr(app, "LOOK_SECONDS", 600 if is_asked else 0.01)
+    certificate = papers.issue("proxy", "localhost")
+    reading, let_go = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        until(lambda: log.events("listening"), "it listens", _SECONDS)
+        os.remove(certificate)
+        os.mkfifo(certificate)
+        if is_asked:
+            os.kill(os.getpid(), signal.SIGHUP)
+        until(reading.is_set, "the file is read", _SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+        if not let_go.wait(_SECONDS / 2):
+            with open(certificate, "w") as file:
+                file.write("at last")
+
+    reload = TlsFiles.reload
+
+    def tell(files: TlsFiles) -> None:
+        reading.set()
+        reload(files)
+
+    monkeypatch.setattr(TlsFiles, "reload", tell)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    upstream = Address("127.0.0.1", 9)
+    settings = _settings(upstream, client_tls={"mode": "terminate", "certificate": certificate})
+    begun = time.monotonic()
+    assert app.run(settings) == 0
+    assert time.monotonic() - begun < _SECONDS / 2
+    assert log.events("stopped")
+    let_go.set()
+    thread.join()
+    # What still reads ends.
+    with contextlib.suppress(OSError):
+        os.close(os.open(certificate, os.O_WRONLY | os.O_NONBLOCK))

@@ -5,7 +5,8 @@ import struct
 
 import trio
 
-_AT_ONCE = struct.pack("ii", 1, 0)
+#: Of SO_LINGER: what has it is reset when it is closed.
+RESETS = struct.pack("ii", 1, 0)
 
 
 def reset_when_closed(client: trio.abc.AsyncResource) -> None:
@@ -16,7 +17,7 @@ def reset_when_closed(client: trio.abc.AsyncResource) -> None:
     as it is.
     """
     if isinstance(client, trio.SocketStream):
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
 
 
 async def turn_away(client: trio.SocketStream) -> None:

@@ -82,9 +82,10 @@ class Subscription:
     """The peers of all routes, and the views that they keep.
 
     ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
-    was asked whether it gives made-up ids, or could not be. ``refreshed``: told of each answer of a
-    broker why it was asked and how many seconds it took. ``placed``: called when a
-    route's broker says other endpoints than before, or nothing any more.
+    was asked whether it gives made-up ids, or could not be; ``all_met``: once the broker of each
+    route has said its versions, or could not be asked. ``refreshed``: told of each answer of a
+    broker why it was asked and how many seconds it took. ``placed``: called when a route's broker
+    says other endpoints than before, or nothing any more.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Subscription:
         self._agreements: dict[str, Agreement] = {}
         self._synthesize = any(route.synthesize for route, _ in routes)
         self.all_asked = trio.Event()
+        self.all_met = trio.Event()
         self._asked: set[Peer] = set()
         self._polled: dict[str, float] = {}
         self._faults: dict[str, str] = {}
@@ -304,7 +306,7 @@ class Subscription:
         route = peer.route
         if route is None:
             return
-        self._faults[route.name] = ""
+        self._met(route, "")
         route.plan = plan_for(maxima)
         route.made_up_plan = plan_for(maxima, made_up=True) if route.synthesize else None
         route.reachable = peer.connected
@@ -326,13 +328,18 @@ class Subscription:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if peer.route is not None:
             peer.route.lose()
-            self._faults[peer.route.name] = reason
+            self._met(peer.route, reason)
             self._placed()
         if peer not in self._lost:
             self._lost.add(peer)
             self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
         self._asked.add(peer)
         self._note_asked()
+
+    def _met(self, route: Route, fault: str) -> None:
+        self._faults[route.name] = fault
+        if all(peer.route is not None and peer.route.name in self._faults for peer in self._own):
+            self.all_met.set()
 
     def failed(self, error: Exception) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""

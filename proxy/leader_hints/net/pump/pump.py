@@ -44,6 +44,7 @@ from leader_hints.core.link.link import Link
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
+from leader_hints.net.clients.reset import RESETS
 from leader_hints.net.metadata.hold_timer import HoldKeeper
 from leader_hints.net.pump.pipe import Pipe, Pipes, UnfitError
 from leader_hints.net.pump.poller import GONE, READ, WRITE, Poller, make_poller
@@ -121,14 +122,14 @@ class _Side:
 class _Joint:
     """A link and its two sockets.
 
-    ``moves``: how often bytes moved; ``seen``: that number when it was last looked at, and it is
-    the same ``since`` then. ``plain``: neither socket encrypts. ``ending``: a side has ended;
-    ``unsent``: see :func:`_unsent`.
+    ``answered``: the broker has said something. ``moves``: how often bytes moved; ``seen``: that
+    number when it was last looked at, and it is the same ``since`` then. ``plain``: neither socket
+    encrypts. ``ending``: a side has ended; ``unsent``: see :func:`_unsent`.
     """
 
     __slots__ = (
-        *("broker", "client", "client_name", "ending", "link", "moves", "open", "plain", "seen"),
-        *("since", "unsent"),
+        *("answered", "broker", "client", "client_name", "ending", "link", "moves", "open"),
+        *("plain", "seen", "since", "unsent"),
     )
 
     def __init__(self, link: Link, client: Transport, broker: Transport, client_name: str) -> None:
@@ -139,6 +140,7 @@ class _Joint:
         self.client.peer, self.broker.peer = self.broker, self.client
         self.plain = isinstance(client, socket.socket) and isinstance(broker, socket.socket)
         self.open = True
+        self.answered = False
         self.ending = False
         self.moves = 0
         self.seen = 0
@@ -245,7 +247,7 @@ class Pump:
             self._watch(joint.client)
             self._watch(joint.broker)
         except OSError:
-            self._close(joint)
+            self._turn_away(joint)
             raise
 
     @contextmanager
@@ -435,6 +437,9 @@ class Pump:
             if side is side.joint.client:
                 self._close(side.joint)
                 return
+            if not side.joint.answered:
+                self._turn_away(side.joint)
+                return
             # A reset broker: the answers that came before it are good all the same.
             size = 0
         if not size:
@@ -456,6 +461,7 @@ class Pump:
                 self._requested(joint)
         else:
             tally.down += size
+            joint.answered = True
             if joint.open:
                 self._responded(joint)
 
@@ -719,6 +725,13 @@ class Pump:
         for joint in gone:
             joint.part()
 
+    def _turn_away(self, joint: _Joint) -> None:
+        """Close a link on which the broker has said nothing; see
+        :mod:`leader_hints.net.clients.reset`."""
+        with suppress(OSError):
+            joint.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        self._close(joint)
+
     def _close(self, joint: _Joint) -> None:
         if not joint.open:
             return
@@ -754,7 +767,10 @@ class Pump:
             return
         if not link.resting if link.matched else not quiet:
             return
-        self._close(joint)
+        if joint.answered:
+            self._close(joint)
+        else:
+            self._turn_away(joint)
 
     def _close_outdated(self, joint: _Joint) -> None:
         """Close a link whose client is to be offered other versions, once nothing is under way."""

@@ -45,6 +45,9 @@ class Transport(Protocol):
     def sendmsg(self, pieces: Sequence[memoryview | bytes], /) -> int:
         """The same of several pieces, in order."""
 
+    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
+        """Set an option; SO_LINGER is for an end that tells nothing but a reset."""
+
     def shutdown(self, how: int, /) -> None:
         """Say that nothing more will be sent."""
 
@@ -71,6 +74,7 @@ class TlsSocket:
         "_keeps",
         "_outgoing",
         "_received",
+        "_resets",
         "_socket",
         "_taken",
         "_tls",
@@ -98,6 +102,7 @@ class TlsSocket:
         self._received = memoryview(b"")
         self._idle = 0
         self._answers = 0
+        self._resets = False
         # The handshake may have brought more than its own bytes.
         self._note(True)
 
@@ -184,6 +189,11 @@ class TlsSocket:
         taken, self._taken = self._taken, 0
         return taken
 
+    def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
+        """See :class:`Transport`."""
+        self._socket.setsockopt(level, option, value)
+        self._resets |= option == socket.SO_LINGER
+
     def shutdown(self, how: int, /) -> None:
         """See :class:`Transport`: with the alert close_notify, and then as TCP does."""
         with contextlib.suppress(ssl.SSLError):
@@ -197,7 +207,7 @@ class TlsSocket:
         """See :class:`Transport`."""
         self._note(False)
         with contextlib.suppress(OSError):
-            if not self._unsent:
+            if not self._unsent and not self._resets:
                 self._tls.unwrap()
         with contextlib.suppress(OSError):
             self._flush()

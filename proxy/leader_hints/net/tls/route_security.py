@@ -80,8 +80,11 @@ class Security:
         """Read again the files that have changed, or all; return what came of it.
 
         Links go on with what they began with. Where new files are not right the old ones hold.
+        Abandoned when it is cancelled: a disk that hangs must not keep the process from ending.
         """
-        return await trio.to_thread.run_sync(lambda: [*self._reload(all_of_them)])
+        return await trio.to_thread.run_sync(
+            lambda: [*self._reload(all_of_them)], abandon_on_cancel=True
+        )
 
     def _reload(self, all_of_them: bool) -> Iterator[Event]:
         for route, group, files in self._files:
