@@ -293,6 +293,36 @@ def test_without_ids_polls_must_agree_one_after_the_other() -> None:
     assert view.leader("t", 0) == Leader(1, 51)
 
 
+def test_without_ids_partitions_that_a_recreated_topic_lacks_are_forgotten() -> None:
+    view = _view({0: (1, 5), 1: (3, 5), 2: (2, 5)})
+    for source, poll in ((2, True), (1, True), (1, False)):
+        view.learn(_said({0: (1, 5)}), source, poll=poll)
+        assert view.leader("t", 1) == Leader(3, 5)
+    view.learn(_said({0: (1, 5)}), 1, poll=True)
+    assert [view.leader("t", partition) for partition in range(3)] == [Leader(1, 5), None, None]
+    assert (view.partitions("t"), len(view)) == (1, 1)
+    # Nobody is asked about them to find out who is behind a route.
+    assert [*view.one_led_by_each()] == [("t", 0, Leader(1, 5))]
+    view.learn(_said({0: (1, 5), 1: (2, 0)}), 1)
+    assert (view.leader("t", 1), view.partitions("t")) == (Leader(2, 0), 2)
+
+
+def test_without_ids_a_broker_that_has_not_heard_of_added_partitions_takes_none_away() -> None:
+    view = _view({0: (1, 5)}, {0: (1, 5), 1: (3, 0)})
+    view.learn(_said({0: (1, 5)}), 2, poll=True)
+    view.learn(_said({0: (1, 5), 1: (3, 0)}), 2, poll=True)
+    view.learn(_said({0: (1, 5)}), 2, poll=True)
+    assert view.leader("t", 1) == Leader(3, 0)
+
+
+def test_with_ids_a_partition_is_never_forgotten() -> None:
+    view = LeaderView("k")
+    view.learn(_said({0: (1, 5), 1: (3, 0)}, topic=topic_id(1)), None)
+    for _ in range(3):
+        view.learn(_said({0: (1, 5)}, topic=topic_id(1)), 2, poll=True)
+    assert view.leader("t", 1) == Leader(3, 0)
+
+
 # Doubts.
 
 
@@ -566,7 +596,7 @@ class View(RuleBasedStateMachine):
     ) -> None:
         ident = self._id(name, number)
         topic = ident if self.ids else name
-        before = dict(self.known)
+        before, listed = dict(self.known), self.view.partitions(name)
         moves = self.view.learn(_said(said, name=name, topic=ident), source, poll=poll)
         if topic in self.retired.get(name, []):
             claims = self.claims.get(name)
@@ -599,6 +629,12 @@ class View(RuleBasedStateMachine):
                 twice = (source, partition) in self.contradicted.get(name, set())
                 if twice and poll:
                     self.known[topic, partition] = Leader(node, epoch)
+        listed = max(listed, 1 + max(said, default=-1))
+        for partition in set(range(listed)) - set(said) if len(said) < listed else ():
+            if not self.ids:
+                contradicted.add((source, partition))
+                if poll and (source, partition) in self.contradicted.get(name, set()):
+                    self.known.pop((topic, partition), None)
         if poll:
             of_all = self.contradicted.get(name, set())
             others = {pair for pair in of_all if pair[0] != source}

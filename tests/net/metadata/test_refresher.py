@@ -62,6 +62,9 @@ _AFTER: Leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
 #: An id that is no topic's.
 _UNKNOWN = bytes(15) + b"\1"
 
+#: UNKNOWN_TOPIC_OR_PARTITION.
+_NO_ANSWER = 3
+
 _E = TypeVar("_E", bound=Event)
 
 
@@ -468,6 +471,28 @@ async def test_a_topic_that_was_recreated_unseen_is_hinted_as_its_own_leader_has
         assert scene.leader() == Leader(*recreated)
         hinted = [(h.leader, h.epoch) for _, hints in scene.settled for h in hints if h]
         assert hinted == [recreated]
+
+
+async def test_metadata_that_is_not_taken_makes_no_hint_of_what_was_known_before(
+    autojump_clock: MockClock,
+) -> None:
+    """A controller of before topic ids has its brokers forget them: their answers have none."""
+
+    def with_ids(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders, broker.ids = {"t": [(2, 6), (1, 5), (3, 7)]}, {"t": bytes(15) + b"\2"}
+
+    async with _scene(1, before=with_ids) as scene:
+        assert scene.leader() == Leader(2, 6)
+        for broker in scene.brokers.values():
+            broker.leaders, broker.ids = {"t": [(3, 8), (1, 5), (3, 7)]}, {}
+            # Nobody says of itself that it leads.
+            broker.answers[LIST_OFFSETS] = lambda correlation, version: (
+                messages.list_offsets_response(correlation, {("t", 0): _NO_ANSWER})
+            )
+        scene.hold()
+        await trio.sleep(0.5)
+        assert scene.settled == []
 
 
 async def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for(

@@ -6,7 +6,7 @@ report it. Without ids (clusters before 2.8), an entry falls when the topic is r
 Where a broker reports a lower epoch of such a topic, or another leader at the same epoch of any,
 the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint is given of it.
 Such a report takes the entry's place once the leaders themselves say so, or two polls of one
-broker.
+broker. A partition that two polls lack is forgotten: the recreated topic has fewer.
 
 Ids that proxies make up tell no topic from another of its name: they lead to the name, and a topic
 that is reported with one is reported without an id.
@@ -30,6 +30,7 @@ from leader_hints.core.events import LeaderMoved
 
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
+_NO_EPOCH = array("i", [UNKNOWN])
 #: Moves remembered in all: enough for every partition of a large broker to move at once.
 RECENT_MOVES = 20_000
 #: Former ids remembered for a name, so that a lagging broker cannot bring one back.
@@ -328,10 +329,34 @@ class LeaderView:
                 contradicted.add((source, led.partition))
                 if poll and (source, led.partition) in topic.contradicted:
                     moves += self._adopt(topic, led)
+        if not topic.id and len(answer.partitions) < len(topic.leaders):
+            contradicted |= self._lacking(topic, answer, source, poll=poll)
         if poll:
             others = {pair for pair in topic.contradicted if pair[0] != source}
             topic.contradicted = frozenset(others | contradicted)
         yield moves
+
+    def _lacking(
+        self, topic: _Topic, answer: TopicMetadata, source: int | None, *, poll: bool
+    ) -> set[tuple[int | None, int]]:
+        """Return of which partitions that are known an answer says nothing, and who says so.
+
+        Topics never shrink, so the broker has not heard of them yet, or they are of a former topic
+        that had more: then two polls of it lack them.
+        """
+        listed = {led.partition for led in answer.partitions}
+        lacking = {(source, n) for n in range(len(topic.leaders)) if n not in listed}
+        if poll:
+            for _, partition in lacking & topic.contradicted:
+                topic.leaders[partition] = topic.epochs[partition] = UNKNOWN
+                self._moves.pop((topic.key, partition), None)
+                self._doubts.dropped((topic.key, partition))
+                self._change(topic)
+            while topic.epochs[-1:] == _NO_EPOCH and (source, len(topic.epochs) - 1) in lacking:
+                topic.leaders.pop()
+                topic.epochs.pop()
+                self._partitions -= 1
+        return lacking
 
     def elected(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take it from a node that it leads at an epoch; return the move, if it is new."""

@@ -397,16 +397,23 @@ class Subscription:
         *,
         poll: bool,
     ) -> Iterator[None]:
-        """Take an answer's topics in steps; add to ``names``, and these with keys to ``told``."""
+        """Take an answer's topics in steps; add to ``names``, and to ``told`` names and keys.
+
+        What the view does not take, since it may be of another topic of the name, tells nothing of
+        the one that it has.
+        """
         judged = False
         for topic in answer.steps:
             if topic is not None:
                 view.permitted(topic)
+                taken = False
                 for moves in view.learning(topic, peer.node, poll=poll):
+                    taken = True
                     self._tell(moves)
                     yield
                 names.add(topic.name)
-                told.update((topic.name, view.key(topic.name)))
+                if taken:
+                    told.update((topic.name, view.key(topic.name)))
                 if not judged and not topic.error:
                     # As with one topic, so with all of them.
                     judged = True
