@@ -99,9 +99,10 @@ def _texts(file: Path) -> Iterator[tuple[int, str]]:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
     for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and " " in text and id(node) not in docstrings:
-            yield node.lineno, text
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if " " in node.value and id(node) not in docstrings:
+            yield node.lineno, node.value
 
 
 def _shown() -> Iterator[str]:
