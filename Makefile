@@ -52,7 +52,7 @@ test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and D
 	$(BIN)/python -m tests.deploy.tools
 	$(BIN)/python -m pytest tests/deploy
 
-test-matrix: $(STAMP) ## Run every client before every broker version; writes docs/compatibility.md
+test-matrix: $(STAMP) ## Run every client with every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)
 
 test-chaos: $(STAMP) ## Do faults to real brokers for 20 minutes, with proxies and without

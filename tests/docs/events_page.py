@@ -24,7 +24,8 @@ TAIL: Final = """\
 
 *`info`, subsystem `leaders`*
 
-The leader moves of one second that got no line of their own, because of `log.moves_per_second`.
+The leader moves of one second that got no line of their own, because of
+`log.moves_per_second`.
 
 Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and to which node ids.
 
@@ -32,10 +33,10 @@ Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and
 
 *`warning`, subsystem `routes`*
 
-Lines of one kind that were left out in a minute. Clients, brokers or the system can cause such lines
-without end.
+Lines of one kind that were left out in a minute. Clients, brokers or the system can cause such
+lines without end.
 
-Fields: `of`, `route`, `limit`, `left_out`: the name of the lines, what they are counted by, and how many.
+Fields: `of`, `route`, `limit`, `left_out`: the lines' name, what they are counted by, and how many.
 
 ## loop_stuck
 

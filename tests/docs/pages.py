@@ -13,8 +13,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 _HEAD = """\
 # Metrics
 
-These are the metrics at `/metrics` of the admin server. The Accept header selects Prometheus text or
-OpenMetrics. Metrics of the process itself are there too, as `process_*`.
+These are the metrics at `/metrics` of the admin server. The Accept header selects Prometheus text
+or OpenMetrics. Metrics of the process itself are there too, as `process_*`.
 
 Client ids, links and secrets are never labels, and clients cannot create labels without bound.
 Software names and versions are those that brokers accept (KIP-511): at most 20 versions of each

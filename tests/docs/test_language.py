@@ -39,8 +39,9 @@ BANNED: Final = {
     r"is no folder": "is not a directory",
     r"make it first": "create it first",
     r"from turning|loop (has )?stood( still)?|stood still": "stalled",
-    r"by hosts?(?=: think| think)|think of ACLs": "host-based; review",
+    r"think of ACLs": "review host-based ACLs",
     r"who can upgrade": "if you can upgrade",
+    r"what no hint can shorten is": "all figures include ..., which no hint shortens",
     r"all that stands behind": "responses queued behind",
     r"before (each|every|a|the|its|older|legacy|such) brokers?(?! (has|have|is|are|was|can|ends|"
     r"restarts|starts|and|does|answers|begins))": "in front of (for place)",
@@ -99,9 +100,10 @@ def _texts(file: Path) -> Iterator[tuple[int, str]]:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         }
     for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and " " in text and id(node) not in docstrings:
-            yield node.lineno, text
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if " " in node.value and id(node) not in docstrings:
+            yield node.lineno, node.value
 
 
 def _shown() -> Iterator[str]:

@@ -36,8 +36,8 @@ _SECTIONS: Final = (
         "first success there, at whichever broker. Each line says which share of the recoveries "
         "took no longer than the time below it: the further left, the better. Whether a recovery "
         "counts as one with a hint is determined by its first error. Clients with hints and "
-        "clients without are often different programs, so part of the distance may be theirs; the table "
-        "by client version compares each with itself. Episodes whose success was not seen are "
+        "clients without are often different programs, so part of the distance may be theirs; the "
+        "table by client version compares each with itself. Episodes without a seen success are "
         "in no line.",
         figures.recovery_curves,
         (listings.RECOVERY,),

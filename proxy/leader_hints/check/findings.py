@@ -54,28 +54,28 @@ TABLE: dict[str, Entry] = {
         _MEND,
         "upstream {upstream} is not reached: {reason}",
         "No client can be served on this route.",
-        "See that the broker runs and listens there, and that no firewall stands between. Correct "
-        "the route if the broker's listener is elsewhere.",
+        "Check that the broker runs and listens there, and that no firewall blocks the way. "
+        "Correct the route if the broker's listener is elsewhere.",
     ),
     "upstream_tls": Entry(
         _MEND,
-        "upstream {upstream} speaks TLS",
-        "The route is set to speak no TLS with its broker, so the broker refuses all connections.",
-        "Set the route's upstream_tls.enabled: true, and client_tls.mode: terminate where clients "
-        "speak TLS; or client_tls.mode: pass to relay TLS as it is, without hints.",
+        "upstream {upstream} uses TLS",
+        "The route is set to use no TLS with its broker, so the broker refuses all connections.",
+        "Set the route's upstream_tls.enabled: true, and client_tls.mode: terminate if clients use "
+        "TLS; or client_tls.mode: pass to relay TLS unchanged, without hints.",
     ),
     "upstream_http": Entry(
         _MEND,
         "upstream {upstream} is an HTTP server",
-        "That is no broker: perhaps a REST proxy, a metrics exporter or an admin console.",
+        "It is not a broker, but perhaps a REST proxy, a metrics exporter or an admin console.",
         "Give the address of the broker's own listener as upstream.",
     ),
     "upstream_not_kafka": Entry(
         _MEND,
         "upstream {upstream} takes connections but does not answer as a broker: {reason}",
         "No client can be served on this route.",
-        "See what listens there. If it is the broker, see whether it is still starting or hangs; "
-        "its log says why it closes a connection.",
+        "Find out what listens there. If it is the broker, check whether it is still starting or "
+        "hangs. Its log says why it closes a connection.",
     ),
     "upstream_sasl": Entry(
         _MEND,
@@ -94,15 +94,15 @@ TABLE: dict[str, Entry] = {
     "upstream_is_proxy": Entry(
         _MEND,
         "upstream {upstream} is itself a leader-hints proxy: what it offers depends on the client",
-        "Two proxies in a row: the one before the other takes its broker for one that gives hints "
+        "There are two proxies in a row. The first takes the second for a broker that gives hints "
         "itself, and does nothing.",
         "Give the address of the broker's own listener as upstream, not the advertised one.",
     ),
     "several_brokers": Entry(
         _MEND,
-        "behind upstream {upstream} stand several brokers: {nodes}",
+        "there are several brokers behind upstream {upstream}: {nodes}",
         "A client that goes to one broker reaches another, so most of its requests fail. Hints "
-        "would say of one broker what is true of another.",
+        "would apply the state of one broker to another.",
         "Give one route for each broker, with that broker's own address as upstream: no load "
         "balancer, no name of several machines.",
     ),
@@ -110,20 +110,20 @@ TABLE: dict[str, Entry] = {
         _MEND,
         "the broker is older than 2.4: its newest Metadata is version {metadata}",
         "Its Metadata has no reliable leader epochs: the route is a plain relay without hints.",
-        "Upgrade the broker to 2.4 or newer, or take the route away.",
+        "Upgrade the broker to 2.4 or newer, or remove the route.",
     ),
     "broker_native": Entry(
         _ADVICE,
         "the broker gives hints itself (Produce {produce})",
-        "All traffic passes as it is: there is nothing for the proxy to do.",
-        "Once all brokers are 3.7 or newer, advertise their own addresses and take the proxy away.",
+        "All traffic passes unchanged; the proxy has nothing to do.",
+        "Once all brokers are 3.7 or newer, advertise their own addresses and remove the proxy.",
     ),
     "broker_not_identified": Entry(
         _ADVICE,
-        "which node stands behind upstream {upstream} is not proved: it leads no partition now",
-        "A broker is told from the others by what it leads. Whether several brokers stand behind "
-        "the route, or routes are crossed, could not be looked at.",
-        "Check again when the broker leads something.",
+        "which node is behind upstream {upstream} is not known: it leads no partition now",
+        "The proxy identifies a broker by the partitions that it leads. It could not check whether "
+        "several brokers are behind the route, or routes are crossed.",
+        "Check again when the broker leads a partition.",
     ),
     "kraft_hold": Entry(
         _ADVICE,
@@ -160,7 +160,7 @@ TABLE: dict[str, Entry] = {
     "no_topics": Entry(
         _ADVICE,
         "the cluster has no topics",
-        "Topic ids, and which node stands behind a route, could not be looked at.",
+        "Topic ids, and which node is behind a route, could not be checked.",
         "Check again when there are topics.",
     ),
     "topics_hidden": Entry(
@@ -201,7 +201,7 @@ TABLE: dict[str, Entry] = {
         _ADVICE,
         "hints are set to {mode}",
         "No version is raised and no hint is given: observe only counts, off only relays.",
-        "Set hints to on when you have seen enough.",
+        "Set hints to on when you are ready.",
     ),
     # The address that the proxy listens on.
     "listen_free": Entry(
@@ -210,13 +210,14 @@ TABLE: dict[str, Entry] = {
     "listen_proxy": Entry(
         _FINE,
         "a leader-hints proxy listens on {listen} and raises versions as it should",
-        "Each kind of client was asked for, and was offered what it should be.",
+        "The check asked as each kind of client, and each was offered the right versions.",
     ),
     "listen_unread": Entry(
         _ADVICE,
         "a broker answers through {listen}, with its own versions",
-        "With hints observe or off a proxy changes nothing, so it cannot be told from the broker.",
-        "Set hints to on to have this looked at.",
+        "With hints observe or off a proxy changes nothing, so the check cannot distinguish it "
+        "from the broker.",
+        "Set hints to on to check this.",
     ),
     "listen_any_port": Entry(
         _ADVICE,
@@ -239,14 +240,14 @@ TABLE: dict[str, Entry] = {
     "listen_not_raised": Entry(
         _MEND,
         "{listen} answers, but offers {client} {api} {offered} and not {expected}",
-        "There stands the broker itself, another proxy, or a leader-hints proxy with hints observe "
-        "or off or of another version: clients get no hints through it.",
-        "See what listens there; start leader-hints with --hints on.",
+        "This is the broker itself, another proxy, or a leader-hints proxy with hints observe or "
+        "off or of another version. Clients get no hints through it.",
+        "Find out what listens there; start leader-hints with --hints on.",
     ),
     "listen_other_broker": Entry(
         _MEND,
         "the proxy on {listen} leads to node {found}, and upstream {upstream} is node {node}",
-        "What runs there is not this route.",
+        "Another route runs there.",
         "Start the proxy with this route, or correct the route.",
     ),
     # Where the brokers send clients.
@@ -258,8 +259,8 @@ TABLE: dict[str, Entry] = {
     "advertised_past_proxy": Entry(
         _MEND,
         "node {node} advertises {address}, which leads past the proxy to the broker itself",
-        "Clients ask one question through the proxy, are told the broker's own address, and go "
-        "there: no error, no hint, and nothing in the proxy's counts.",
+        "Clients send one request through the proxy, get the broker's own address, and go there. "
+        "There is no error, no hint, and nothing in the proxy's counts.",
         "In the broker's advertised.listeners give the address on which clients reach {listen}, "
         "for the listener of {upstream}, and restart the broker.",
     ),
@@ -275,30 +276,29 @@ TABLE: dict[str, Entry] = {
     "advertised_none": Entry(
         _MEND,
         "none of the advertised addresses leads to {listen}: {addresses}",
-        "Which node stands behind the route is not proved, but whichever it is, clients are not "
-        "sent to the proxy.",
+        "It is not known which node is behind the route, but no node sends clients to the proxy.",
         "In the broker's advertised.listeners give the address on which clients reach {listen}, "
         "for the listener of {upstream}, and restart the broker.",
     ),
     "advertised_unsure": Entry(
         _ADVICE,
-        "node {node} advertises {address}; whether that leads to this route cannot be told",
-        "A proxy with hints observe or off cannot be told from its broker, and the address is not "
-        "plainly the one on which it listens.",
-        "Set hints to on, or see in the proxy's metrics that counts of Produce and Fetch rise.",
+        "node {node} advertises {address}; whether that leads to this route is not known",
+        "The check cannot distinguish a proxy with hints observe or off from its broker, and the "
+        "address is not clearly the one on which the proxy listens.",
+        "Set hints to on, or check in the proxy's metrics that counts of Produce and Fetch rise.",
     ),
     "advertised_unresolved": Entry(
         _MEND,
         "node {node} advertises {address}, a name that leads to no address here: {reason}",
-        "Clients whose names are resolved as here cannot reach the broker at all.",
+        "Clients with the same name resolution cannot reach the broker at all.",
         "Advertise a name that all clients can resolve, or correct the name resolution.",
     ),
     "advertised_unreachable": Entry(
         _MEND,
         "node {node} advertises {address}, which is not reached ({where}): {reason}",
-        "Clients are sent there and find nobody.",
-        "Advertise the address on which clients reach {listen}. If that is what it is, see what "
-        "stands between: a firewall, a port that is not forwarded, a wrong host.",
+        "Clients are sent there and cannot connect.",
+        "Advertise the address on which clients reach {listen}. If this is that address, look for "
+        "the obstacle: a firewall, a port that is not forwarded, a wrong host.",
     ),
     "advertised_loopback": Entry(
         _ADVICE,
@@ -309,7 +309,7 @@ TABLE: dict[str, Entry] = {
     "advertised_twice": Entry(
         _MEND,
         "nodes {nodes} advertise the same address {address}",
-        "Clients cannot tell these brokers apart: half of their requests reach the wrong one.",
+        "Clients cannot distinguish these brokers: half of their requests reach the wrong one.",
         "Give each broker a listening address of its own, with a route of its own.",
     ),
     "routes_crossed": Entry(
@@ -322,15 +322,16 @@ TABLE: dict[str, Entry] = {
     "broker_unreachable": Entry(
         _MEND,
         "node {node}, another broker of the cluster, is not reached at {address}: {reason}",
-        "The proxy asks all brokers who leads; without this one hints come later or not at all. "
+        "The proxy asks all brokers for leaders. Without this one, hints come later or not at all. "
         "Clients that are sent there are not served either.",
-        "See that the broker and its proxy run, and that this machine reaches what they advertise.",
+        "Check that the broker and its proxy run, and that this machine reaches their advertised "
+        "addresses.",
     ),
     "broker_without_proxy": Entry(
         _ADVICE,
         "node {node} advertises {address}, which leads to no proxy",
         "Clients get no hints from that broker.",
-        "Put a proxy before it too, when its turn has come.",
+        "Put a proxy in front of it too, as the roll-out goes on.",
     ),
     # The machine.
     "descriptors_enough": Entry(
@@ -346,8 +347,8 @@ TABLE: dict[str, Entry] = {
         "Each client takes two: its own connection and the one to the broker. The brokers' "
         "connections can be counted only on their own machine. The limit is that of this command; "
         "a service has its own.",
-        "Compare with the broker's metric connection-count. Raise LimitNOFILE (systemd) or "
-        "ulimit -n where that is more.",
+        "Compare with the broker's metric connection-count. Raise LimitNOFILE (systemd) or ulimit "
+        "-n if that metric is higher.",
     ),
     "descriptors_few": Entry(
         _MEND,
@@ -360,21 +361,21 @@ TABLE: dict[str, Entry] = {
     "clock_synchronised": Entry(
         _FINE,
         "this machine's clock is synchronised, to within {error_ms} ms",
-        "Times in logs can be compared with those of other machines. No request that writes "
-        "nothing shows a broker's clock: the brokers' were not looked at.",
+        "Times in logs can be compared with those of other machines. The brokers' clocks were not "
+        "checked: only a request that writes shows them.",
     ),
     "clock_not_synchronised": Entry(
         _ADVICE,
         "this machine's clock is not synchronised by what its kernel says",
         "Hints need no clock, but times in logs cannot be compared with those of other machines. "
-        "No request that writes nothing shows a broker's clock: the brokers' were not looked at.",
-        "Run an NTP client such as chrony; in a container see the host.",
+        "The brokers' clocks were not checked: only a request that writes shows them.",
+        "Run an NTP client such as chrony; in a container check the host.",
     ),
     "clock_unknown": Entry(
         _ADVICE,
         "whether this machine's clock is synchronised is not known",
         "Its kernel does not say.",
-        "See the host's NTP client.",
+        "Check the host's NTP client.",
     ),
 }
 

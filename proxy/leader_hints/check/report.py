@@ -27,8 +27,8 @@ class FindingReport(_Part):
 
     code: str = Field(description="Names the kind of finding. A code never changes its meaning.")
     severity: Severity = Field(
-        description="`mend`: a problem; hints or clients fail until it is fixed. `advice`: it works "
-        "with limits, or could not be checked. `fine`: it was checked and is right."
+        description="`mend`: a problem; hints or clients fail until it is fixed. `advice`: it "
+        "works with limits, or could not be checked. `fine`: it was checked and is right."
     )
     text: str = Field(description="What was found, in words.")
     remedy: str = Field(description="What to do about it; empty where nothing is to be done.")
