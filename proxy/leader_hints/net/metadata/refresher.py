@@ -127,7 +127,7 @@ class Subscription:
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: By cluster: what decides who of it is to be asked, when that was last looked at.
-        self._met: dict[str, object] = {}
+        self._placements: dict[str, object] = {}
         self._lost: set[Peer] = set()
         #: Of those behind routes, and of all.
         self._own_share = RefreshShare(settings.slice_partitions)
@@ -533,7 +533,7 @@ class Subscription:
             self._agreements,
             self._candidates,
             self._polled,
-            self._met,
+            self._placements,
         )
         for of_clusters in known:
             for gone in of_clusters.keys() - kept:
@@ -618,9 +618,9 @@ class Subscription:
         # Each Metadata response brings this about, and there may be a thousand brokers.
         placed = [(r.name, r.node, r.guessed, r.others) for r in routes]
         met = listener.name, endpoints, listener.misled, placed
-        if self._met.get(cluster_id) == met:
+        if self._placements.get(cluster_id) == met:
             return
-        self._met[cluster_id] = met
+        self._placements[cluster_id] = met
         # Not those that are ours, or perhaps ours: their addresses lead through this very process.
         wanted = {
             node: Address(endpoint.host, endpoint.port)
