@@ -16,6 +16,7 @@ from leader_hints import app
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
+from leader_hints.net.journal.journal_writer import _in_thread as in_thread
 from leader_hints.net.metadata.hold_timer import HoldKeeper
 from leader_hints.net.metadata.refresher import Subscription
 from leader_hints.net.pump.poller import EpollPoller
@@ -202,6 +203,19 @@ async def test_without_threads_links_to_a_host_by_name_are_refused_and_nothing_e
                 short.undo()
                 await _is_served(address)
         nursery.cancel_scope.cancel()
+
+
+async def test_look_ups_that_hang_keep_neither_journal_nor_certificates_from_a_thread() -> None:
+    """Each client of a broker by name asks for one, and all of Trio's may hang."""
+    limiter = trio.to_thread.current_default_thread_limiter()
+    borrowers = [object() for _ in range(int(limiter.total_tokens))]
+    for borrower in borrowers:
+        await limiter.acquire_on_behalf_of(borrower)
+    done: list[str] = []
+    with trio.fail_after(_SECONDS):
+        await in_thread(lambda: done.append("journal"))
+        assert await Security([], 1.0).reload() == []
+    assert done == ["journal"]
 
 
 # Defects.

@@ -76,7 +76,9 @@ class Sink(Protocol):
 
 async def _in_thread(work: Work) -> None:
     # Abandoned at the end's deadline: a disk that hangs must not keep the process from ending.
-    await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+    # A thread of its own: look-ups of names that hang may have all that Trio gives by itself.
+    own = trio.CapacityLimiter(1)
+    await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=own)
 
 
 class JournalWriter:

@@ -83,7 +83,10 @@ class Security:
         Abandoned when it is cancelled: a disk that hangs must not keep the process from ending.
         """
         return await trio.to_thread.run_sync(
-            lambda: [*self._reload(all_of_them)], abandon_on_cancel=True
+            lambda: [*self._reload(all_of_them)],
+            abandon_on_cancel=True,
+            # Not one of those that look-ups of names may have all of, which hang.
+            limiter=trio.CapacityLimiter(1),
         )
 
     def _reload(self, all_of_them: bool) -> Iterator[Event]:
