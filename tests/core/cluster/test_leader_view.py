@@ -286,6 +286,16 @@ def test_two_brokers_that_lag_at_the_same_time_do_not_bring_a_former_leader_back
     assert view.leader("t", 0) == Leader(2, 6)
 
 
+def test_two_routes_whose_brokers_are_not_known_yet_are_never_taken_for_one() -> None:
+    view = _view({0: (1, 5)}, {0: (2, 6)})
+    for route in ("one", "two"):
+        view.learn(_said({0: (1, 5)}), None, route=route, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+    # It said so before: two polls of one broker.
+    view.learn(_said({0: (1, 5)}), None, route="two", poll=True)
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
 def test_without_ids_polls_must_agree_one_after_the_other() -> None:
     view = _view({0: (1, 50)})
     for epoch in (0, 50, 0, 51, 1):

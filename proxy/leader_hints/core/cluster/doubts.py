@@ -35,6 +35,8 @@ _STANDS = 0.5
 _TOGETHER = 1.0
 
 Place = tuple[Topic, int]
+#: A broker: its node, or the name of its route while that is not known.
+Teller = int | str
 
 
 class _Doubt:
@@ -47,7 +49,7 @@ class _Doubt:
 
     def __init__(self, since: float) -> None:
         self.since = self.at = since
-        self.by: set[int | None] = set()
+        self.by: set[Teller] = set()
         self.claim: Leader | None = None
         self.confirmed: Leader | None = None
         self.confirmed_at = -math.inf
@@ -74,8 +76,8 @@ class Doubts:
         """Return who was named last instead of the view's leader, where that is in doubt."""
         return self._doubts[place].claim if place in self else None
 
-    def contradicted(self, place: Place, claim: Leader, source: int | None) -> bool:
-        """Take another leader, or a lower epoch, from ``source``, a node if known.
+    def contradicted(self, place: Place, claim: Leader, teller: Teller) -> bool:
+        """Take another leader, or a lower epoch, from a broker.
 
         Return whether that began a doubt.
         """
@@ -88,18 +90,18 @@ class Doubts:
         doubt = self._doubts.setdefault(place, _Doubt(now))
         self._doubts.move_to_end(place)
         doubt.at, doubt.claim = now, claim
-        doubt.by.add(source)
+        doubt.by.add(teller)
         if len(self._doubts) > self._capacity:
             self._doubts.popitem(last=False)
         return begins
 
-    def agreed(self, place: Place, source: int | None) -> bool:
-        """Take what the view has from ``source``; return whether that ended a doubt."""
+    def agreed(self, place: Place, teller: Teller) -> bool:
+        """Take what the view has from a broker; return whether that ended a doubt."""
         doubt = self._doubts.get(place)
         if doubt is None:
             return False
         doubt.since = self._clock()
-        doubt.by.discard(source)
+        doubt.by.discard(teller)
         return not doubt.by and self.dropped(place)
 
     def confirmed(self, place: Place) -> bool:

@@ -22,7 +22,7 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Doubts
+from leader_hints.core.cluster.doubts import Doubts, Teller
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.synthetic_ids import made_up_id
 from leader_hints.core.cluster.unknown_ids import UnknownIds
@@ -85,7 +85,7 @@ class _Topic:
         self.claimant = b""
         self.leaders = array("i")
         self.epochs = array("i")
-        self.contradicted: frozenset[tuple[int | None, int]] = frozenset()
+        self.contradicted: frozenset[tuple[Teller, int]] = frozenset()
         self.absent = 0
         self.changed = 0
 
@@ -288,22 +288,24 @@ class LeaderView:
         return len(topic.leaders) if topic else 0
 
     def learn(
-        self, answer: TopicMetadata, source: int | None, *, poll: bool = False
+        self, answer: TopicMetadata, source: int | None, *, route: str = "", poll: bool = False
     ) -> list[LeaderMoved]:
         """Take what a broker says of one topic; return the moves that it brought to light.
 
-        ``source``: the node that answered, where it is known. ``poll``: the answer belongs to
-        a poll of everything, of which one broker makes one at a time.
+        ``source``: the node that answered, where it is known; ``route``: by whose broker it was
+        answered otherwise, so that two brokers are never taken for one. ``poll``: the answer
+        belongs to a poll of everything, of which one broker makes one at a time.
         """
-        return [*chain.from_iterable(self.learning(answer, source, poll=poll))]
+        return [*chain.from_iterable(self.learning(answer, source, route=route, poll=poll))]
 
     def learning(
-        self, answer: TopicMetadata, source: int | None, *, poll: bool = False
+        self, answer: TopicMetadata, source: int | None, *, route: str = "", poll: bool = False
     ) -> Iterator[list[LeaderMoved]]:
         """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
         topic = self._topic(answer, poll)
         if topic is None:
             return
+        teller = route if source is None else source
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         numbers = (led.partition for led in answer.partitions if led.partition < most)
@@ -325,34 +327,36 @@ class LeaderView:
                 continue
             if led.epoch > known:
                 moves += self._move(topic, led, source)
-            elif not self._agree(topic, led, source) and (led.epoch == known or not topic.id):
-                contradicted.add((source, led.partition))
-                if poll and (source, led.partition) in topic.contradicted:
+            elif not self._agree(topic, led, source, teller) and (
+                led.epoch == known or not topic.id
+            ):
+                contradicted.add((teller, led.partition))
+                if poll and (teller, led.partition) in topic.contradicted:
                     moves += self._adopt(topic, led)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
-            contradicted |= self._lacking(topic, answer, source, poll=poll)
+            contradicted |= self._lacking(topic, answer, teller, poll=poll)
         if poll:
-            others = {pair for pair in topic.contradicted if pair[0] != source}
+            others = {pair for pair in topic.contradicted if pair[0] != teller}
             topic.contradicted = frozenset(others | contradicted)
         yield moves
 
     def _lacking(
-        self, topic: _Topic, answer: TopicMetadata, source: int | None, *, poll: bool
-    ) -> set[tuple[int | None, int]]:
+        self, topic: _Topic, answer: TopicMetadata, teller: Teller, *, poll: bool
+    ) -> set[tuple[Teller, int]]:
         """Return of which partitions that are known an answer says nothing, and who says so.
 
         Topics never shrink, so the broker has not heard of them yet, or they are of a former topic
         that had more: then two polls of it lack them.
         """
         listed = {led.partition for led in answer.partitions}
-        lacking = {(source, n) for n in range(len(topic.leaders)) if n not in listed}
+        lacking = {(teller, n) for n in range(len(topic.leaders)) if n not in listed}
         if poll:
             for _, partition in lacking & topic.contradicted:
                 topic.leaders[partition] = topic.epochs[partition] = UNKNOWN
                 self._moves.pop((topic.key, partition), None)
                 self._doubts.dropped((topic.key, partition))
                 self._change(topic)
-            while topic.epochs[-1:] == _NO_EPOCH and (source, len(topic.epochs) - 1) in lacking:
+            while topic.epochs[-1:] == _NO_EPOCH and (teller, len(topic.epochs) - 1) in lacking:
                 topic.leaders.pop()
                 topic.epochs.pop()
                 self._partitions -= 1
@@ -366,7 +370,7 @@ class LeaderView:
         led = Led(partition, leader.node, leader.epoch)
         if leader.epoch > topic.epochs[partition]:
             return self._move(topic, led, leader.node)
-        if self._agree(topic, led, leader.node):
+        if self._agree(topic, led, leader.node, leader.node):
             return []
         place = topic.key, partition
         if leader.node == topic.leaders[partition]:
@@ -506,7 +510,7 @@ class LeaderView:
             epoch=led.epoch,
         )
 
-    def _agree(self, topic: _Topic, led: Led, source: int | None) -> bool:
+    def _agree(self, topic: _Topic, led: Led, source: int | None, teller: Teller) -> bool:
         """Take what is no newer than what the view has; return whether it does not contradict."""
         leader, key = topic.leaders[led.partition], (topic.key, led.partition)
         lower = led.epoch < topic.epochs[led.partition]
@@ -514,7 +518,7 @@ class LeaderView:
             # Of a topic with an id a lower epoch is of a broker that lags, and nothing else.
             doubtful = not (lower and topic.id)
             claim = Leader(led.leader, led.epoch)
-            if doubtful and self._doubts.contradicted(key, claim, source):
+            if doubtful and self._doubts.contradicted(key, claim, teller):
                 self._change(topic)
             return False
         if leader == UNKNOWN != led.leader:
@@ -525,7 +529,7 @@ class LeaderView:
         move = self._moves.get(key)
         if led.leader == source and (move is not None or self._doubts):
             self._confirm(topic, key, move)
-        elif self._doubts and led.leader == leader and self._doubts.agreed(key, source):
+        elif self._doubts and led.leader == leader and self._doubts.agreed(key, teller):
             self._change(topic)
         return True
 

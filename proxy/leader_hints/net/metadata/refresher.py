@@ -290,7 +290,7 @@ class Subscription:
             view = self._place(route, answer)
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
-                self._tell(view.learn(topic, route.proved_node))
+                self._tell(view.learn(topic, route.proved_node, route=route.name))
         except WireError:
             route.tally.raw["not understood"] += 1
             return
@@ -407,7 +407,8 @@ class Subscription:
             if topic is not None:
                 view.permitted(topic)
                 taken = False
-                for moves in view.learning(topic, peer.node, poll=poll):
+                name = peer.route.name if peer.route is not None else ""
+                for moves in view.learning(topic, peer.node, route=name, poll=poll):
                     taken = True
                     self._tell(moves)
                     yield
