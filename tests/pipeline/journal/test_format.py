@@ -3,7 +3,7 @@ from pathlib import Path
 
 from leader_hints_report.journal.format import ALWAYS, COLUMNS, REQUIRED, VERSION
 
-_PUBLISHED = Path(__file__).parents[2] / "docs" / "journal.schema.json"
+_PUBLISHED = Path(__file__).parents[3] / "docs" / "journal.schema.json"
 _TYPES = {
     "string": {"string"},
     "int": {"integer"},
