@@ -116,7 +116,9 @@ def test_sigterm_lets_requests_finish_and_takes_no_connection(
         until(lambda: proxy.status()["routes"][0]["links_open"] == 2, "both are links", _SECONDS)
         proxy.signal(signal.SIGTERM)
         until(lambda: _refused(proxy), "no connection is taken", _SECONDS)
-        assert resting.recv(1) == b""
+        # It has had no answer yet: franz-go would take an end for TLS, and give up.
+        with pytest.raises(ConnectionResetError):
+            resting.recv(1)
         with pytest.raises(urllib.error.HTTPError) as unready:
             proxy.get("/readyz")
         assert json.loads(unready.value.read())["not_ready"] == {_name(proxy): "stopping"}
