@@ -14,8 +14,12 @@ class ApiKey(IntEnum):
     JOIN_GROUP = 11
     SASL_HANDSHAKE = 17
     API_VERSIONS = 18
+    # These three are looked up by number: `conformance` sends them to a cluster.
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
     DESCRIBE_CONFIGS = 32
     SASL_AUTHENTICATE = 36
+    ELECT_LEADERS = 43
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     DESCRIBE_CLUSTER = 60
