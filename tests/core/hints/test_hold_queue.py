@@ -167,9 +167,9 @@ def test_a_hint_that_was_found_in_time_stays_good_while_it_is_held() -> None:
     assert counter.review(T + 2.1) == [[hint(2, 6)]]
 
 
-def test_a_produce_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word() -> None:
+def test_a_fetch_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word() -> None:
     link, counter = _link(), Counter()
-    assert counter.produce(link, T) is None
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER) is None
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.review(T + 0.002) == []
     counter.desk.probed(link.route, {("t", 0): 0}, T + 0.001)
@@ -179,12 +179,12 @@ def test_a_produce_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word
 def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
     link, counter = _link(node=None), Counter()
     learn(link.route, {0: (2, 6)}, source=2)
-    assert counter.produce(link, T) is None
-    counter.desk.asked(link.route, {"t"}, T + 0.001)
-    assert counter.review(T + 0.05) == []
-    # The node is proved to be another one: that is enough.
-    link.route.others = frozenset({2})
-    assert counter.review(T + 0.06) == [[hint(2, 6)]]
+    for proved in (False, True):
+        assert counter.produce(link, T) is None
+        # The node is proved to be another one: that is enough.
+        link.route.others = frozenset({2} if proved else ())
+        counter.desk.asked(link.route, {"t"}, T + 0.001)
+        assert counter.review(T + 0.002) == [[hint(2, 6) if proved else None]]
 
 
 def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
@@ -195,7 +195,7 @@ def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
     link.route.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
     learn(link.route, {0: (2, 0)}, source=2)
     counter.desk.asked(link.route, {"t"}, T + 0.001)
-    assert counter.review(T + 0.05) == []
+    assert counter.review(T + 0.05) == [[None]]
 
 
 def test_a_fetch_without_an_epoch_follows_the_rule_of_produce() -> None:
@@ -536,6 +536,54 @@ def test_the_second_hint_within_the_grace_releases() -> None:
 # Rule 7: the client is gone, or hints are off.
 
 
+# Rule 9: what may be written behind a held error.
+
+
+def test_a_produce_is_not_held_by_a_broker_that_has_just_come_to_lead() -> None:
+    # The view knows it, and the broker does not yet: it may serve what the client sends next.
+    link, counter = _link(node=2), Counter()
+    learn(link.route, {0: (2, 6)}, source=1)
+    assert counter.produce(link, T) == [None]
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    assert counter.reasons() == ["leader_not_ready"]
+    # It has led for a while by now, and so may have gone again.
+    assert counter.produce(link, T + 1.5) is None
+
+
+def test_nor_by_one_of_which_only_metadata_says_that_it_leads() -> None:
+    link, counter = _link(node=2), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T) == [None]
+    # A KRaft broker's own Metadata names it before it serves; ListOffsets shows that it does.
+    _view(link).elected("t", 0, Leader(2, 6))
+    assert counter.produce(link, T) is None
+
+
+def test_a_produce_is_released_when_its_broker_comes_to_lead_again() -> None:
+    link, counter = _link(), Counter()
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (1, 6)}, source=2)
+    assert counter.review(T + 0.002) == [[None]]
+    assert counter.reasons() == ["leader_not_ready"]
+
+
+def test_one_such_partition_releases_the_whole_response_with_the_hints_that_are_known() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    assert counter.produce(link, T, 0, 1) is None
+    learn(link.route, {1: (1, 6)}, source=2)
+    assert counter.review(T + 0.002) == [[hint(2, 6), None]]
+
+
+@pytest.mark.parametrize("topic", ["t", "new"])
+def test_a_produce_whose_broker_is_not_known_to_have_led_waits_for_the_grace(topic: str) -> None:
+    # The client may know of a move to this broker of which the view has not heard.
+    link, counter = _link(node=3), Counter()
+    assert counter.produce(link, T, topic=topic) is None
+    assert counter.review(T + 0.019) == []
+    assert counter.review(T + 0.021) == [[None]]
+
+
 def test_a_link_that_is_gone_is_forgotten() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T)
@@ -786,7 +834,7 @@ def test_a_broker_that_fences_an_epoch_and_still_leads_is_named() -> None:
 def test_a_broker_that_knows_a_newer_epoch_does_not_lead_at_this_one() -> None:
     # Its Metadata is behind what its replica knows, and says that it still leads.
     link, counter = _link(), Counter()
-    assert counter.produce(link, T, topic="new") is None
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic="new") is None
     learn(link.route, {0: (1, 7)}, source=1, topic="new", topic_id=topic_id(1))
     counter.desk.asked(link.route, {"new"}, T + 0.001)
     counter.desk.probed(link.route, {("new", 0): FENCED}, T + 0.002)
@@ -817,7 +865,7 @@ def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_sai
     counter = Counter()
     learn(link.route, {0: (1, 0)}, source=1)
     time.now += 1
-    assert counter.produce(link, time.now) is None
+    assert counter.fetch(link, time.now, {0: -1}, error=NOT_LEADER) is None
     learn(link.route, {0: (2, 2)}, source=1)
     counter.desk.asked(link.route, {"t"}, time.now + 0.001)
     (wants,) = counter.desk.waiting_for()

@@ -54,7 +54,7 @@ class _Desk:
         failures = (Failure("t", partition, NOT_LEADER, 0, 0),)
         scanned = Scanned(failures, carries, 0, 0)
         state = LinkState(self.route, link)
-        return self.keeper.submit(Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1]))
+        return self.keeper.submit(Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [-1]))
 
     def learn(self, *, leader: int, epoch: int, source: int) -> None:
         """Take what node ``source`` says of partitions 0 and 1."""

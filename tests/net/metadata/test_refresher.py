@@ -122,11 +122,11 @@ class _Scene:
         return [event for event in self.events if isinstance(event, kind)]
 
     def hold(self, topic: str | bytes = "t", partition: int = 0) -> None:
-        """Have a Produce error of the first route's broker held."""
+        """Have a Fetch error, of a client that gives no epoch, of the first route's broker held."""
         failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
         state = LinkState(self.route, 1)
         scanned = Scanned(failures, False, 0, 0)
-        held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
+        held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [-1])
         assert self.keeper.submit(held) is None
 
     def rounds(self, node: int, key: int) -> list[float]:

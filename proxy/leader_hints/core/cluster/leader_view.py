@@ -52,14 +52,15 @@ _LEARNT_AT_ONCE = 100
 class _Move:
     """Who led before, when that was over for the view, and the new leader's own word.
 
-    ``word``: see :meth:`LeaderView.in_office`.
+    ``word``: see :meth:`LeaderView.in_office`. ``serves``: see :meth:`LeaderView.serves`.
     """
 
-    __slots__ = ("at", "before", "word")
+    __slots__ = ("at", "before", "serves", "word")
 
     def __init__(self, before: Leader, at: float, word: bool | None) -> None:
         self.before = before
         self.at = at
+        self.serves = False
         self.word = word
 
 
@@ -231,6 +232,15 @@ class LeaderView:
         move = self._moves.get((self.key(topic), partition))
         return True if move is None else move.word
 
+    def serves(self, topic: Topic, partition: int) -> bool:
+        """Whether the present leader has answered as such, or has led for long.
+
+        Metadata is no such answer: a KRaft broker's names it a while before its replica leads
+        (BrokerMetadataPublisher sets the image first).
+        """
+        move = self._moves.get((self.key(topic), partition))
+        return move is None or move.serves
+
     def in_doubt(self, topic: Topic, partition: int) -> bool:
         """Whether brokers contradict what the view has, and nobody knows yet who is right."""
         return bool(self._doubts) and (self.key(topic), partition) in self._doubts
@@ -369,14 +379,22 @@ class LeaderView:
             return []
         led = Led(partition, leader.node, leader.epoch)
         if leader.epoch > topic.epochs[partition]:
-            return self._move(topic, led, leader.node)
+            moves = self._move(topic, led, leader.node)
+            self._note_serving(topic, led)
+            return moves
         if self._agree(topic, led, leader.node, leader.node):
+            self._note_serving(topic, led)
             return []
         place = topic.key, partition
         if leader.node == topic.leaders[partition]:
             # It leads at the lower epoch, so not at the other.
             self._doubts.denied(place)
         return self._settle(topic, partition, self._doubts.served(place, leader))
+
+    def _note_serving(self, topic: _Topic, led: Led) -> None:
+        move = self._moves.get((topic.key, led.partition))
+        if move is not None:
+            move.serves = True
 
     def declined(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take it from a node that it does not lead a partition at an epoch, or not yet.

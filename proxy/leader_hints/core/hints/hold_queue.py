@@ -13,6 +13,13 @@ The rules, in order; "now" means that the response goes on at once:
 6. After the first hint the others of the response have a short grace.
 7. Client gone or hints switched off: now. What was asked while they were not on gets none.
 8. As many responses are held as may be: now, with the hints that are known.
+9. A Produce error of a broker that comes to lead: now, with the hints that are known. Where it may,
+   since it is not known to have led until a moment ago: once it has answered, or after the grace.
+   What the client sends behind a held error a new leader takes, or answers with
+   OUT_OF_ORDER_SEQUENCE_NUMBER: records change their order, and an idempotent librdkafka begins a
+   new producer epoch, in which it writes a record again that the former leader had replicated
+   before it answered NOT_LEADER_OR_FOLLOWER (rd_kafka_handle_idempotent_Produce_error; seen in
+   front of 3.6.2 with KRaft).
 
 A hint is good when leader and epoch come from one answer and its epoch is above the one that
 the client used (an epoch also rises while the leader stays: a rule that waits for another
@@ -41,6 +48,7 @@ from itertools import chain, cycle, islice
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader import Leader
@@ -238,6 +246,7 @@ class _Waiting:
     many the judgement is out of date. ``basis``: what they were judged by last; ``news``: a word
     of its broker that came since. Thousands of partitions may wait, so only those are judged again
     of which there is news, or that are due at ``confirm_at``.
+    ``exposed``: rule 9.
     ``detached``: hints are only counted. It has gone on already; what would have come of it is
     told all the same. ``sought``: it is looked for and no longer held.
     """
@@ -248,6 +257,7 @@ class _Waiting:
         "confirm_at",
         "deadline",
         "detached",
+        "exposed",
         "first_hint",
         "held",
         "hinted",
@@ -282,6 +292,7 @@ class _Waiting:
         self.first_hint: float | None = None
         self.hinted = False
         self.detached = detached
+        self.exposed = False
         self.sought = bool(sought)
         topics = {failure.topic for failure in failures}
         self.topics = frozenset(topics.union(wanted.failure.topic for wanted in sought))
@@ -296,8 +307,8 @@ class _Waiting:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is left to wait for."""
-        return not (self.lacking or self.missing)
+        """Whether nothing is left to wait for, or that must not be waited for."""
+        return self.exposed or not (self.lacking or self.missing)
 
     @property
     def route(self) -> Route:
@@ -358,7 +369,7 @@ class Desk:
         if not held.link.hintable(held.key, held.version):
             return self._finish(waiting, now, Reason.HINTS_OFF)
         self._look(waiting, now, {})
-        reason = self._why_not(waiting, now) if waiting.judged else None
+        reason = self._why_not(waiting, now) if waiting.judged or waiting.exposed else None
         if reason is None and len(self._waiting) >= self.rules.most:
             reason = Reason.BUDGET
         if reason is not None:
@@ -387,7 +398,7 @@ class Desk:
             begins = item.missing > 0
             left -= self._look(item, now, bases)
             over = item.ready or now >= item.over_at(ahead)
-            reason = Reason.HOLD_EXPIRED if over else None
+            reason = _at_its_end(item) if over else None
             if begins and item.judged:
                 reason = self._why_not(item, now) or reason
             if reason is None:
@@ -516,7 +527,7 @@ class Desk:
         Its time runs from when it came: to look at a large one takes some of that.
         """
         if waiting.ready:
-            return Reason.HOLD_EXPIRED
+            return _at_its_end(waiting)
         deadline, reason = self._deadline(waiting, waiting.since)
         waiting.deadline = min(waiting.deadline, deadline)
         return reason if now >= waiting.deadline else None
@@ -621,6 +632,7 @@ class Desk:
         if not wanted.settled:
             waiting.lacking.append(wanted)
             waiting.confirm_at = min(waiting.confirm_at, wanted.good_at)
+            self._expose(waiting, wanted)
         elif waiting.sought:
             self._sought_places.discard(_place(waiting.route, wanted))
 
@@ -701,6 +713,21 @@ class Desk:
             return False
         went = leader.node >= 0 and not itself and wanted.led >= 0
         return wanted.asked or (went and self._has_just_gone(route, wanted))
+
+    def _expose(self, waiting: _Waiting, wanted: _Wanted) -> None:
+        """Have a response wait no longer than its broker is sure not to come to lead (rule 9)."""
+        if waiting.held.key != ApiKey.PRODUCE or waiting.sought:
+            return
+        route, leader = waiting.route, wanted.known
+        itself = route.is_self(leader.node) if leader is not None and leader.node >= 0 else None
+        just = self._has_just_gone(route, wanted)
+        if leader is not None and itself:
+            new = just and not (route.view and route.view.serves(*wanted.failure[:2]))
+            waiting.exposed |= new or leader.epoch > wanted.led
+        elif itself is None or wanted.led < 0 or not just:
+            # The client may know of a move that the view does not; its broker's Metadata tells.
+            waiting.exposed |= wanted.asked
+            waiting.deadline = min(waiting.deadline, waiting.since + self.rules.grace)
 
     def _has_just_gone(self, route: Route, wanted: _Wanted) -> bool:
         """Whether the error can be one of the last move that the view knows."""
@@ -786,6 +813,10 @@ def _event(
     if hint is not None:
         return HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
     return HintMissed(answered=answered, reason=reason)
+
+
+def _at_its_end(waiting: _Waiting) -> Reason:
+    return Reason.LEADER_NOT_READY if waiting.exposed else Reason.HOLD_EXPIRED
 
 
 #: What judgements rest on beside the time, as far as it was looked up in one review.
