@@ -9,6 +9,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from leader_hints.observe.logs import configure_logs
 from tests.net.serving import Log
+from tests.real.names import CLUSTERS
 from tests.tiers import Tier, tier_of
 
 # No deadline for one example: machines are shared, and a slow one is no defect. The profile
@@ -22,26 +23,22 @@ settings.register_profile(
 )
 settings.load_profile("here")
 
-#: Tests that are run in one process, one after the other: those of real brokers, since two clusters
-#: at once are too much for two cores, those of Spark, which share its session, and those of the
-#: wheel, which share its environments.
-_TOGETHER = ("tests/real/", "tests/pipeline/", "tests/packaging/")
-#: Real ones that take minutes and share no brokers with others, or little is lost by starting some
-#: for them alone: whoever has nothing else to do takes them.
-_APART = (
-    "tests/real/test_doctor.py",
-    "tests/real/test_pipeline.py",
-    "tests/real/test_rollout.py",
-    "tests/real/test_upgrade.py",
-)
+#: Tests that are run in one process, one after the other: those of Spark, which share its session,
+#: and those of the wheel, which share its environments.
+_TOGETHER = ("tests/pipeline/", "tests/packaging/")
 
 
 class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
-    """Has tests that share something dear run in one process."""
+    """Has tests that share something expensive run in one process.
+
+    Those of real brokers share a cluster, or start some for the tests of their file.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        shared = (path for path in (*_APART, *_TOGETHER) if nodeid.startswith(path))
-        return next(shared, nodeid)
+        if nodeid.startswith("tests/real/"):
+            path, _, name = nodeid.partition("::")
+            return next((cluster for cluster in CLUSTERS if cluster in name), path)
+        return next((path for path in _TOGETHER if nodeid.startswith(path)), nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByWhatIsShared:

@@ -17,6 +17,16 @@ ZK_37 = "3.7-zk"  # gives hints itself
 APART_24, APART_36, APART_39 = "apart-2.4-zk", "apart-3.6-zk", "apart-3.9-kraft"
 APART_SECURED = "apart-3.6-zk-sasl-ssl"  # ask for certificates and SASL, both at once
 
+#: All of them, the longest first: some begin as others do.
+CLUSTERS = sorted(
+    {
+        *(ZK_36, KRAFT_36, ZK_35, ZK_34, ZK_28, ZK_24, SASL_24, SASL_28, SASL_36, TLS_36, ZK_37),
+        *(APART_24, APART_36, APART_39, APART_SECURED),
+    },
+    key=len,
+    reverse=True,
+)
+
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
 
@@ -25,6 +35,7 @@ __all__ = [
     "APART_36",
     "APART_39",
     "APART_SECURED",
+    "CLUSTERS",
     "CONFLUENT",
     "JAVA",
     "KAFKA_PYTHON",
