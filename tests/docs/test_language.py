@@ -64,7 +64,6 @@ BANNED: Final = {
     r"(the|a) desk": "the hold queue",
     r"for want of": "because ... is missing",
     r"once in a while": "rarely, from time to time",
-    r"(each|a|two) looks? at": "check, test",
     r"in the runs? before": "nothing: figures of other runs belong in a log of tries",
     r"where nothing else is said": "unless the row says otherwise",
     r"wakes? somebody": "wakes a process",
