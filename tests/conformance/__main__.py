@@ -1,4 +1,4 @@
-"""Writes docs/clients.md: `python -m tests.conformance [CLIENT...]` runs those, or all, anew.
+"""Writes docs/clients.md: `python -m tests.conformance [CLIENT...]` runs those, or all, again.
 
 Reports of clients that are not run are taken from build/conformance, where each run leaves its own.
 """
@@ -18,21 +18,22 @@ _REPORTS = BUILD / "conformance"
 _HEAD = """\
 # What clients do with leader hints
 
-Made by `leader-hints conformance` ([local.md](local.md#what-does-my-client-do-with-hints)), one run
-each on a machine with other work, with librdkafka's mock cluster. `python -m tests.conformance`
-writes it again. How to read it:
+For developers of Kafka clients, and for operators who want to know what a client gains. The
+reports are of `leader-hints conformance` ([local.md](local.md#what-does-my-client-do-with-hints))
+with librdkafka's mock cluster, one run each, on a machine with other work.
+`python -m tests.conformance` writes this page again. How to read it:
 
-- Metadata is delayed by two seconds while leaders move and while hints are wrong. Recovery times of
-  seconds are those of a client that waited for it; without the delay they are much shorter.
-- "Skipped for a hint": the client's back-off is set to a second, and it is refused three times
-  without a hint and three times with one. It skips its back-off where it comes to the hinted leader
-  in less than half the time that it takes without a hint; so what a busy machine adds decides
-  nothing. A client may have no such setting: then that time is what it is.
+- Metadata is delayed by two seconds while leaders move and while hints are wrong. A client with a
+  recovery time of seconds waited for Metadata. Without the delay these times are much shorter.
+- "Skipped for a hint": the client's back-off is set to a second. The client is refused three
+  times without a hint and three times with one. It skips its back-off if it reaches the hinted
+  leader in less than half the time that it needs without a hint. So a busy machine does not
+  change the result. A client may have no such setting: then its own back-off applies.
 - "Metadata asked as well" counts requests from the refusal to half a second after the recovery.
-- A consumer of franz-go, and of other clients that change leaders in the task that asks for
-  Metadata, waits for a question that is under way: where that was asked before the hint came, the
+- Some consumers, such as franz-go's, change leaders in the task that asks for Metadata. They
+  first wait for a pending Metadata request. If that request was sent before the hint came, the
   hint counts as not used.
-- Produce of clients with idempotence on and off may differ; these have it off.
+- Produce may differ with idempotence on and off. Here it is off.
 """
 
 

@@ -27,30 +27,35 @@ class Feature(StrEnum):
 
 
 MEANINGS: Mapping[Feature, str] = {
-    Feature.ACKS_0: "what arrived was sent, arrived once and in order",
-    Feature.ACKS_1: "nothing acknowledged is lost but what a new leader never had",
-    Feature.ACKS_ALL: "nothing acknowledged is lost",
-    Feature.IDEMPOTENT: "all that was acknowledged is there once, in order, at the offset told",
-    Feature.TRANSACTIONAL: "the same of what was committed; every third transaction is aborted",
-    Feature.GZIP: "as acks=all, and every batch stands compressed so in the log",
+    Feature.ACKS_0: "every record in the log was sent, is there once and in order",
+    Feature.ACKS_1: "no acknowledged record is lost, except those that a new leader never had",
+    Feature.ACKS_ALL: "no acknowledged record is lost",
+    Feature.IDEMPOTENT: (
+        "every acknowledged record is in the log once, in order, at the reported offset"
+    ),
+    Feature.TRANSACTIONAL: "the same for committed records; every third transaction is aborted",
+    Feature.GZIP: "as acks=all, and every batch in the log has this compression",
     Feature.SNAPPY: "as gzip",
     Feature.LZ4: "as gzip",
     Feature.ZSTD: "as gzip",
     Feature.ASSIGN: "every record of the log was read once and in order",
     Feature.GROUP: "the same as a member of a group",
-    Feature.READ_COMMITTED: "the same of what was committed, and nothing else",
-    Feature.CLOSEST_REPLICA: "the same with client.rack set; a follower was fetched from (KIP-392)",
-    Feature.END_OFFSETS: (
-        "no partition's end went back (KIP-207); answers are the broker's bytes, errors 78 and 5 "
-        "included"
+    Feature.READ_COMMITTED: "the same for committed records, and no other record was read",
+    Feature.CLOSEST_REPLICA: (
+        "the same with client.rack set; the client fetched from a follower (KIP-392)"
     ),
-    Feature.ADMIN: "create, describe, grow, read the settings of and delete a topic",
+    Feature.END_OFFSETS: (
+        "no partition's end offset went back (KIP-207); answers are the broker's bytes, "
+        "including errors 78 and 5"
+    ),
+    Feature.ADMIN: "create a topic, describe it, add partitions, read its settings, delete it",
     Feature.HINTS: (
-        "every hint named who led at that epoch, by the brokers' logs; every miss has a known "
-        "reason; hints were given just where the client takes them and the broker gives none"
+        "every hint named the leader of that epoch, by the brokers' logs; every error without a "
+        "hint has a known reason; hints were given exactly where the client uses them and the "
+        "broker gives none"
     ),
     Feature.USE: (
-        "with its Metadata answers held back, the client went to the new leader just where it "
-        "should"
+        "with its Metadata responses held back, the client went to the new leader exactly where "
+        "it should"
     ),
 }

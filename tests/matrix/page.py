@@ -34,17 +34,18 @@ def render(cells: Cells) -> str:
         _OVERVIEW,
         _overview(cells),
         "## Versions",
-        'Asked by producers and consumers; "10 as 9": the proxy sent 9 for it.',
+        'The versions that producers and consumers sent. "10 as 9": the proxy sent 9 to the '
+        "broker.",
         _by_broker(cells, _versions_text),
         "## Hints",
-        "Given by the proxy, those without one by reason; and the sides on which the client used "
-        "a hint, of the proxy or of a broker that gives its own. Leaders move such that consumers "
-        "get FENCED_LEADER_EPOCH, but NOT_LEADER_OR_FOLLOWER from a broker of 2.4, where "
-        "Fetch is brought down to 10; franz-go takes no hint with the former.",
+        "Hints that the proxy gave; errors without a hint, by reason; and the APIs for which the "
+        "client used a hint, of the proxy or of a broker that gives its own. Leaders move so "
+        "that consumers get FENCED_LEADER_EPOCH. From a broker of 2.4, where Fetch goes as 10, "
+        "they get NOT_LEADER_OR_FOLLOWER. franz-go uses no hint with FENCED_LEADER_EPOCH.",
         _by_broker(cells, _hints_text),
         "## ListOffsets refused",
-        "How often a broker refused a partition's end during moves, by error code (78 or, below "
-        "version 5, 5); the client got the broker's answer unchanged.",
+        "How often a broker refused the end offset of a partition during moves, by error code "
+        "(78 or, below version 5, 5). The client got the broker's answer unchanged.",
         _by_broker(cells, _refused_text),
         "## Features",
         "What was checked, over all brokers:",
@@ -78,10 +79,12 @@ def title(broker: BrokerKind) -> str:
 def _introduction() -> str:
     return (
         "# Compatibility\n\n"
-        f"Made by `{COMMAND}`, from what was run: do not edit. A cell is one client before one "
-        "broker version, through a proxy before each of three brokers (min.insync.replicas=2, a "
-        "rack for each, RackAwareReplicaSelector), with all features at once while all leaders "
-        "moved. Before KRaft hints were held for as long as docs/limits.md advises."
+        "For operators and client developers: which client versions were tested with which "
+        f"broker versions, and what was checked. `{COMMAND}` writes this page from its results: "
+        "do not edit it. A cell is one client with one broker version. Each of three brokers "
+        "has a proxy in front of it (min.insync.replicas=2, a rack for each, "
+        "RackAwareReplicaSelector). All features run together while all leaders move. In front "
+        "of KRaft brokers hints were held for as long as docs/limits.md advises."
     )
 
 
