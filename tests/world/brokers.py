@@ -1,0 +1,288 @@
+"""Brokers as processes on the network: they hear of records late, hang, restart, and answer bytes."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from tests.world import wire
+from tests.world.model.broker import Broker, Error
+from tests.world.model.releases import (
+    API_VERSIONS,
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    PRODUCE,
+    Release,
+)
+from tests.world.model.truth import Image, Leader, Truth
+from tests.world.network import End, Network
+from tests.world.wire import Endpoint, Place, Request
+
+#: The principal of the proxy's own connections.
+PROXY = "proxy"
+#: Seconds until an answer is sent; those of a Fetch that finds nothing new.
+_SERVICE = 0.0005
+_LONG_POLL = 0.25
+
+
+class Refusal(NamedTuple):
+    """What a broker knew when it answered that it does not lead, or not at this epoch.
+
+    ``incarnation``: of the topic that its client means. ``own``: who led, as it knew.
+    """
+
+    at: float
+    node: int
+    incarnation: int
+    own: Leader | None
+    client_epoch: int
+
+
+#: By client and correlation id, by name and partition.
+Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
+
+
+class Asked(NamedTuple):
+    """A request of the proxy's own."""
+
+    at: float
+    node: int
+    key: int
+
+
+class BrokerProcess:
+    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`."""
+
+    def __init__(
+        self,
+        model: Broker,
+        truth: Truth,
+        network: Network,
+        endpoints: Mapping[int, Endpoint],
+        *,
+        kraft: bool,
+        refusals: Refusals,
+    ) -> None:
+        self.model = model
+        self.asked: list[Asked] = []
+        self.hidden: Collection[str] = ()
+        self.refusals = refusals
+        self._truth = truth
+        self._network = network
+        self._endpoints = endpoints
+        self._kraft = kraft
+        self.running = True
+        self.hung = False
+        self._life = 0
+        #: Of replicas and Metadata: how many records were heard; -1: none until all are sent again.
+        self._heard = [0, 0]
+        self._connections: list[_Connection] = []
+
+    @property
+    def node(self) -> int:
+        return self.model.node
+
+    @property
+    def now(self) -> float:
+        return self._network.schedule.now
+
+    # What it hears.
+
+    def hear_all(self) -> None:
+        """Hear at once all that was decided."""
+        for metadata in (False, True):
+            self._sync(self._life, metadata)
+
+    def will_hear(self, number: int, replicas_after: float, metadata_after: float) -> None:
+        """Hear of a record, and of those before it, so many seconds later."""
+        for metadata, after in ((False, replicas_after), (True, metadata_after)):
+            self._network.schedule.after(after, self._hear, self._life, number, metadata)
+
+    def _hear(self, life: int, number: int, metadata: bool) -> None:
+        if life != self._life or self._heard[metadata] < 0:
+            return
+        while self._heard[metadata] <= number:
+            _, record = self._truth.log[self._heard[metadata]]
+            self.model.hear(record, metadata=metadata)
+            self._heard[metadata] += 1
+        self._look_again()
+
+    def _sync(self, life: int, metadata: bool) -> None:
+        if life != self._life:
+            return
+        self._heard[metadata] = len(self._truth.log)
+        if metadata:
+            self.model.metadata = self._truth.now.copy()
+        else:
+            self.model.replicas = self._truth.now.copy()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        for connection in self._connections:
+            connection.look_again()
+
+    # Its life.
+
+    def accept(self, end: End) -> bool:
+        """Take a connection."""
+        if not self.running:
+            return False
+        self._connections.append(_Connection(self, end))
+        return True
+
+    def reset(self) -> None:
+        """End all connections."""
+        connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.end.close()
+
+    def stop(self) -> None:
+        """End the process."""
+        self.running = self.hung = False
+        self._life += 1
+        self.reset()
+
+    def start(self, release: Release, replicas_after: float, metadata_after: float) -> None:
+        """Begin again. With ZooKeeper it knows nothing until the controller has sent it all; with
+        KRaft it knows what it knew, until it has caught up.
+        """
+        self.running = True
+        self.model.release = release
+        if not self._kraft:
+            self._heard = [-1, -1]
+            self.model.replicas, self.model.metadata = Image(), Image()
+        for metadata, after in ((False, replicas_after), (True, metadata_after)):
+            self._network.schedule.after(after, self._sync, self._life, metadata)
+
+    def hang(self) -> None:
+        """Answer nothing any more."""
+        self.hung = True
+
+    def go_on(self) -> None:
+        """Answer what has come since it hung, and what comes."""
+        self.hung = False
+        for connection in [*self._connections]:
+            connection.serve()
+
+    def dropped(self, connection: "_Connection") -> None:
+        """Forget a connection that the other side has ended."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+
+    # What it answers.
+
+    def errors(self, request: Request, epochs: Mapping[Place, int]) -> dict[Place, Error]:
+        """Return what comes of each partition of a Produce or Fetch request."""
+        errors: dict[Place, Error] = {}
+        refused: dict[tuple[str, int], Refusal] = {}
+        for place, epoch in epochs.items():
+            topic, number = place
+            name = self.model.name_of(topic) if isinstance(topic, bytes) else topic
+            if name is None:
+                errors[place] = Error.UNKNOWN_TOPIC_ID
+                continue
+            if request.key == PRODUCE:
+                error = self.model.produce(name, number)
+            else:
+                error = self.model.fetch(name, number, epoch, request.version)
+            errors[place] = error
+            known = self.model.topic(name) or self.model.metadata.topics.get(name)
+            if isinstance(topic, bytes) and known is not None and known.id != topic:
+                # The replica is of another incarnation than its Metadata.
+                errors[place] = Error.UNKNOWN_TOPIC_ID
+                continue
+            if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
+                own = known.leaders[number] if number < len(known.leaders) else None
+                refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)
+        if refused:
+            self.refusals[request.client_id or "", request.correlation] = refused
+        return errors
+
+    def describe(self, request: Request, principal: str) -> bytes:
+        """Answer Metadata."""
+        hidden = self.hidden if principal == PROXY else ()
+        topics = self.model.describe(wire.read_metadata_request(request), hidden)
+        alive = {node: self._endpoints[node] for node in sorted(self.model.metadata.alive)}
+        return wire.metadata_response(request.correlation, request.version, "k", alive, topics)
+
+    def offsets(self, request: Request) -> bytes:
+        """Answer ListOffsets."""
+        errors = {
+            place: self.model.list_offsets(str(place[0]), place[1], epoch)
+            for place, epoch in wire.read_offsets_request(request).items()
+        }
+        return wire.offsets_response(request.correlation, errors)
+
+
+class _Connection:
+    """A connection to a broker, which answers one request after the other."""
+
+    def __init__(self, broker: BrokerProcess, end: End) -> None:
+        self.end = end
+        self._broker = broker
+        self._buffer = bytearray()
+        self._requests: deque[Request] = deque()
+        self._busy = False
+        #: Looks whether a Fetch that waits must be answered now.
+        self._waiting: Callable[[bool], None] | None = None
+        end.taken = self._taken
+        end.ended = lambda: broker.dropped(self)
+
+    def _taken(self, data: bytes) -> None:
+        self._buffer += data
+        self._requests += map(wire.read_request, wire.frames(self._buffer))
+        self.serve()
+
+    def serve(self) -> None:
+        """Begin with the next request."""
+        if self._requests and not self._busy and not self._broker.hung and self.end.open:
+            self._busy = True
+            request = self._requests.popleft()
+            if self.end.principal == PROXY:
+                node, now = self._broker.node, self._broker.now
+                self._broker.asked.append(Asked(now, node, request.key))
+            self._broker._network.schedule.after(_SERVICE, self._answer, request)
+
+    def look_again(self) -> None:
+        """Look at a Fetch that waits: something has changed."""
+        if self._waiting is not None:
+            self._waiting(False)
+
+    def _answer(self, request: Request) -> None:
+        broker, correlation = self._broker, request.correlation
+        if request.key == API_VERSIONS:
+            maxima = broker.model.release.maxima
+            self._send(wire.versions_response(correlation, min(request.version, 3), maxima))
+        elif request.key == METADATA:
+            self._send(broker.describe(request, self.end.principal))
+        elif request.key == LIST_OFFSETS:
+            self._send(broker.offsets(request))
+        elif request.key == PRODUCE:
+            places = wire.read_produce_request(request)
+            errors = broker.errors(request, dict.fromkeys(places, -1))
+            self._send(wire.produce_response(correlation, request.version, errors))
+        else:
+            assert request.key == FETCH, request
+            self._fetch(request, wire.read_fetch_request(request))
+
+    def _fetch(self, request: Request, epochs: Mapping[Place, int]) -> None:
+        def look(over: bool) -> None:
+            if self._waiting is not look:
+                return
+            errors = self._broker.errors(request, epochs)
+            if over or any(errors.values()):
+                self._waiting = None
+                self._send(wire.fetch_response(request.correlation, request.version, errors))
+
+        self._waiting = look
+        self._broker._network.schedule.after(_LONG_POLL, look, True)
+        look(False)
+
+    def _send(self, data: bytes) -> None:
+        if self._broker.hung:
+            # It is sent when the process goes on; what it says was decided before.
+            self._broker._network.schedule.after(0.01, self._send, data)
+            return
+        self.end.send(data)
+        self._busy = False
+        self.serve()

@@ -1,0 +1,138 @@
+"""One broker: what it has heard from the controller, and what it answers by that."""
+
+from collections.abc import Collection
+from enum import IntEnum
+from typing import NamedTuple
+
+from tests.world.model.releases import Release
+from tests.world.model.truth import NO_LEADER, Image, Leader, Record, Topic
+
+#: Fetch requests of consumers are served by followers from this version on (KIP-392).
+_FOLLOWERS_SERVE_FROM = 11
+#: Such a topic does not exist: who asks for it learns whether topics may be hidden.
+_PROBE = "leader-hints-check"
+
+
+class Error(IntEnum):
+    """Error codes of Kafka that brokers of the model answer."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REPLICA_NOT_AVAILABLE = 9
+    TOPIC_AUTHORIZATION_FAILED = 29
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNKNOWN_TOPIC_ID = 100
+
+
+class ShownPartition(NamedTuple):
+    """A partition in a Metadata answer."""
+
+    error: int
+    leader: Leader
+
+
+class ShownTopic(NamedTuple):
+    """A topic in a Metadata answer."""
+
+    error: int
+    name: str
+    id: bytes
+    partitions: tuple[ShownPartition, ...] = ()
+
+
+class Broker:
+    """``replicas``: what its replicas have heard, which decides who is served; ``metadata``: what
+    its Metadata has heard, later or sooner. Both hear all records in order.
+    """
+
+    def __init__(self, node: int, release: Release) -> None:
+        self.node = node
+        self.release = release
+        self.replicas = Image()
+        self.metadata = Image()
+
+    def hear(self, record: Record, *, metadata: bool) -> None:
+        """Take the next record into the one or the other."""
+        (self.metadata if metadata else self.replicas).apply(record)
+
+    def topic(self, name: str) -> Topic | None:
+        """Return the incarnation of a topic that its replicas are of."""
+        return self.replicas.topics.get(name)
+
+    # What it answers.
+
+    def produce(self, name: str, partition: int) -> Error:
+        """Answer Produce: only the leader takes records, and no epoch is given."""
+        known = self._known(name, partition)
+        if isinstance(known, Error):
+            return known
+        return Error.NONE if known.node == self.node else Error.NOT_LEADER_OR_FOLLOWER
+
+    def fetch(self, name: str, partition: int, epoch: int, version: int) -> Error:
+        """Answer a consumer's Fetch: the epoch is looked at first (KIP-320)."""
+        known = self._known(name, partition)
+        if isinstance(known, Error):
+            return known
+        if 0 <= epoch < known.epoch:
+            return Error.FENCED_LEADER_EPOCH
+        if epoch > known.epoch:
+            return Error.UNKNOWN_LEADER_EPOCH
+        serves = known.node == self.node or version >= _FOLLOWERS_SERVE_FROM
+        return Error.NONE if serves else Error.NOT_LEADER_OR_FOLLOWER
+
+    def list_offsets(self, name: str, partition: int, epoch: int) -> Error:
+        """Answer ListOffsets with an epoch: as Fetch, by the leader alone."""
+        return self.fetch(name, partition, epoch, 0)
+
+    def _known(self, name: str, partition: int) -> Leader | Error:
+        topic = self.replicas.topics.get(name)
+        if topic is not None and partition < len(topic.leaders):
+            if self.node in topic.replicas[partition]:
+                return topic.leaders[partition]
+        shown = self.metadata.topics.get(name)
+        if shown is None or partition >= len(shown.leaders):
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        return Error.NOT_LEADER_OR_FOLLOWER
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """Return the name of a topic given by id, ``None`` for an unknown one."""
+        for topic in self.metadata.topics.values():
+            if topic.id == topic_id:
+                return topic.name
+        return None
+
+    def describe(
+        self, names: Collection[str] | None, hidden: Collection[str]
+    ) -> list[ShownTopic]:
+        """Answer Metadata for ``names``, ``None`` for all topics; ``hidden``: from who asks."""
+        if names is None:
+            return [
+                self._shown(topic)
+                for name, topic in sorted(self.metadata.topics.items())
+                if name not in hidden
+            ]
+        shown = []
+        for name in names:
+            topic = self.metadata.topics.get(name)
+            if name in hidden or (name == _PROBE and hidden):
+                shown.append(ShownTopic(Error.TOPIC_AUTHORIZATION_FAILED, name, b""))
+            elif topic is None:
+                shown.append(ShownTopic(Error.UNKNOWN_TOPIC_OR_PARTITION, name, b""))
+            else:
+                shown.append(self._shown(topic))
+        return shown
+
+    def _shown(self, topic: Topic) -> ShownTopic:
+        partitions = []
+        for leader in topic.leaders:
+            # A broker shows no leader of which it knows no endpoint.
+            there = leader.node in self.metadata.alive
+            shown = leader if there else Leader(NO_LEADER, leader.epoch)
+            partitions.append(
+                ShownPartition(Error.NONE if there else Error.LEADER_NOT_AVAILABLE, shown)
+            )
+        return ShownTopic(0, topic.name, topic.id, tuple(partitions))

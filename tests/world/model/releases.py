@@ -1,0 +1,42 @@
+"""What brokers of each release take: a table, read from the releases' message definitions."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, JOIN_GROUP, API_VERSIONS = 0, 1, 2, 3, 11, 18
+
+
+class Release(NamedTuple):
+    """``maxima``: by API key. ``ids``: Metadata has topic ids, if the cluster has them."""
+
+    name: str
+    maxima: Mapping[int, int]
+    ids: bool
+
+
+def _release(
+    name: str, produce: int, fetch: int, offsets: int, metadata: int, join: int
+) -> Release:
+    maxima = {
+        PRODUCE: produce,
+        FETCH: fetch,
+        LIST_OFFSETS: offsets,
+        METADATA: metadata,
+        JOIN_GROUP: join,
+        API_VERSIONS: 3,
+    }
+    return Release(name, maxima, metadata >= 10)
+
+
+RELEASES: Final = {
+    release.name: release
+    for release in (
+        _release("2.4", 8, 11, 5, 9, 6),
+        _release("2.6", 8, 11, 5, 9, 7),
+        _release("2.7", 8, 12, 5, 9, 7),
+        _release("2.8", 9, 12, 6, 11, 7),
+        _release("3.0", 9, 12, 7, 11, 7),
+        _release("3.3", 9, 13, 7, 12, 9),
+        _release("3.6", 9, 15, 8, 12, 9),
+    )
+}

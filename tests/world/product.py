@@ -1,0 +1,321 @@
+"""The proxy in the world: its real links, hold queue and refresher, on connections in memory.
+
+All that the world knows of the proxy's classes is in this file.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import trio
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.events import (
+    BadBrokerBytes,
+    BadClientBytes,
+    Event,
+    LeaderMoved,
+    LinkFailed,
+    NotUnderstood,
+    TaskFailed,
+)
+from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.flow import Flow, Pieces
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link import Link
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.metadata.broker_poller import PeerSettings
+from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.settings import Address
+from tests.world.brokers import PROXY
+from tests.world.model.truth import Leader
+from tests.world.network import End, Network, Stream
+
+#: Seconds between polls of everything; short, so that a world can come to rest.
+POLL = 5.0
+_REFRESHES = 50
+_RULES = HoldRules()
+#: Longest hold, in seconds.
+DEADLINE = _RULES.deadline
+#: For so long after a move an error is taken for one of it.
+RECENT = _RULES.recent
+_DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
+_BUFFER = 1 << 18
+
+
+class Hold(NamedTuple):
+    """A response that was held. ``key``: of its API; ``node``: of the broker that answered."""
+
+    link: int
+    key: int
+    node: int
+    since: float
+    until: float
+
+
+class Proxy:
+    """One process of the proxy, with a route for each of ``nodes``.
+
+    ``holds``: those that are over. ``moves``: when it learnt of a leader, of which partition.
+    ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
+    node was taken for which other one.
+    """
+
+    def __init__(self, network: Network, nodes: Sequence[int]) -> None:
+        self.holds: list[Hold] = []
+        self.defects: list[tuple[float, str]] = []
+        self.moves: list[tuple[float, str, int, Leader]] = []
+        self.mistaken: list[tuple[float, int, int]] = []
+        self._network = network
+        self._shared = memoryview(bytearray(_BUFFER))
+        self._budget = Budget(1 << 22, 1 << 23)
+        self._recovery = Recovery([])
+        self._links: dict[int, _Relay] = {}
+        self._numbers = 0
+        self._routes = {node: Route(f"r{node}", Mode.ON) for node in nodes}
+        self._keeper = HoldKeeper(Desk(_RULES), self._emit)
+        self._keeper.settle = self._settle
+        settings = PeerSettings(
+            client=ClientSoftware("leader-hints", "1"),
+            poll=POLL,
+            answer=2,
+            connect=2,
+            reconnect_min=0.1,
+            reconnect_max=5,
+            slice_partitions=2000,
+        )
+        doors = Doors(Door(open_tcp=self._open), Door(open_tcp=self._open))
+        self._refresher = Subscription(
+            [(route, Address(*upstream(node))) for node, route in self._routes.items()],
+            self._keeper,
+            RefreshRate(_REFRESHES, _REFRESHES),
+            0.01,
+            settings,
+            self._emit,
+            doors=lambda route: doors,
+        )
+        # Work is done in turns by the machine's clock, which is none of the world's.
+        self._refresher._turns._seconds = math.inf
+
+    async def run(self) -> None:
+        """Hold, poll and refresh until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keeper.run)
+            nursery.start_soon(self._refresher.run)
+
+    # What it knows, for the rules.
+
+    def leaders(self, name: str, partition: int) -> Iterator[tuple[int, Leader | None, bool]]:
+        """Iterate over the routes' nodes, who leads by their view, and whether that is in doubt."""
+        for node, route in self._routes.items():
+            known = route.view.leader(name, partition) if route.view is not None else None
+            doubt = route.view is not None and route.view.in_doubt(name, partition)
+            yield node, Leader(*known) if known is not None else None, doubt
+
+    def look_at_identities(self) -> None:
+        """Note each broker that is taken for another now."""
+        for node, route in self._routes.items():
+            if route.proved_node not in (None, node):
+                self.mistaken.append((self.now, node, route.proved_node or -1))
+
+    def unproved(self) -> Iterator[int]:
+        """Iterate over the nodes whose broker is not proved to be what it is."""
+        return (node for node, route in self._routes.items() if route.proved_node != node)
+
+    def in_hand(self) -> Iterator[str]:
+        """Iterate over what is still kept of former requests."""
+        if self._keeper.desk.held:
+            yield f"{self._keeper.desk.held} responses are held"
+        if self._budget.used:
+            yield f"{self._budget.used} bytes of the links' budget are used"
+
+    # Connections.
+
+    async def _open(self, address: Address, patience: float) -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        end = self._network.connect((address.host, address.port), PROXY)
+        if end is None:
+            raise BrokerError("cannot connect: connection refused")
+        return Stream(end)
+
+    def accept(self, node: int, client: End) -> bool:
+        """Take a client's connection to the route of ``node``."""
+        broker = self._network.connect(upstream(node), client.principal)
+        if broker is None:
+            client.close()
+            return True
+        route = self._routes[node]
+        self._numbers += 1
+        link = Link(
+            route,
+            self._numbers,
+            self._shared,
+            self._budget,
+            self._recovery,
+            largest_request=1 << 20,
+            requests_in_flight=1000,
+        )
+        self._links[self._numbers] = _Relay(self, node, link, client, broker)
+        self._refresher.reached(route)
+        return True
+
+    def responded(self, relay: "_Relay") -> None:
+        """Look what a link wants after a response."""
+        state, responses = relay.link.state, relay.link.responses
+        snooped, responses.snooped = responses.snooped, []
+        for version, payload in snooped:
+            self._refresher.snooped(state.route, version, payload)
+        lacking, state.lacking = state.lacking, []
+        if lacking:
+            self._refresher.lacking(state.route, lacking)
+        self.told(relay)
+        if state.outdated and relay.link.resting:
+            relay.close()
+
+    def told(self, relay: "_Relay") -> None:
+        """Take a link's events."""
+        events, relay.link.state.events = relay.link.state.events, []
+        self._keeper.tell(events)
+
+    def submit(self, held: Held) -> list[LeaderHint | None] | None:
+        """Have a response held, or return its hints."""
+        return self._keeper.submit(held)
+
+    def _settle(self, decided: Iterable[tuple[Held, list[LeaderHint | None]]]) -> None:
+        for held, hints in decided:
+            relay = self._links.get(held.link.number)
+            if relay is not None:
+                relay.release(hints)
+
+    def gone(self, relay: "_Relay") -> None:
+        """Forget a link."""
+        number = relay.link.state.number
+        if self._links.pop(number, None) is not None:
+            self.told(relay)
+            relay.link.close()
+            self._keeper.forget(number)
+
+    def _emit(self, event: Event) -> None:
+        if isinstance(event, _DEFECTS):
+            self.blame(f"{type(event).__name__}: {event}")
+        elif isinstance(event, LeaderMoved):
+            leader = Leader(event.leader, event.epoch)
+            self.moves.append((self.now, event.topic, event.partition, leader))
+
+    def blame(self, text: str) -> None:
+        """Note a defect."""
+        self.defects.append((self.now, text))
+
+    @property
+    def now(self) -> float:
+        """Seconds since the world began."""
+        return self._network.schedule.now
+
+
+class _Relay:
+    """What the pump is in a process: it moves a link's bytes."""
+
+    def __init__(self, proxy: Proxy, node: int, link: Link, client: End, broker: End) -> None:
+        self.link = link
+        self._proxy = proxy
+        self._node = node
+        self._client = client
+        self._broker = broker
+        #: What has come from the broker behind a response that is held, and since when it is.
+        self._behind: deque[bytes] = deque()
+        self._since: float | None = None
+        self._ended = False
+        client.taken = self._requested
+        client.ended = self.close
+        broker.taken = self._responded
+        broker.ended = self._broker_ended
+
+    def _requested(self, data: bytes) -> None:
+        self._broker.send(self._feed(self.link.requests, data))
+        if self.link.requests.fault is not None:
+            self._proxy.blame(f"client blamed: {self.link.requests.fault}")
+            self.close()
+            return
+        self._proxy.told(self)
+
+    def _responded(self, data: bytes) -> None:
+        self._behind.append(data)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        responses = self.link.responses
+        while self._behind and self._since is None and self._client.open:
+            data = self._behind.popleft()
+            buffer = responses.buffer()
+            some, rest = data[: len(buffer)], data[len(buffer) :]
+            if rest:
+                self._behind.appendleft(rest)
+            buffer[: len(some)] = some
+            self._send(responses.received(len(some)))
+            self._look_at_held()
+        if self._ended and not self._behind and self._since is None:
+            self.close()
+
+    def _look_at_held(self) -> None:
+        responses = self.link.responses
+        while responses.held is not None:
+            key = responses.held.key
+            hints = self._proxy.submit(responses.held)
+            if hints is None:
+                self._since, self._key = self._proxy.now, int(key)
+                break
+            self._send(responses.release(hints))
+        if responses.fault is not None:
+            self._proxy.blame(f"broker blamed: {responses.fault}")
+            self.close()
+            return
+        self._proxy.responded(self)
+
+    def release(self, hints: Sequence[LeaderHint | None]) -> None:
+        """Let the held response go on."""
+        assert self._since is not None
+        number = self.link.state.number
+        hold = Hold(number, self._key, self._node, self._since, self._proxy.now)
+        self._proxy.holds.append(hold)
+        self._since = None
+        self._send(self.link.responses.release(hints))
+        self._look_at_held()
+        self._go_on()
+
+    def _send(self, pieces: Pieces) -> None:
+        self._client.send(b"".join(bytes(piece) for piece in pieces))
+        self.link.responses.flushed()
+
+    def _feed(self, flow: Flow, data: bytes) -> bytes:
+        out = b""
+        while data and flow.fault is None:
+            buffer = flow.buffer()
+            some, data = data[: len(buffer)], data[len(buffer) :]
+            buffer[: len(some)] = some
+            out += b"".join(bytes(piece) for piece in flow.received(len(some)))
+            flow.flushed()
+        return out
+
+    def _broker_ended(self) -> None:
+        self._ended = True
+        self._go_on()
+
+    def close(self) -> None:
+        """End both connections."""
+        self._client.close()
+        self._broker.close()
+        self._proxy.gone(self)
+
+
+def upstream(node: int) -> tuple[str, int]:
+    """Return the address at which the proxy reaches a broker."""
+    return f"up-{node}", 9092

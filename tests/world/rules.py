@@ -1,0 +1,218 @@
+"""What must hold in every world: each rule has a name, and yields what breaks it."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from tests.world.clients import Seen
+from tests.world.model.releases import FETCH, PRODUCE
+from tests.world.product import DEADLINE, RECENT
+from tests.world.world import AWAKE, CLOSING, END, PAUSE, World
+
+#: What floating point may add to a bound.
+_EPSILON = 1e-6
+#: Requests to one broker in any second: rounds of questions with their burst, each by Metadata and
+#: ListOffsets; polls.
+_MOST_ASKED = 220
+#: As many while the world rests, with no client and nothing held: polls alone.
+_MOST_AT_REST = 3.0
+#: Seconds in which a client at peace has a success of each partition.
+_HEADWAY = 2.0
+
+
+class Broken(NamedTuple):
+    """A rule, by name, and how it was broken. ``at``: seconds since the world began."""
+
+    rule: str
+    at: float
+    text: str
+
+
+class Lived(NamedTuple):
+    """A world with the proxy, and the same world without it."""
+
+    world: World
+    twin: World
+
+
+Found = Iterator[tuple[float, str]]
+
+
+def _hints(world: World) -> Iterator[tuple[Seen, str]]:
+    for client in world.clients:
+        for seen in client.seen:
+            if seen.hint is not None:
+                topic = f"{seen.name}-{seen.place[1]}"
+                text = f"{client.name} is told that {seen.hint.node} leads {topic} at epoch "
+                yield seen, f"{text}{seen.hint.epoch}"
+
+
+def hint_was_true(lived: Lived) -> Found:
+    """A hint's leader and epoch were true in this incarnation of the topic, or in a later one."""
+    world = lived.world
+    for seen, text in _hints(world):
+        refusal = world.refusals[seen.request][seen.name, seen.place[1]]
+        terms = [
+            term
+            for term in world.truth.terms(seen.name, seen.place[1])
+            if term.leader == seen.hint
+        ]
+        if not terms:
+            yield seen.at, f"{text}, which was never true"
+        elif all(term.incarnation < refusal.incarnation for term in terms):
+            if isinstance(seen.place[0], bytes) or not _just_learnt(world, seen, refusal.at):
+                yield seen.at, f"{text}, which was true of a former topic of this name"
+
+
+def _just_learnt(world: World, seen: Seen, refused_at: float) -> bool:
+    """Whether the proxy has learnt of that leader within the second before the error.
+
+    Then the error is taken for one of that move: a limit that is stated.
+    """
+    assert world.proxy is not None
+    return any(
+        (name, partition, leader) == (seen.name, seen.place[1], seen.hint)
+        and at >= refused_at - RECENT - _EPSILON
+        for at, name, partition, leader in world.proxy.moves
+    )
+
+
+def hint_is_not_over(lived: Lived) -> Found:
+    """A hint's leader still led when the broker answered, but for what cannot be known yet."""
+    world = lived.world
+    for seen, text in _hints(world):
+        refusal = world.refusals[seen.request][seen.name, seen.place[1]]
+        if seen.api == FETCH and seen.hint and seen.hint.node != refusal.node:
+            # It is news to the consumer, and leads away from this broker.
+            continue
+        since = refusal.at - RECENT - 2 * world.profile.lag - 0.1
+        terms = [
+            term
+            for term in world.truth.terms(seen.name, seen.place[1])
+            if term.leader == seen.hint and term.incarnation >= refusal.incarnation
+        ]
+        if terms and all(term.until < since for term in terms):
+            yield seen.at, f"{text}, which was over at {max(term.until for term in terms):.3f}"
+
+
+def hint_is_news(lived: Lived) -> Found:
+    """A hint's epoch is above the one that the client used."""
+    for seen, text in _hints(lived.world):
+        refusal = lived.world.refusals[seen.request][seen.name, seen.place[1]]
+        if seen.hint is not None and seen.hint.epoch <= refusal.client_epoch:
+            yield seen.at, f"{text}, and used {refusal.client_epoch}"
+
+
+def hint_has_its_leaders_endpoint(lived: Lived) -> Found:
+    """A hint comes with the endpoint at which its leader is advertised, where there is room."""
+    for seen, text in _hints(lived.world):
+        room = seen.version >= (10 if seen.api == PRODUCE else 16)
+        endpoint = lived.world.endpoints[seen.hint.node] if seen.hint and room else None
+        if seen.endpoint != endpoint:
+            yield seen.at, f"{text}, at {seen.endpoint}"
+
+
+def nothing_is_held_too_long(lived: Lived) -> Found:
+    """No response is held beyond the deadline, and no link for more than that in a second."""
+    assert lived.world.proxy is not None
+    by_link: dict[int, list[tuple[float, float]]] = {}
+    for hold in lived.world.proxy.holds:
+        if hold.until - hold.since > DEADLINE + _EPSILON:
+            yield hold.until, f"a response was held for {hold.until - hold.since:.3f} s"
+        holds = by_link.setdefault(hold.link, [])
+        holds.append((hold.since, hold.until))
+        spent = sum(
+            until - max(since, hold.until - 1.0) for since, until in holds if until > hold.until - 1
+        )
+        if spent > DEADLINE + _EPSILON:
+            yield hold.until, f"link {hold.link} was held for {spent:.3f} s of a second"
+
+
+def nothing_is_broken(lived: Lived) -> Found:
+    """The proxy reports no defect of its own, and understands all that is said."""
+    assert lived.world.proxy is not None
+    for at, text in lived.world.proxy.defects:
+        yield at, text
+
+
+def brokers_are_known(lived: Lived) -> Found:
+    """No broker is proved to be another than it is."""
+    assert lived.world.proxy is not None
+    for at, node, proved in lived.world.proxy.mistaken:
+        yield at, f"broker {node} is taken for {proved}"
+
+
+def brokers_are_asked_seldom(lived: Lived) -> Found:
+    """The proxy asks no broker more often than is stated, and little while the world rests."""
+    for node, broker in lived.world.brokers.items():
+        times = [asked.at for asked in broker.asked]
+        for first, last in zip(times, times[_MOST_ASKED:], strict=False):
+            if last - first < 1.0:
+                yield last, f"broker {node} was asked {_MOST_ASKED} times within a second"
+                break
+        resting = [at for at in times if PAUSE + 2.0 <= at < AWAKE]
+        if len(resting) > _MOST_AT_REST * (AWAKE - PAUSE - 2.0):
+            yield AWAKE, f"broker {node} was asked {len(resting)} times while the world rested"
+
+
+def at_rest_the_view_is_right(lived: Lived) -> Found:
+    """When the world rests the view is the world's, nothing is in doubt and nothing in hand."""
+    assert lived.world.proxy is not None
+    yield from ((CLOSING, text) for text in lived.world.at_rest)
+
+
+def after_a_rest_hints_are_given(lived: Lived) -> Found:
+    """An error of a move after a rest gets its hint, where a client can use one."""
+    world = lived.world
+    for name, partition, node in world.moved:
+        errors = [
+            seen
+            for client in world.clients
+            for seen in client.seen
+            if (seen.name, seen.place[1]) == (name, partition)
+            and seen.at >= CLOSING
+            and seen.request in world.refusals
+            and world.refusals[seen.request][seen.name, seen.place[1]].node == node
+            and seen.version >= (10 if seen.api == PRODUCE else 16)
+        ]
+        if errors and all(seen.hint is None for seen in errors):
+            yield CLOSING, f"no hint of {name}-{partition}, which {node} has lost"
+
+
+def clients_make_headway(lived: Lived) -> Found:
+    """Who makes headway without the proxy does so with it."""
+    for client, other in zip(lived.world.clients, lived.twin.clients, strict=True):
+        for place, work in other.work.items():
+            for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END)):
+                own = client.work.get(place)
+                if _worked(work.successes, begin, end) and not (
+                    own is not None and _worked(own.successes, begin, end)
+                ):
+                    what = f"{client.name} gets nowhere with {place[0]}-{place[1]}"
+                    yield end, f"{what}, and does so without the proxy"
+
+
+def _worked(successes: list[float], begin: float, end: float) -> bool:
+    return any(begin <= at < end for at in successes)
+
+
+RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
+    hint_was_true,
+    hint_is_not_over,
+    hint_is_news,
+    hint_has_its_leaders_endpoint,
+    nothing_is_held_too_long,
+    nothing_is_broken,
+    brokers_are_known,
+    brokers_are_asked_seldom,
+    at_rest_the_view_is_right,
+    after_a_rest_hints_are_given,
+    clients_make_headway,
+)
+
+
+def broken(lived: Lived) -> list[Broken]:
+    """Return all that was broken, in the order of its times."""
+    found = [
+        Broken(rule.__name__, at, text) for rule in RULES for at, text in rule(lived)
+    ]
+    return sorted(found, key=lambda one: one.at)

@@ -1,0 +1,42 @@
+"""Lives worlds: with the proxy and without, and says what they broke."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.world.happenings import Happening, Profile, happenings, profile
+from tests.world.rules import Broken, Lived, broken
+from tests.world.world import World
+
+
+@dataclass(slots=True)
+class Life:
+    """A world that was lived, and what it broke."""
+
+    seed: int
+    profile: Profile
+    happenings: Sequence[Happening]
+    lived: Lived
+    broken: list[Broken]
+
+    @property
+    def trace(self) -> str:
+        """All that was said and asked, as one digest: the same seed has the same."""
+        digest = hashlib.sha256()
+        for world in self.lived:
+            digest.update(repr(world.said).encode())
+            for broker in world.brokers.values():
+                digest.update(repr(broker.asked).encode())
+            for client in world.clients:
+                digest.update(repr([work.successes for work in client.work.values()]).encode())
+        return digest.hexdigest()
+
+
+def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
+    """Live a world by its seed; ``only``: with these happenings in place of its own."""
+    drawn = happenings(seed) if only is None else only
+    of = profile(seed)
+    worlds = Lived(World(seed, of, drawn, proxied=True), World(seed, of, drawn, proxied=False))
+    for world in worlds:
+        world.run()
+    return Life(seed, of, drawn, worlds, broken(worlds))

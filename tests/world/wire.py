@@ -1,0 +1,551 @@
+"""The messages of the world, packed and read by hand: no code is shared with the proxy."""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tests.world.model.broker import ShownTopic
+from tests.world.model.releases import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE
+
+_FLEXIBLE_FROM = {PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6, METADATA: 9, API_VERSIONS: 3}
+#: Fetch names topics by ids from here on.
+IDS_FROM = 13
+#: Records are of no interest here.
+_RECORDS = b"records"
+_LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
+#: A partition of a topic, given by name or id.
+Place = tuple[str | bytes, int]
+
+
+class Reader:
+    """Reads one message from its beginning to its end."""
+
+    def __init__(self, data: bytes, *, flexible: bool = False) -> None:
+        self.data = data
+        self.at = 0
+        self.flexible = flexible
+
+    def unpack(self, layout: str) -> tuple[int, ...]:
+        """Read numbers."""
+        values = struct.unpack_from(">" + layout, self.data, self.at)
+        self.at += struct.calcsize(">" + layout)
+        return values
+
+    def number(self, layout: str) -> int:
+        """Read one number."""
+        return self.unpack(layout)[0]
+
+    def take(self, size: int) -> bytes:
+        """Read bytes."""
+        data = self.data[self.at : self.at + size]
+        assert len(data) == size
+        self.at += size
+        return data
+
+    def varint(self) -> int:
+        """Read an unsigned varint."""
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+            shift += 7
+
+    def text(self) -> str | None:
+        """Read a nullable string."""
+        size = self.varint() - 1 if self.flexible else self.number("h")
+        return None if size < 0 else self.take(size).decode()
+
+    def data_or_none(self) -> bytes | None:
+        """Read nullable bytes."""
+        size = self.varint() - 1 if self.flexible else self.number("i")
+        return None if size < 0 else self.take(size)
+
+    def count(self) -> int:
+        """Read the length of an array; 0 where it is null."""
+        return max(self.varint() - 1 if self.flexible else self.number("i"), 0)
+
+    def tags(self) -> dict[int, bytes]:
+        """Read a tag section, if the version has any."""
+        tags = {}
+        for _ in range(self.varint() if self.flexible else 0):
+            tag, size = self.varint(), self.varint()
+            tags[tag] = self.take(size)
+        return tags
+
+
+class Writer:
+    """Packs by one of the two encodings."""
+
+    def __init__(self, *, flexible: bool) -> None:
+        self.flexible = flexible
+
+    def text(self, value: str | None) -> bytes:
+        """A nullable string."""
+        data = None if value is None else value.encode()
+        if self.flexible:
+            return b"\0" if data is None else varint(len(data) + 1) + data
+        return struct.pack(">h", -1) if data is None else struct.pack(">h", len(data)) + data
+
+    def data(self, value: bytes) -> bytes:
+        """Bytes."""
+        return (varint(len(value) + 1) if self.flexible else struct.pack(">i", len(value))) + value
+
+    def array(self, elements: Iterable[bytes]) -> bytes:
+        """An array."""
+        packed = [*elements]
+        size = varint(len(packed) + 1) if self.flexible else struct.pack(">i", len(packed))
+        return size + b"".join(packed)
+
+    @property
+    def tags(self) -> bytes:
+        """No tags."""
+        return b"\0" if self.flexible else b""
+
+
+def varint(value: int) -> bytes:
+    """An unsigned varint."""
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def _flexible(key: int, version: int) -> bool:
+    return version >= _FLEXIBLE_FROM[key]
+
+
+def frames(buffer: bytearray) -> list[bytes]:
+    """Take the whole messages out of what has arrived, without their sizes."""
+    whole = []
+    while len(buffer) >= 4:
+        end = 4 + struct.unpack_from(">i", buffer)[0]
+        if len(buffer) < end:
+            break
+        whole.append(bytes(buffer[4:end]))
+        del buffer[:end]
+    return whole
+
+
+def _framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Request(NamedTuple):
+    """A request, read as far as its header."""
+
+    key: int
+    version: int
+    correlation: int
+    client_id: str | None
+    reader: Reader
+
+
+def read_request(payload: bytes) -> Request:
+    """Read the header of a request."""
+    reader = Reader(payload)
+    key, version, correlation = reader.unpack("hhi")
+    client_id = reader.text()
+    reader.flexible = _flexible(key, version)
+    reader.tags()
+    return Request(key, version, correlation, client_id, reader)
+
+
+def _request(key: int, version: int, correlation: int, client_id: str, body: bytes) -> bytes:
+    head = struct.pack(">hhi", key, version, correlation) + Writer(flexible=False).text(client_id)
+    return _framed(head + Writer(flexible=_flexible(key, version)).tags + body)
+
+
+def _response(key: int, version: int, correlation: int, body: bytes) -> bytes:
+    tags = b"\0" if _flexible(key, version) and key != API_VERSIONS else b""
+    return _framed(struct.pack(">i", correlation) + tags + body)
+
+
+def _body(key: int, version: int, payload: bytes) -> Reader:
+    reader = Reader(payload, flexible=_flexible(key, version))
+    reader.number("i")
+    if key != API_VERSIONS:
+        reader.tags()
+    return reader
+
+
+# ApiVersions.
+
+
+def versions_request(correlation: int, client_id: str, name: str, version: str) -> bytes:
+    """ApiVersions v3, by a client that says what it is."""
+    writer = Writer(flexible=True)
+    body = writer.text(name) + writer.text(version) + writer.tags
+    return _request(API_VERSIONS, 3, correlation, client_id, body)
+
+
+def versions_response(correlation: int, version: int, maxima: Mapping[int, int]) -> bytes:
+    """What a broker takes."""
+    writer = Writer(flexible=_flexible(API_VERSIONS, version))
+    ranges = (struct.pack(">hhh", key, 0, most) + writer.tags for key, most in maxima.items())
+    throttle = struct.pack(">i", 0) if version >= 1 else b""
+    body = struct.pack(">h", 0) + writer.array(ranges) + throttle + writer.tags
+    return _response(API_VERSIONS, version, correlation, body)
+
+
+def read_versions(payload: bytes) -> dict[int, int]:
+    """Read ApiVersions v3: maxima by API key."""
+    reader = _body(API_VERSIONS, 3, payload)
+    reader.number("h")
+    maxima = {}
+    for _ in range(reader.count()):
+        key, _, maxima[key] = reader.unpack("hhh")
+        reader.tags()
+    return maxima
+
+
+# Metadata.
+
+
+class Endpoint(NamedTuple):
+    """Where a broker is."""
+
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class Shown:
+    """What a Metadata response shows."""
+
+    endpoints: dict[int, Endpoint]
+    topics: list[ShownTopic]
+
+
+def metadata_request(
+    version: int, correlation: int, client_id: str, names: Sequence[str] | None
+) -> bytes:
+    """Metadata of some topics, ``None``: of all."""
+    writer = Writer(flexible=True)
+    no_id = bytes(16) if version >= 10 else b""
+    topics = (
+        b"\0"
+        if names is None
+        else writer.array(no_id + writer.text(name) + writer.tags for name in names)
+    )
+    more = b"\0\0" if version <= 10 else b"\0"
+    return _request(METADATA, version, correlation, client_id, topics + b"\0" + more + writer.tags)
+
+
+def read_metadata_request(request: Request) -> list[str] | None:
+    """Return the topics that are asked for, ``None`` for all."""
+    reader = request.reader
+    count = reader.varint() - 1
+    if count < 0:
+        return None
+    names = []
+    for _ in range(count):
+        if request.version >= 10:
+            reader.take(16)
+        names.append(reader.text() or "")
+        reader.tags()
+    return names
+
+
+def metadata_response(
+    correlation: int,
+    version: int,
+    cluster: str,
+    endpoints: Mapping[int, Endpoint],
+    topics: Iterable[ShownTopic],
+) -> bytes:
+    """Metadata v9 to v12."""
+    writer = Writer(flexible=True)
+    body = struct.pack(">i", 0)
+    body += writer.array(
+        struct.pack(">i", node)
+        + writer.text(endpoint.host)
+        + struct.pack(">i", endpoint.port)
+        + writer.text(None)
+        + writer.tags
+        for node, endpoint in endpoints.items()
+    )
+    body += writer.text(cluster) + struct.pack(">i", min(endpoints, default=-1))
+    body += writer.array(_topic(writer, version, topic) for topic in topics)
+    body += (struct.pack(">i", 0) if version <= 10 else b"") + writer.tags
+    return _response(METADATA, version, correlation, body)
+
+
+def _topic(writer: Writer, version: int, topic: ShownTopic) -> bytes:
+    partitions = (
+        struct.pack(">hiii", partition.error, number, *partition.leader)
+        + writer.array(()) * 3
+        + writer.tags
+        for number, partition in enumerate(topic.partitions)
+    )
+    return (
+        struct.pack(">h", topic.error)
+        + writer.text(topic.name)
+        + ((topic.id or bytes(16)) if version >= 10 else b"")
+        + b"\0"
+        + writer.array(partitions)
+        + struct.pack(">i", 0)
+        + writer.tags
+    )
+
+
+class SeenPartition(NamedTuple):
+    """A partition as a client reads it from Metadata."""
+
+    error: int
+    number: int
+    leader: int
+    epoch: int
+
+
+class SeenTopic(NamedTuple):
+    """A topic as a client reads it from Metadata."""
+
+    error: int
+    name: str
+    id: bytes
+    partitions: list[SeenPartition]
+
+
+def read_metadata(
+    version: int, payload: bytes
+) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
+    """Read Metadata v9 to v12: endpoints by node, and topics."""
+    reader = _body(METADATA, version, payload)
+    reader.number("i")
+    endpoints = {}
+    for _ in range(reader.count()):
+        node = reader.number("i")
+        host = reader.text() or ""
+        endpoints[node] = Endpoint(host, reader.number("i"))
+        reader.text()
+        reader.tags()
+    reader.text()
+    reader.number("i")
+    topics = []
+    for _ in range(reader.count()):
+        error = reader.number("h")
+        name = reader.text() or ""
+        topic_id = reader.take(16) if version >= 10 else bytes(16)
+        reader.number("b")
+        partitions = []
+        for _ in range(reader.count()):
+            partitions.append(SeenPartition(*reader.unpack("hiii")))
+            for _ in range(3):
+                reader.take(4 * reader.count())
+            reader.tags()
+        reader.number("i")
+        reader.tags()
+        topics.append(SeenTopic(error, name, topic_id, partitions))
+    return endpoints, topics
+
+
+# Produce and Fetch.
+
+
+class Result(NamedTuple):
+    """What came of one partition. ``hint``: leader and epoch of CurrentLeader."""
+
+    place: Place
+    error: int
+    hint: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class Answer:
+    """A Produce or Fetch response. ``error``: of the whole."""
+
+    results: list[Result] = field(default_factory=list)
+    endpoints: dict[int, Endpoint] = field(default_factory=dict)
+    error: int = 0
+
+
+def _by_topic(places: Iterable[Place]) -> dict[str | bytes, list[int]]:
+    topics: dict[str | bytes, list[int]] = {}
+    for topic, number in places:
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+def _named(
+    writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]
+) -> bytes:
+    return writer.array(
+        (topic if isinstance(topic, bytes) else writer.text(topic))
+        + writer.array(pack((topic, number)) + writer.tags for number in numbers)
+        + writer.tags
+        for topic, numbers in _by_topic(places).items()
+    )
+
+
+def produce_request(
+    version: int, correlation: int, client_id: str, places: Sequence[Place]
+) -> bytes:
+    """Produce v8 to v10 with acks=1."""
+    writer = Writer(flexible=_flexible(PRODUCE, version))
+    body = writer.text(None) + struct.pack(">hi", 1, 1000)
+    body += _named(
+        writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(_RECORDS)
+    )
+    return _request(PRODUCE, version, correlation, client_id, body + writer.tags)
+
+
+def read_produce_request(request: Request) -> list[Place]:
+    """Return the partitions that are written to."""
+    reader = request.reader
+    reader.text()
+    reader.unpack("hi")
+    places: list[Place] = []
+    for _ in range(reader.count()):
+        name = reader.text() or ""
+        for _ in range(reader.count()):
+            places.append((name, reader.number("i")))
+            reader.data_or_none()
+            reader.tags()
+        reader.tags()
+    reader.tags()
+    return places
+
+
+def produce_response(correlation: int, version: int, errors: Mapping[Place, int]) -> bytes:
+    """Produce v8 or v9, as brokers without hints answer it."""
+    writer = Writer(flexible=_flexible(PRODUCE, version))
+
+    def pack(place: Place) -> bytes:
+        numbers = struct.pack(">ihqqq", place[1], errors[place], -1, -1, -1)
+        return numbers + writer.array(()) + writer.text(None)
+
+    body = _named(writer, errors, pack) + struct.pack(">i", 0) + writer.tags
+    return _response(PRODUCE, version, correlation, body)
+
+
+def fetch_request(
+    version: int, correlation: int, client_id: str, epochs: Mapping[Place, int]
+) -> bytes:
+    """A full Fetch without a session, v11 to v16; ``epochs``: those that the client knows."""
+    writer = Writer(flexible=_flexible(FETCH, version))
+    body = struct.pack(">i", -1) if version < 15 else b""
+    body += struct.pack(">iiibii", 100, 1, 1 << 20, 0, 0, -1)
+
+    def pack(place: Place) -> bytes:
+        last = struct.pack(">i", -1) if version >= 12 else b""
+        numbers = struct.pack(">iiq", place[1], epochs[place], 0)
+        return numbers + last + struct.pack(">qi", -1, 1 << 16)
+
+    body += _named(writer, epochs, pack) + writer.array(()) + writer.text("") + writer.tags
+    return _request(FETCH, version, correlation, client_id, body)
+
+
+def read_fetch_request(request: Request) -> dict[Place, int]:
+    """Return the epochs by partition."""
+    reader, version = request.reader, request.version
+    if version < 15:
+        reader.number("i")
+    reader.unpack("iiibii")
+    epochs: dict[Place, int] = {}
+    for _ in range(reader.count()):
+        topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
+        for _ in range(reader.count()):
+            number, epoch, _ = reader.unpack("iiq")
+            if version >= 12:
+                reader.number("i")
+            reader.unpack("qi")
+            reader.tags()
+            epochs[topic, number] = epoch
+        reader.tags()
+    return epochs
+
+
+def fetch_response(correlation: int, version: int, errors: Mapping[Place, int]) -> bytes:
+    """Fetch v10 to v15, as brokers without hints answer it."""
+    writer = Writer(flexible=_flexible(FETCH, version))
+
+    def pack(place: Place) -> bytes:
+        good = not errors[place]
+        numbers = struct.pack(">ihqqq", place[1], errors[place], 9 if good else -1, 9, 0)
+        replica = struct.pack(">i", -1) if version >= 11 else b""
+        return numbers + writer.array(()) + replica + writer.data(_RECORDS if good else b"")
+
+    body = struct.pack(">ihi", 0, 0, 0) + _named(writer, errors, pack) + writer.tags
+    return _response(FETCH, version, correlation, body)
+
+
+def read_answer(key: int, version: int, payload: bytes) -> Answer:
+    """Read a Produce or Fetch response as a client does, with its hints."""
+    reader = _body(key, version, payload)
+    answer = Answer()
+    if key == FETCH:
+        _, answer.error, _ = reader.unpack("ihi")
+    for _ in range(reader.count()):
+        by_id = key == FETCH and version >= IDS_FROM
+        topic = reader.take(16) if by_id else reader.text() or ""
+        for _ in range(reader.count()):
+            number, error = reader.unpack("ih")
+            _rest_of_partition(reader, key, version)
+            hint = reader.tags().get(_LEADER_HINT_TAG[key])
+            leader = struct.unpack_from(">ii", hint) if hint is not None else None
+            answer.results.append(Result((topic, number), error, leader))
+        reader.tags()
+    if key == PRODUCE:
+        reader.number("i")
+    endpoints = reader.tags().get(0)
+    if endpoints is not None:
+        answer.endpoints = _read_endpoints(endpoints)
+    assert reader.at == len(reader.data), "bytes behind the end"
+    return answer
+
+
+def _rest_of_partition(reader: Reader, key: int, version: int) -> None:
+    reader.unpack("qqq")
+    if key == PRODUCE:
+        assert reader.count() == 0
+        reader.text()
+        return
+    assert reader.count() == 0
+    if version >= 11:
+        reader.number("i")
+    reader.data_or_none()
+
+
+def _read_endpoints(data: bytes) -> dict[int, Endpoint]:
+    reader = Reader(data, flexible=True)
+    endpoints = {}
+    for _ in range(reader.count()):
+        node = reader.number("i")
+        host = reader.text() or ""
+        endpoints[node] = Endpoint(host, reader.number("i"))
+        reader.text()
+        reader.tags()
+    return endpoints
+
+
+# ListOffsets.
+
+
+def read_offsets_request(request: Request) -> dict[Place, int]:
+    """Return the epochs by partition that ListOffsets v4 asks about."""
+    reader = request.reader
+    assert request.version == 4
+    reader.unpack("ib")
+    epochs: dict[Place, int] = {}
+    for _ in range(reader.count()):
+        name = reader.text() or ""
+        for _ in range(reader.count()):
+            number, epoch, _ = reader.unpack("iiq")
+            epochs[name, number] = epoch
+    return epochs
+
+
+def offsets_response(correlation: int, errors: Mapping[Place, int]) -> bytes:
+    """ListOffsets v4."""
+    writer = Writer(flexible=False)
+
+    def pack(place: Place) -> bytes:
+        return struct.pack(">ihqqi", place[1], errors[place], -1, 7, 0)
+
+    body = struct.pack(">i", 0) + _named(writer, errors, pack)
+    return _response(LIST_OFFSETS, 4, correlation, body)

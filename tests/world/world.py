@@ -1,0 +1,283 @@
+"""One world: a cluster, what befalls it, its clients, and the proxy between them or not.
+
+All of it follows from the seed. The same world without the proxy is what clients are compared with.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+from trio.testing import MockClock
+
+from tests.world.brokers import BrokerProcess, Refusals
+from tests.world.clients import KINDS, Client
+from tests.world.happenings import BUSY, CALM, NODES, UNTIL, Happening, Profile
+from tests.world.model.broker import Broker
+from tests.world.model.releases import PRODUCE, RELEASES
+from tests.world.model.truth import Record, Truth
+from tests.world.network import Network
+from tests.world.product import POLL, Proxy, upstream
+from tests.world.schedule import Schedule
+from tests.world.wire import Endpoint
+
+#: Seconds. After the last happening all heals, and clients go on for a while; then they pause, so
+#: that polls settle what is left; then they go on, and leaders move once more.
+PAUSE = UNTIL + 5.0
+AWAKE = PAUSE + 5 * POLL
+CLOSING = AWAKE + 1.5
+END = CLOSING + 3.0
+#: Seconds until the controller finds that a broker which did not say so is gone.
+_SESSION = 0.8
+#: Seconds between looks at whom brokers are taken for.
+_LOOK = 0.05
+
+
+class World:
+    """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
+    ``moved``: what moved after that, and from which broker.
+    """
+
+    def __init__(
+        self, seed: int, profile: Profile, happenings: Sequence[Happening], *, proxied: bool
+    ) -> None:
+        self.seed = seed
+        self.profile = profile
+        self.said: list[tuple[float, str]] = []
+        self.refusals: Refusals = {}
+        self.moved: list[tuple[str, int, int]] = []
+        self.at_rest: list[str] = []
+        self.schedule = Schedule()
+        self.network = Network(self.schedule, profile.latency)
+        self.truth = Truth(NODES, ids=profile.ids)
+        self.endpoints = {node: Endpoint(f"shown-{node}", 9092) for node in NODES}
+        self._prompt = False
+        self.brokers = {
+            node: BrokerProcess(
+                Broker(node, RELEASES[release]),
+                self.truth,
+                self.network,
+                self.endpoints,
+                kraft=profile.kraft,
+                refusals=self.refusals,
+            )
+            for node, release in zip(NODES, profile.releases, strict=True)
+        }
+        self.truth.create(0.0, CALM, tuple(_replicas(n) for n in range(len(NODES))))
+        self.truth.create(0.0, BUSY, tuple(_replicas(n + seed) for n in range(profile.partitions)))
+        for broker in self.brokers.values():
+            broker.hear_all()
+        self.truth.decided = self._decided
+        self.proxy = Proxy(self.network, profile.fronted) if proxied else None
+        self._open()
+        self.clients = [
+            Client(
+                f"{kind}-{'producer' if api == PRODUCE else 'consumer'}-{number}",
+                KINDS[kind],
+                api,
+                [BUSY, CALM],
+                self.network,
+                [*self.endpoints.values()],
+                self.say,
+            )
+            for number, (kind, api) in enumerate(profile.clients, 1)
+        ]
+        self._plan(happenings)
+
+    def _open(self) -> None:
+        for node, broker in self.brokers.items():
+            self.network.hosts[upstream(node)] = broker.accept
+            accept = broker.accept
+            if self.proxy is not None and node in self.profile.fronted:
+                accept = _route(self.proxy, node)
+            self.network.hosts[self.endpoints[node]] = accept
+
+    def _plan(self, happenings: Sequence[Happening]) -> None:
+        for happening in happenings:
+            self.schedule.at(happening.at, self._happen, happening)
+        for client in self.clients:
+            self.schedule.at(1.0, client.start)
+            self.schedule.at(PAUSE, client.pause)
+            self.schedule.at(AWAKE, client.start)
+        self.schedule.at(UNTIL + 1.0, self._heal)
+        self.schedule.at(AWAKE - 0.1, self._rest)
+        self.schedule.at(CLOSING, self._close)
+        self._look()
+
+    def say(self, text: str) -> None:
+        """Note what happened."""
+        self.said.append((self.schedule.now, text))
+
+    def run(self) -> None:
+        """Live."""
+        if self.proxy is None:
+            self.schedule.run_until(END)
+            return
+        trio_run = trio._core._run  # type: ignore[attr-defined]
+        before = trio_run._ALLOW_DETERMINISTIC_SCHEDULING
+        trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
+        trio_run._r.seed(self.seed)
+        try:
+            trio.run(self._live, clock=MockClock(autojump_threshold=0))
+        finally:
+            trio_run._ALLOW_DETERMINISTIC_SCHEDULING = before
+
+    async def _live(self) -> None:
+        assert self.proxy is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.proxy.run)
+            await self.schedule.run(END)
+            nursery.cancel_scope.cancel()
+
+    # How decisions spread.
+
+    def _decided(self, number: int, record: Record) -> None:
+        self.say(f"decided: {record}")
+        for node, broker in self.brokers.items():
+            draw = random.Random(f"{self.seed} {number} {node}")
+            lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
+            first, second = draw.random() * lag, draw.random() * lag
+            if self.profile.kraft:
+                # One log; the image is set first (BrokerMetadataPublisher).
+                broker.will_hear(number, first + min(second, 0.02), first)
+            else:
+                # One queue for each broker: LeaderAndIsr, then UpdateMetadata.
+                broker.will_hear(number, first, first + second)
+
+    # What happens.
+
+    def _happen(self, happening: Happening) -> None:
+        if BUSY in self.truth.now.topics:
+            _HAPPENINGS[happening.kind](self, happening)
+
+    def _move(self, happening: Happening) -> None:
+        leaders = self.truth.now.topics[BUSY].leaders
+        partition = happening.number % len(leaders)
+        led_by = leaders[partition].node
+        others = [node for node in NODES if node != led_by and node in self.truth.now.alive]
+        if led_by > 0 and others:
+            to = happening.node if happening.node in others else others[0]
+            self.truth.move(self.schedule.now, BUSY, partition, to)
+
+    def _rise(self, happening: Happening) -> None:
+        leaders = self.truth.now.topics[BUSY].leaders
+        partition = happening.number % len(leaders)
+        if leaders[partition].node > 0:
+            self.truth.move(self.schedule.now, BUSY, partition, leaders[partition].node)
+
+    def _recreate(self, happening: Happening) -> None:
+        self.truth.delete(self.schedule.now, BUSY)
+        self.schedule.after(0.05, self._create, happening)
+
+    def _create(self, happening: Happening) -> None:
+        if BUSY not in self.truth.now.topics:
+            count = 1 + happening.number % 3
+            replicas = tuple(_replicas(happening.node + n) for n in range(count))
+            self.truth.create(self.schedule.now, BUSY, replicas)
+
+    def _grow(self, happening: Happening) -> None:
+        if len(self.truth.now.topics[BUSY].leaders) < 4:
+            self.truth.grow(self.schedule.now, BUSY, _replicas(happening.node))
+
+    def _storm(self, happening: Happening) -> None:
+        for number in range(len(self.truth.now.topics[BUSY].leaders)):
+            self._move(happening._replace(number=number))
+
+    def _reset(self, happening: Happening) -> None:
+        self.say(f"all connections of {happening.node} are reset")
+        self.brokers[happening.node].reset()
+
+    def _hang(self, happening: Happening) -> None:
+        broker = self.brokers[happening.node]
+        if broker.running and not broker.hung:
+            self.say(f"{broker.node} hangs")
+            broker.hang()
+            # Not for so long that the controller notices.
+            self.schedule.after(min(happening.seconds, 0.7), self._go_on, broker)
+
+    def _go_on(self, broker: BrokerProcess) -> None:
+        if broker.hung:
+            self.say(f"{broker.node} goes on")
+            broker.go_on()
+
+    def _restart(self, happening: Happening) -> None:
+        broker = self.brokers[happening.node]
+        if not broker.running or len(self.truth.now.alive) < len(NODES):
+            return
+        clean = happening.number % 2 == 0
+        self.say(f"{broker.node} is stopped" if clean else f"{broker.node} is killed")
+        if clean:
+            # Leaders move before it goes.
+            self.truth.left(self.schedule.now, broker.node)
+            self.schedule.after(0.1, broker.stop)
+        else:
+            broker.stop()
+            self.schedule.after(_SESSION, self.truth_left, broker.node)
+        self.schedule.after(happening.seconds + _SESSION, self._start, broker)
+
+    def truth_left(self, node: int) -> None:
+        """Have the controller find that a broker is gone."""
+        if node in self.truth.now.alive and not self.brokers[node].running:
+            self.truth.left(self.schedule.now, node)
+
+    def _start(self, broker: BrokerProcess) -> None:
+        self.say(f"{broker.node} is started")
+        draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
+        lag = max(self.profile.lag, 0.4) * draw.random()
+        broker.start(broker.model.release, lag, lag + 0.02)
+        self.truth.joined(self.schedule.now, broker.node)
+
+    def _heal(self) -> None:
+        for broker in self.brokers.values():
+            self._go_on(broker)
+
+    def _look(self) -> None:
+        if self.proxy is not None:
+            self.proxy.look_at_identities()
+            self.schedule.after(_LOOK, self._look)
+
+    def _rest(self) -> None:
+        if self.proxy is None:
+            return
+        self.at_rest += self.proxy.in_hand()
+        for name, topic in sorted(self.truth.now.topics.items()):
+            for partition, leader in enumerate(topic.leaders):
+                for node, known, doubtful in self.proxy.leaders(name, partition):
+                    place = f"of {name}-{partition} the route of {node}"
+                    if known != leader:
+                        self.at_rest.append(f"{place} knows {known}, and not {leader}")
+                    elif doubtful:
+                        self.at_rest.append(f"{place} is in doubt")
+        led = {leader.node for t in self.truth.now.topics.values() for leader in t.leaders}
+        self.at_rest += (f"broker {node} is not proved" for node in self.proxy.unproved() if node in led)
+
+    def _close(self) -> None:
+        """Have each broker behind a route lose a leadership, of which all hear at once."""
+        self._prompt = True
+        for node in self.profile.fronted:
+            for name, topic in sorted(self.truth.now.topics.items()):
+                led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
+                if led:
+                    to = next(other for other in NODES if other != node)
+                    self.moved.append((name, led[0], node))
+                    self.truth.move(self.schedule.now, name, led[0], to)
+
+
+def _replicas(first: int) -> tuple[int, ...]:
+    return tuple(NODES[(first + n) % len(NODES)] for n in range(len(NODES)))
+
+
+def _route(proxy: Proxy, node: int) -> Callable[..., bool]:
+    return lambda end: proxy.accept(node, end)
+
+
+_HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
+    "move": World._move,
+    "rise": World._rise,
+    "recreate": World._recreate,
+    "grow": World._grow,
+    "restart": World._restart,
+    "reset": World._reset,
+    "hang": World._hang,
+    "storm": World._storm,
+}
