@@ -22,7 +22,7 @@ from tests.world.wire import Endpoint, Place, Request
 PROXY = "proxy"
 #: Seconds until an answer is sent; those of a Fetch that finds nothing new.
 _SERVICE = 0.0005
-_LONG_POLL = 0.25
+_LONG_POLL = 0.5
 
 
 class Refusal(NamedTuple):

@@ -19,7 +19,7 @@ from tests.world.wire import Answer, Endpoint, Place, Result
 
 #: Seconds: between successes of one partition, until an answer must have come, until a refused
 #: address is tried again, and between refreshes of Metadata without a reason.
-_PERIOD = 0.1
+_PERIOD = 0.15
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 10.0
@@ -181,6 +181,11 @@ class Client:
         self._asks_metadata = False
         self._paused = True
 
+    def leader(self, name: str, partition: int) -> Leader | None:
+        """Return who leads a partition, as this client knows."""
+        work = self.work.get((name, partition))
+        return work.leader if work is not None else None
+
     @property
     def now(self) -> float:
         return self._network.schedule.now
@@ -304,24 +309,27 @@ class Client:
             if topic.error or not topic.partitions:
                 self._wants_metadata = True
                 continue
-            recreated = False
             if topic.id != bytes(16):
-                known = self._topic_ids.get(topic.name)
-                recreated = known is not None and known != topic.id
+                if self._topic_ids.get(topic.name, topic.id) != topic.id:
+                    self._forget(topic.name)
                 self._topic_ids[topic.name] = topic.id
                 self._names[topic.id] = topic.name
             for partition in topic.partitions:
-                self._lead((topic.name, partition.number), partition, recreated=recreated)
+                self._lead((topic.name, partition.number), partition)
 
-    def _lead(
-        self, place: tuple[str, int], seen: wire.SeenPartition, *, recreated: bool
-    ) -> None:
+    def _forget(self, name: str) -> None:
+        """Forget who led the partitions of a topic: it was recreated."""
+        for (of, _), work in self.work.items():
+            if of == name:
+                work.leader = None
+
+    def _lead(self, place: tuple[str, int], seen: wire.SeenPartition) -> None:
         work = self.work.setdefault(place, _Work())
         if seen.error or seen.leader < 0:
             self._wants_metadata = True
             return
         known = work.leader
-        if known is not None and seen.epoch < known.epoch and not recreated:
+        if known is not None and seen.epoch < known.epoch:
             work.rewinds += 1
             if work.rewinds < self.kind.rewinds:
                 self._wants_metadata = True

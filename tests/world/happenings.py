@@ -12,7 +12,7 @@ NODES: Final = (1, 2, 3)
 BUSY, CALM = "busy", "calm"
 #: Seconds: of peace at first, and until the last happening.
 PEACE = 3.0
-UNTIL = 13.0
+UNTIL = 11.0
 
 
 class Happening(NamedTuple):
@@ -79,9 +79,9 @@ def profile(seed: int) -> Profile:
         releases=releases,
         lag=draw.choice([0.0, 0.02, 0.3, 1.0]),
         latency=draw.choice([0.0002, 0.002]),
-        fronted=draw.choice([(1,), (1, 2), (1, 2, 3)]),
+        fronted=draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)]),
         clients=tuple(
-            (kind, draw.choice([PRODUCE, FETCH])) for kind in draw.sample(sorted(KINDS), k=3)
+            (kind, draw.choice([PRODUCE, FETCH])) for kind in draw.sample(sorted(KINDS), k=4)
         ),
         partitions=draw.choice([1, 2, 3]),
     )
@@ -98,7 +98,7 @@ _WEIGHTS: Final = {
     "hang": 0.5,
     "storm": 1.0,
 }
-_GAPS: Final = (0.0, 0.005, 0.05, 0.3, 1.0, 2.5)
+_GAPS: Final = (0.0, 0.005, 0.05, 0.2, 0.6, 1.5)
 
 
 def happenings(seed: int) -> list[Happening]:

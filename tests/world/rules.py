@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from tests.world.clients import Seen
+from tests.world.clients import Client, Seen
 from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.product import DEADLINE, RECENT
 from tests.world.world import AWAKE, CLOSING, END, PAUSE, World
@@ -28,10 +28,10 @@ class Broken(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """A world with the proxy, and the same world without it."""
+    """A world with the proxy. ``twin``: lives the same world without it."""
 
     world: World
-    twin: World
+    twin: Callable[[], World]
 
 
 Found = Iterator[tuple[float, str]]
@@ -170,29 +170,53 @@ def after_a_rest_hints_are_given(lived: Lived) -> Found:
             for seen in client.seen
             if (seen.name, seen.place[1]) == (name, partition)
             and seen.at >= CLOSING
-            and seen.request in world.refusals
-            and world.refusals[seen.request][seen.name, seen.place[1]].node == node
+            and _refused_by(world, seen) == node
             and seen.version >= (10 if seen.api == PRODUCE else 16)
         ]
         if errors and all(seen.hint is None for seen in errors):
             yield CLOSING, f"no hint of {name}-{partition}, which {node} has lost"
 
 
+def _refused_by(world: World, seen: Seen) -> int | None:
+    refusal = world.refusals.get(seen.request, {}).get((seen.name, seen.place[1]))
+    return refusal.node if refusal is not None else None
+
+
 def clients_make_headway(lived: Lived) -> Found:
     """Who makes headway without the proxy does so with it."""
-    for client, other in zip(lived.world.clients, lived.twin.clients, strict=True):
-        for place, work in other.work.items():
-            for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END)):
-                own = client.work.get(place)
-                if _worked(work.successes, begin, end) and not (
-                    own is not None and _worked(own.successes, begin, end)
-                ):
-                    what = f"{client.name} gets nowhere with {place[0]}-{place[1]}"
-                    yield end, f"{what}, and does so without the proxy"
+    stuck = [
+        (number, place, begin, end)
+        for number, client in enumerate(lived.world.clients)
+        for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
+        for place in _places(lived.world)
+        if not _worked(client, place, begin, end) and not _is_behind(lived.world, client, place)
+    ]
+    twin = lived.twin() if stuck else lived.world
+    for number, place, begin, end in stuck:
+        if _worked(twin.clients[number], place, begin, end):
+            client = lived.world.clients[number].name
+            what = f"{client} gets nowhere with {place[0]}-{place[1]}"
+            yield end, f"{what}, and does so without the proxy"
 
 
-def _worked(successes: list[float], begin: float, end: float) -> bool:
-    return any(begin <= at < end for at in successes)
+def _is_behind(world: World, client: Client, place: tuple[str, int]) -> bool:
+    """Whether a client knows an epoch of a former topic, and so ignores what is true of this one.
+
+    It does so without the proxy as well, if it has heard of that epoch in time.
+    """
+    known = client.leader(*place)
+    return known is not None and known.epoch > world.truth.now.topics[place[0]].leaders[place[1]].epoch
+
+
+def _places(world: World) -> Iterator[tuple[str, int]]:
+    for name, topic in world.truth.now.topics.items():
+        for partition in range(len(topic.leaders)):
+            yield name, partition
+
+
+def _worked(client: Client, place: tuple[str, int], begin: float, end: float) -> bool:
+    work = client.work.get(place)
+    return work is not None and any(begin <= at < end for at in work.successes)
 
 
 RULES: Final[tuple[Callable[[Lived], Found], ...]] = (

@@ -23,12 +23,12 @@ class Life:
     def trace(self) -> str:
         """All that was said and asked, as one digest: the same seed has the same."""
         digest = hashlib.sha256()
-        for world in self.lived:
-            digest.update(repr(world.said).encode())
-            for broker in world.brokers.values():
-                digest.update(repr(broker.asked).encode())
-            for client in world.clients:
-                digest.update(repr([work.successes for work in client.work.values()]).encode())
+        world = self.lived.world
+        digest.update(repr(world.said).encode())
+        for broker in world.brokers.values():
+            digest.update(repr(broker.asked).encode())
+        for client in world.clients:
+            digest.update(repr([work.successes for work in client.work.values()]).encode())
         return digest.hexdigest()
 
 
@@ -36,7 +36,13 @@ def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
     """Live a world by its seed; ``only``: with these happenings in place of its own."""
     drawn = happenings(seed) if only is None else only
     of = profile(seed)
-    worlds = Lived(World(seed, of, drawn, proxied=True), World(seed, of, drawn, proxied=False))
-    for world in worlds:
-        world.run()
-    return Life(seed, of, drawn, worlds, broken(worlds))
+    world = World(seed, of, drawn, proxied=True)
+    world.run()
+    lived = Lived(world, lambda: _twin(seed, of, drawn))
+    return Life(seed, of, drawn, lived, broken(lived))
+
+
+def _twin(seed: int, of: Profile, drawn: Sequence[Happening]) -> World:
+    twin = World(seed, of, drawn, proxied=False)
+    twin.run()
+    return twin

@@ -1,61 +1,70 @@
-"""What happens when: callbacks in the order of their times, and of their coming."""
+"""What happens when: callbacks in the order of their times, and of their coming.
+
+Where the proxy takes part this is Trio's clock, too. When no task can run Trio asks its clock how
+long to sleep, and that is when the world goes on: until a task can run, or its deadline has come.
+"""
 
 import heapq
 import itertools
-from collections.abc import Callable
+import math
+from collections.abc import Awaitable, Callable
 from typing import TypeVarTuple, Unpack
 
 import trio
 
 _Ts = TypeVarTuple("_Ts")
+_trio_run = trio._core._run  # type: ignore[attr-defined]
 
 
-class Schedule:
-    """The world's own clock, which Trio's mock clock moves where the proxy takes part.
-
-    ``now``: seconds since the world began.
-    """
+class Schedule(trio.abc.Clock):
+    """``now``: seconds since the world began."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
-        self._now = 0.0
-        self._begun: float | None = None
-        self._sooner = trio.Event()
-
-    @property
-    def now(self) -> float:
-        if self._begun is not None:
-            return trio.current_time() - self._begun
-        return self._now
+        self.now = 0.0
 
     def after(
         self, seconds: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts
     ) -> None:
-        """Call something later, or in a moment."""
+        """Call something later."""
         self.at(self.now + seconds, call, *arguments)
 
     def at(self, time: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
         """Call something at a time."""
-        first = not self._heap or time < self._heap[0][0]
         heapq.heappush(self._heap, (time, next(self._numbers), lambda: call(*arguments)))
-        if first:
-            self._sooner.set()
 
-    def run_until(self, end: float) -> None:
-        """Do all that is due until ``end``, without Trio."""
+    def run_until(self, end: float, stop: Callable[[], object] = lambda: False) -> None:
+        """Do all that is due until ``end``, or until ``stop`` says so after one of them."""
         while self._heap and self._heap[0][0] <= end:
-            self._now, _, call = heapq.heappop(self._heap)
+            self.now, _, call = heapq.heappop(self._heap)
             call()
-        self._now = end
+            if stop():
+                return
+        self.now = max(self.now, end)
 
-    async def run(self, end: float) -> None:
-        """Do all that is due until ``end``, each at its time by Trio's clock."""
-        self._begun = trio.current_time()
-        while self.now < end:
-            self._sooner = trio.Event()
-            while self._heap and self._heap[0][0] <= self.now:
-                heapq.heappop(self._heap)[2]()
-            until = min(self._heap[0][0], end) if self._heap else end
-            with trio.move_on_at(self._begun + until):
-                await self._sooner.wait()
+    def run_with(self, seed: int, main: Callable[[], Awaitable[None]]) -> None:
+        """Run Trio by this clock. The order in which its tasks run follows from ``seed``."""
+        before = _trio_run._ALLOW_DETERMINISTIC_SCHEDULING
+        _trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
+        _trio_run._r.seed(seed)
+        try:
+            trio.run(main, clock=self)
+        finally:
+            _trio_run._ALLOW_DETERMINISTIC_SCHEDULING = before
+
+    # As Trio's clock.
+
+    def start_clock(self) -> None:
+        """See :class:`trio.abc.Clock`."""
+
+    def current_time(self) -> float:
+        """See :class:`trio.abc.Clock`."""
+        return self.now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """See :class:`trio.abc.Clock`: the world goes on, so there is no need to sleep."""
+        runnable = _trio_run.GLOBAL_RUN_CONTEXT.runner.runq
+        if deadline < math.inf:
+            self.run_until(deadline, lambda: runnable)
+        return 0.0

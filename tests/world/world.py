@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
-from trio.testing import MockClock
 
 from tests.world.brokers import BrokerProcess, Refusals
 from tests.world.clients import KINDS, Client
@@ -113,20 +112,13 @@ class World:
         if self.proxy is None:
             self.schedule.run_until(END)
             return
-        trio_run = trio._core._run  # type: ignore[attr-defined]
-        before = trio_run._ALLOW_DETERMINISTIC_SCHEDULING
-        trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
-        trio_run._r.seed(self.seed)
-        try:
-            trio.run(self._live, clock=MockClock(autojump_threshold=0))
-        finally:
-            trio_run._ALLOW_DETERMINISTIC_SCHEDULING = before
+        self.schedule.run_with(self.seed, self._live)
 
     async def _live(self) -> None:
         assert self.proxy is not None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.proxy.run)
-            await self.schedule.run(END)
+            await trio.sleep_until(END)
             nursery.cancel_scope.cancel()
 
     # How decisions spread.
