@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from bench.cost import cpu_seconds
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import Desk, HoldRules
@@ -18,7 +19,7 @@ from leader_hints.core.route import Route
 from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PeerSettings
 from leader_hints.net.metadata.hold_timer import HoldKeeper
 from leader_hints.net.metadata.refresher import Subscription
-from leader_hints.settings import Address, SubscriptionSettings
+from leader_hints.settings.subscription import SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 

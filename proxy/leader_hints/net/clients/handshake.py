@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.net.clients.preamble import (
     HandshakeError,
     Session,
@@ -11,7 +12,6 @@ from leader_hints.net.clients.preamble import (
     shake_hands,
 )
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address
 
 
 class Admitted(NamedTuple):
