@@ -107,8 +107,8 @@ class RouteFacts:
     ``silence``: why Metadata was not answered, ``None`` where it was. ``topics``: visible ones,
     ``without_ids`` of them have no id; ``synthesizes_ids``: the proxy is to synthesize them;
     ``hidden``: some may not be seen. ``node``: the broker's, where it is proved; ``nodes``: all
-    that were met over several connections; ``others``: proved to be none of them. ``connections``: that the
-    broker has now; ``most_connections``: that it takes from this machine's address;
+    that were met over several connections; ``others``: proved to be none of them. ``connections``:
+    that the broker has now; ``most_connections``: that it takes from this machine's address;
     ``largest_request``: that it takes, in bytes; ``None`` where that is not known. ``listener``:
     what answers at a listening address that is taken.
     """

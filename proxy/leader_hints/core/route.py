@@ -36,10 +36,10 @@ class Route:
     :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
     ``synthetic_plan``: the ``plan`` for that. ``raised``: versions were offered here that the
     broker lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is
-    relayed unread, and not refused. ``book``: of a virtual cluster, whose addresses stand in place of the brokers'.
-    ``crossed``: why clients meet another broker than they look for, "" where that is not proved;
-    ``misled``: where nodes are advertised although others answer there; ``past``: the route's
-    broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
+    relayed unread, and not refused. ``book``: of a virtual cluster, whose addresses stand in place
+    of the brokers'. ``crossed``: why clients meet another broker than they look for, "" where that
+    is not proved; ``misled``: where nodes are advertised although others answer there; ``past``:
+    the route's broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
     """
 
     name: str
