@@ -37,7 +37,7 @@ from leader_hints.core.events import (
     TaskFailed,
     UpstreamUnreachable,
 )
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.link_state import LinkState
@@ -57,9 +57,9 @@ from leader_hints.net.clients.preamble import Session
 from leader_hints.net.clients.reset import turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.journal.journal_opening import make_sampler, open_journal
-from leader_hints.net.metadata.broker_poller import PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
-from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.net.metadata.broker_poller import PollerSettings
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump, PumpLimits
 from leader_hints.net.pump.tls_socket import TlsSocket, Transport
@@ -199,18 +199,18 @@ class _App:
         self._history = History(time.time)
         self._log = _make_log(settings.log)
         limits = settings.limits
-        desk = Desk(_hold_rules(settings.hold, limits.held_responses))
+        hold_queue = HoldQueue(_hold_rules(settings.hold, limits.held_responses))
         self._admission = Admission(routes, limits.connections_per_route, limits.connections)
         #: Of the routes' listeners; when all are cancelled no connection is taken any more.
         self._doors: list[trio.CancelScope] = []
         self._stopping = False
         budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
-        self._keeper = HoldKeeper(desk, self._emit)
+        self._hold_timer = HoldTimer(hold_queue, self._emit)
         self._subscription = self._make_subscription()
-        self._watched = self._make_watched(desk, budget)
+        self._watched = self._make_watched(hold_queue, budget)
         self._metrics = Metrics(self._watched)
         self._pump = self._make_pump(budget)
-        self._keeper.settle = self._pump.settle
+        self._hold_timer.settle = self._pump.settle
         #: Of events.
         self._takers: list[Callable[[Event], None]] = [
             self._recovery.take,
@@ -232,21 +232,21 @@ class _App:
         if self._stage is not None:
             self._stage.bind(self._emit, self._leaders)
 
-    def _make_subscription(self) -> Subscription:
+    def _make_subscription(self) -> Refresher:
         asking = self._settings.subscription
-        return Subscription(
+        return Refresher(
             [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
-            self._keeper,
+            self._hold_timer,
             RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
             asking.refresh_interval,
-            _peer_settings(self._settings),
+            _poller_settings(self._settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
-            lambda route: self._security.doors[route.name],
+            lambda route: self._security.connectors[route.name],
             placed=self._guarded("virtual cluster", self._placed),
         )
 
-    def _make_watched(self, desk: Desk, budget: Budget) -> Watched:
+    def _make_watched(self, hold_queue: HoldQueue, budget: Budget) -> Watched:
         return Watched(
             version(_DISTRIBUTION),
             self._every_route,
@@ -255,7 +255,7 @@ class _App:
             self._subscription.upstream,
             lambda: Load(
                 tasks=trio.lowlevel.current_statistics().tasks_living,
-                held=desk.held,
+                held=hold_queue.held,
                 kept_bytes=budget.used,
                 **self._pump.load()._asdict(),
             ),
@@ -265,10 +265,10 @@ class _App:
     def _make_pump(self, budget: Budget) -> Pump:
         return Pump(
             budget,
-            self._keeper,
+            self._hold_timer,
             self._emit,
             self._guarded("subscription", self._subscription.snooped),
-            self._guarded("subscription", self._subscription.lacking),
+            self._guarded("subscription", self._subscription.look_up_ids),
             self._guarded("subscription", self._subscription.doubt),
             self._recovery,
             _pump_limits(self._settings.limits),
@@ -351,7 +351,7 @@ class _App:
             nursery.start_soon(self._keep_up, "watchdog", self._watchdog.run)
         self._nursery = nursery
         nursery.start_soon(self._pump.run)
-        nursery.start_soon(self._keep_up, "holds", self._keeper.run, self._pump.end_held)
+        nursery.start_soon(self._keep_up, "holds", self._hold_timer.run, self._pump.end_held)
         nursery.start_soon(self._subscription.run)
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
@@ -387,8 +387,8 @@ class _App:
             self._listens[route.name] = bound
             self._own.listen(Address.parse(bound).port)
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
-        doors = self._security.doors
-        watched = [WatchedRoute(r, s.upstream, doors[r.name]) for r, s in self._routes]
+        connectors = self._security.connectors
+        watched = [WatchedRoute(r, s.upstream, connectors[r.name]) for r, s in self._routes]
         watch = RouteWatch(watched, self._own, self._emit)
         nursery.start_soon(self._keep_up, "routes", watch.run)
 
@@ -423,7 +423,7 @@ class _App:
             if len(self._listens) < len(deaf):
                 return deaf
             routes = [
-                (r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes
+                (r, s.upstream, self._security.connectors[r.name].upstream) for r, s in self._routes
             ]
             return await Readiness(routes, self._subscription.upstream, OWN_NAME).check()
 
@@ -463,7 +463,7 @@ class _App:
         if route.relays_tls:
             return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
         self._emit(HintsSwitched(route=name, before=before, hints=mode))
-        self._keeper.switch(route, mode)
+        self._hold_timer.switch(route, mode)
         if mode is not Mode.OFF:
             self._subscription.follow(route, settings.upstream)
         return None
@@ -563,10 +563,10 @@ class _App:
             await trio.aclose_forcefully(client)
             return True
         patience = self._settings.connect_timeout
-        door = self._security.doors[route.name].upstream
+        connector = self._security.connectors[route.name].upstream
         try:
             with self._pump.urgent():
-                broker, broker_session = await door.open_for_link(
+                broker, broker_session = await connector.open_for_link(
                     upstream, patience, partial(self._own.open, made=Made(route.name))
                 )
         except BrokerError as error:
@@ -735,9 +735,9 @@ def _software() -> ClientSoftware:
     return ClientSoftware(OWN_NAME, version(_DISTRIBUTION))
 
 
-def _peer_settings(settings: Settings) -> PeerSettings:
+def _poller_settings(settings: Settings) -> PollerSettings:
     asking = settings.subscription
-    return PeerSettings(
+    return PollerSettings(
         client=_software(),
         poll=asking.poll_interval,
         answer=asking.answer_timeout,

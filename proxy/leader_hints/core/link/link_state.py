@@ -16,7 +16,7 @@ from leader_hints.core.events import (
     LatencySampled,
     NotUnderstood,
 )
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.mode import Mode
@@ -53,7 +53,7 @@ class LinkState:
     them looked for. ``by_ids``: this link's client was offered to name topics by ids that the
     broker does not take. ``outdated``: it would be better served by name. It is to be offered other
     versions, so who drives the link ends it when no request is under way. ``without_ids``: a client
-    that may have made-up ids had none for a topic, so some broker may have given none; who drives
+    that may have synthetic ids had none for a topic, so some broker may have given none; who drives
     the link has it looked for.
     ``software``: what the client says of itself, as name/version, "" while it has said nothing.
     ``handlings``: what is done with each kind of request under plan, client and ``mode``.
@@ -109,10 +109,10 @@ class LinkState:
         self._told: frozenset[str] = frozenset()
 
     @property
-    def makes_up_ids(self) -> bool:
-        """Whether this client is to be offered made-up topic ids.
+    def synthesizes_ids(self) -> bool:
+        """Whether this client is to be offered synthetic topic ids.
 
-        Other proxies always are: by that they tell that this one makes them up.
+        Other proxies always are: from that they detect that this one synthesizes them.
         """
         route = self.route
         wanted = route.synthesize and Use.FETCH in self.uses
@@ -232,7 +232,7 @@ class LinkState:
             and Use.FETCH_WITHOUT_ENDPOINTS in self.uses
         )
 
-    def unhinted(self, key: ApiKey, version: int) -> Reason | None:
+    def unhinted(self, key: ApiKey, version: int) -> MissReason | None:
         """Return why an error in a response of ``version`` that is not hintable gets no hint.
 
         ``None``: it is not looked for.
@@ -241,11 +241,11 @@ class LinkState:
         if off or not self.plan.reads or version not in _COUNTED[key]:
             return None
         if version < CURRENT_LEADER_FROM[key]:
-            return Reason.VERSION_WITHOUT_FIELD
+            return MissReason.VERSION_WITHOUT_FIELD
         if Use.FETCH_WITHOUT_ENDPOINTS in self.uses:
             # A broker of which nothing is known yet.
-            return Reason.NO_FRESHER_VIEW
-        return Reason.NOT_USABLE_BY_CLIENT
+            return MissReason.NO_FRESHER_VIEW
+        return MissReason.NOT_USABLE_BY_CLIENT
 
     def answered(
         self,

@@ -11,9 +11,9 @@ from leader_hints.apis.fetch_response import FetchScan, glance
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.apis.response_scan import has_no_failure
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import ErrorAnswered, HintMissed
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
@@ -97,7 +97,7 @@ class ResponseFlow(Flow):
         held, self.held = self.held, None
         # Its tag sections were read before: this cannot fail.
         pieces = held.answer(hints)
-        # Where hints are only counted the desk keeps it on, and needs no more of it.
+        # Where hints are only counted the hold queue keeps it on, and needs no more of it.
         held.frame = _NOTHING
         backlog, self._backlog = memoryview(self._backlog), bytearray()
         if backlog:
@@ -356,7 +356,7 @@ class ResponseFlow(Flow):
         view = self._link.route.view
         if view is not None and view.cluster_id == cluster_id:
             return view.make_up(name)
-        return made_up_id(cluster_id, name)
+        return synthetic_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
         names = self._names(exchange)
@@ -438,7 +438,7 @@ class ResponseFlow(Flow):
         frame: memoryview,
         length: int,
         version: int,
-        reason: Reason | None,
+        reason: MissReason | None,
     ) -> None:
         """Look at what is at hand of a response, and at the rest as it comes."""
         witness = Witness(self._link, self._recovery, exchange, version, length, reason)
@@ -456,7 +456,7 @@ class ResponseFlow(Flow):
         self._link.tally.raw["budget"] += 1
         self._missed(exchange)
         if exchange.handling.hintable:
-            self._follow(exchange, frame, length, exchange.handling.version, Reason.BUDGET)
+            self._follow(exchange, frame, length, exchange.handling.version, MissReason.BUDGET)
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         glanced = glance(frame, exchange.handling.version)
@@ -525,14 +525,14 @@ class ResponseFlow(Flow):
                 return False
             if request.replica_id >= 0:
                 for told in self._told(exchange, scanned):
-                    link.events.append(HintMissed(answered=told, reason=Reason.REPLICA))
+                    link.events.append(HintMissed(answered=told, reason=MissReason.REPLICA))
                 return False
             epochs = link.route.sessions.epochs(request, scanned.failures)
         if frame.obj is self._shared.obj or exchange.recoded:
             # What was gathered has its bytes reserved; this has not.
             if not self._account.take(len(frame)):
                 for told in self._told(exchange, scanned):
-                    link.events.append(HintMissed(answered=told, reason=Reason.BUDGET))
+                    link.events.append(HintMissed(answered=told, reason=MissReason.BUDGET))
                 return False
             self._owed += len(frame)
             frame = memoryview(bytes(frame))
@@ -567,11 +567,11 @@ class ResponseFlow(Flow):
             return True
         if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
-            plan = plan_for(maxima, made_up=link.makes_up_ids)
+            plan = plan_for(maxima, synthetic=link.synthesizes_ids)
             link.agree(plan if link.route.book is None else plan.reading())
         if ranges and link.route.mode is Mode.ON:
             offers = link.plan.offers(link.uses, topic_ids=link.ids_have_names)
-            link.by_ids = ApiKey.FETCH in offers and not link.plan.made_up
+            link.by_ids = ApiKey.FETCH in offers and not link.plan.synthetic
             api_versions.raise_maxima(frame, ranges, offers)
         if ranges and link.route.book is not None:
             version = exchange.handling.version
