@@ -11,7 +11,7 @@ from bench.control import BROKERS, PARTITIONS, Polls, Storm
 from bench.report import table, write_section
 from bench.sidecars import SidecarCost
 from bench.statistics import quantile
-from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings import HoldSettings
 from tests.harness import maven
 from tests.net.messages import LIST_OFFSETS, METADATA
 

@@ -6,7 +6,7 @@ import click
 
 from bench import memory
 from bench.report import table, write_section
-from leader_hints.settings.limits import LimitSettings
+from leader_hints.settings import LimitSettings
 from tests.harness import maven
 
 _PAGE = maven.ROOT / "docs" / "benchmarks.md"
