@@ -292,7 +292,7 @@ class Subscription:
             for topic in answer.topics:
                 self._tell(view.learn(topic, route.proved_node, route=route.name))
         except WireError:
-            route.tally.raw["not understood"] += 1
+            route.traffic.raw["not understood"] += 1
             return
         self._keeper.news()
 

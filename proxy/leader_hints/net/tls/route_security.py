@@ -10,7 +10,7 @@ from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.brokers.connector import Door, Doors
 from leader_hints.net.brokers.sasl import Credentials
-from leader_hints.net.clients.handshake import Gate
+from leader_hints.net.clients.handshake import Handshake
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings, SaslSettings
 
@@ -19,19 +19,19 @@ LOOK_SECONDS = 10.0
 
 
 class Security:
-    """The gates and doors of routes, by the routes' names.
+    """The handshakes and doors of routes, by the routes' names.
 
     ``decrypts``: some socket of the pump's speaks TLS.
     """
 
-    def __init__(self, routes: Sequence[RouteSettings], greeting: float) -> None:
-        """``greeting``: seconds for all that a client must do before its first request.
+    def __init__(self, routes: Sequence[RouteSettings], handshake_seconds: float) -> None:
+        """``handshake_seconds``: seconds for all that a client must do before its first request.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
-        self._greeting = greeting
+        self._handshake_seconds = handshake_seconds
         self._files: list[tuple[str, str, TlsFiles]] = []
-        self.gates: dict[str, Gate] = {}
+        self.handshakes: dict[str, Handshake] = {}
         self.doors: dict[str, Doors] = {}
         for route in routes:
             self.add(route)
@@ -40,14 +40,16 @@ class Security:
         )
 
     def add(self, route: RouteSettings) -> None:
-        """Make the gate and the doors of one more route.
+        """Make the handshake and the doors of one more route.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
         terminates = route.client_tls.mode == "terminate"
         tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
         proxied = route.proxy_protocol
-        self.gates[route.name] = Gate(tls, proxy_protocol=proxied, seconds=self._greeting)
+        self.handshakes[route.name] = Handshake(
+            tls, proxy_protocol=proxied, seconds=self._handshake_seconds
+        )
         self.doors[route.name] = Doors(
             self._door(route, "upstream_tls", route.upstream_tls),
             self._door(route, "peer_tls", route.peer_tls),
@@ -59,8 +61,8 @@ class Security:
             yield route, group, files.expires
 
     def share(self, of: str, route: str) -> None:
-        """Give one more route the gate and the doors of another. It reads nothing."""
-        self.gates[route], self.doors[route] = self.gates[of], self.doors[of]
+        """Give one more route the handshake and the doors of another. It reads nothing."""
+        self.handshakes[route], self.doors[route] = self.handshakes[of], self.doors[of]
 
     def _door(self, route: RouteSettings, group: str, settings: BrokerTlsSettings) -> Door:
         tls = self._read(route.name, group, settings) if settings.enabled else None
