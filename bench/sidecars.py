@@ -12,11 +12,11 @@ import trio
 from bench.cost import cpu_seconds
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Subscription
 from leader_hints.settings import Address, SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
@@ -115,7 +115,7 @@ async def _poll(
             host, port = brokers[number % len(brokers)].upstream
             subscription = Subscription(
                 [(route, Address(host, port))],
-                HoldKeeper(Desk(HoldRules()), lambda event: None),
+                HoldTimer(HoldQueue(HoldRules()), lambda event: None),
                 RefreshRate(default.refreshes_per_second, default.refresh_burst),
                 default.refresh_interval_ms / 1000,
                 settings,

@@ -37,7 +37,7 @@ from leader_hints.core.events import (
     TaskFailed,
     UpstreamUnreachable,
 )
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.link_state import LinkState
@@ -58,7 +58,7 @@ from leader_hints.net.clients.reset import turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.journal.journal_opening import make_sampler, open_journal
 from leader_hints.net.metadata.broker_poller import PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Subscription
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump, PumpLimits
@@ -202,18 +202,18 @@ class _App:
         self._history = History(time.time)
         self._log = _make_log(settings.log)
         limits = settings.limits
-        desk = Desk(_hold_rules(settings.hold, limits.held_responses))
+        hold_queue = HoldQueue(_hold_rules(settings.hold, limits.held_responses))
         self._admission = Admission(routes, limits.connections_per_route, limits.connections)
         #: Of the routes' listeners; when all are cancelled no connection is taken any more.
         self._accepting: list[trio.CancelScope] = []
         self._stopping = False
         budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
-        self._keeper = HoldKeeper(desk, self._emit)
+        self._hold_timer = HoldTimer(hold_queue, self._emit)
         self._subscription = self._make_subscription()
-        self._watched = self._make_watched(desk, budget)
+        self._watched = self._make_watched(hold_queue, budget)
         self._metrics = Metrics(self._watched)
         self._pump = self._make_pump(budget)
-        self._keeper.settle = self._pump.settle
+        self._hold_timer.settle = self._pump.settle
         #: Of events.
         self._takers: list[Callable[[Event], None]] = [
             self._recovery.take,
@@ -239,7 +239,7 @@ class _App:
         asking = self._settings.subscription
         return Subscription(
             [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
-            self._keeper,
+            self._hold_timer,
             RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
             asking.refresh_interval_ms / 1000,
             _peer_settings(self._settings),
@@ -249,7 +249,7 @@ class _App:
             placed=self._guarded("virtual cluster", self._placed),
         )
 
-    def _make_watched(self, desk: Desk, budget: Budget) -> Watched:
+    def _make_watched(self, hold_queue: HoldQueue, budget: Budget) -> Watched:
         return Watched(
             version(_DISTRIBUTION),
             self._every_route,
@@ -258,7 +258,7 @@ class _App:
             self._subscription.upstream,
             lambda: Load(
                 tasks=trio.lowlevel.current_statistics().tasks_living,
-                held=desk.held,
+                held=hold_queue.held,
                 kept_bytes=budget.used,
                 **self._pump.load()._asdict(),
             ),
@@ -268,7 +268,7 @@ class _App:
     def _make_pump(self, budget: Budget) -> Pump:
         return Pump(
             budget,
-            self._keeper,
+            self._hold_timer,
             self._emit,
             self._guarded("subscription", self._subscription.snooped),
             self._guarded("subscription", self._subscription.lacking),
@@ -354,7 +354,7 @@ class _App:
             nursery.start_soon(self._keep_up, "watchdog", self._watchdog.run)
         self._nursery = nursery
         nursery.start_soon(self._pump.run)
-        nursery.start_soon(self._keep_up, "holds", self._keeper.run, self._pump.end_held)
+        nursery.start_soon(self._keep_up, "holds", self._hold_timer.run, self._pump.end_held)
         nursery.start_soon(self._subscription.run)
         if self._journal is not None:
             nursery.start_soon(self._journal.run)
@@ -466,7 +466,7 @@ class _App:
         if route.relays_tls:
             return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
         self._emit(HintsSwitched(route=name, before=before, hints=mode))
-        self._keeper.switch(route, mode)
+        self._hold_timer.switch(route, mode)
         if mode is not Mode.OFF:
             self._subscription.follow(route, settings.upstream)
         return None

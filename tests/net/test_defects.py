@@ -17,7 +17,7 @@ from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
 from leader_hints.net.journal.journal_writer import _in_thread as in_thread
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Subscription
 from leader_hints.net.pump.poller import EpollPoller
 from leader_hints.net.pump.pump import Pump
@@ -261,7 +261,7 @@ async def test_a_defect_of_who_only_watches_costs_no_link(
     ("of", "name", "task"),
     [
         (Pump, "sweep", "tick"),
-        (HoldKeeper, "review", "holds"),
+        (HoldTimer, "review", "holds"),
         (Security, "reload", "certificates"),
         (RouteWatch, "_due", "routes"),
     ],

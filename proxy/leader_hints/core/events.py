@@ -55,7 +55,7 @@ class HintGiven:
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class HintMissed:
     """An error response was forwarded without a hint; see
-    :class:`leader_hints.core.hints.miss_reason.Reason`.
+    :class:`leader_hints.core.hints.miss_reason.MissReason`.
     """
 
     answered: ErrorAnswered

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.core.events import Event, HintGiven, HintMissed, Recovered
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.mode import Mode
 from leader_hints.observe.counts import FAULTS
 from leader_hints.observe.journal import JournalCounters
@@ -300,7 +300,7 @@ class _Read(Collector):
         yield _family("errors_seen", _from_zero(errors, counts.errors).items())
         hints = [(name, api, mode) for name, mode in looking for api in _HINTED]
         yield _family("hints_given", _from_zero(hints, counts.given).items())
-        missed = [(*cell, reason) for cell in hints for reason in Reason]
+        missed = [(*cell, reason) for cell in hints for reason in MissReason]
         yield _family("hints_missed", _from_zero(missed, counts.missed).items())
         known = [view.cluster_id for view, _ in clusters]
         moves = _from_zero(known, counts.moves).items()

@@ -821,7 +821,7 @@ def test_a_link_from_before_hints_came_on_gets_none_in_its_versions() -> None:
 @given(st.lists(st.sampled_from(Mode), min_size=2 * len(_TALK), max_size=2 * len(_TALK)))
 def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: list[Mode]) -> None:
     def decided(held: Held) -> Sequence[LeaderHint | None]:
-        # As the desk does it.
+        # As the hold queue does it.
         hints, hintable = decide(held), held.link.hintable(held.key, held.version)
         return hints if hintable and at.mode is Mode.ON else [None] * len(hints)
 

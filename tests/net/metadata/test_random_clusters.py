@@ -18,14 +18,14 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Door, Doors
 from leader_hints.net.metadata.broker_poller import PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Subscription
 from leader_hints.settings import Address
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
@@ -108,11 +108,11 @@ class World:
             net.brokers[Address(f"shown-{node}", 9092)] = broker
         fronted = self.random.choice([(1,), (1, 2), (1, 2, 3)])
         self.routes = {node: Route(f"r{node}", Mode.ON) for node in fronted}
-        self.keeper = HoldKeeper(Desk(HoldRules()), lambda event: None)
-        self.keeper.settle = self._settle
+        self.hold_timer = HoldTimer(HoldQueue(HoldRules()), lambda event: None)
+        self.hold_timer.settle = self._settle
         self.subscription = Subscription(
             [(route, Address(f"up-{node}", 1)) for node, route in self.routes.items()],
-            self.keeper,
+            self.hold_timer,
             RefreshRate(50, 50),
             0.01,
             _SETTINGS,
@@ -261,7 +261,7 @@ class World:
         at = trio.current_time()
         self.pending[self.links] = failure, epoch, incarnation, own, at, f"{kind} at {node}"
         self._say(f"{kind} error {error} at {node}: {number} epoch {epoch}, own {own}")
-        hints = self.keeper.submit(held)
+        hints = self.hold_timer.submit(held)
         if hints is not None:
             self._settle([(held, hints)])
 
@@ -386,7 +386,7 @@ def _id(number: int) -> bytes:
 async def live(seed: int, steps: int = 40) -> World:
     async with network() as net, trio.open_nursery() as nursery:
         world = World(seed, net, nursery)
-        nursery.start_soon(world.keeper.run)
+        nursery.start_soon(world.hold_timer.run)
         nursery.start_soon(world.subscription.run)
         await trio.sleep(3)
         await world.live(steps)

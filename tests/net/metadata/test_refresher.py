@@ -28,15 +28,15 @@ from leader_hints.core.events import (
     TopicIdsWithheld,
     TopicsHidden,
 )
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Door, Doors
 from leader_hints.net.metadata.broker_poller import Cause, PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Subscription
 from leader_hints.settings import Address
 from tests.net import messages
@@ -88,11 +88,11 @@ class _Scene:
             net.brokers[_upstream(node)] = broker
             net.brokers[_shown(node)] = broker
         self.routes = [Route(f"r{node}", Mode.ON, synthesize=synthesize) for node in nodes]
-        self.keeper = HoldKeeper(Desk(rules), self.events.append)
-        self.keeper.settle = self._settle
+        self.hold_timer = HoldTimer(HoldQueue(rules), self.events.append)
+        self.hold_timer.settle = self._settle
         self.subscription = Subscription(
             [(route, _upstream(node)) for route, node in zip(self.routes, nodes, strict=True)],
-            self.keeper,
+            self.hold_timer,
             RefreshRate(20, 20),
             0.01,
             _SETTINGS,
@@ -127,7 +127,7 @@ class _Scene:
         state = LinkState(self.route, 1)
         scanned = Scanned(failures, False, 0, 0)
         held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [-1])
-        assert self.keeper.submit(held) is None
+        assert self.hold_timer.submit(held) is None
 
     def rounds(self, node: int, key: int) -> list[float]:
         """When a broker was asked for ``t`` while something was held, or whether it leads."""
@@ -171,7 +171,7 @@ async def _scene(
         scene = _Scene(net, nodes, rules, synthesize)
         before(scene)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(scene.keeper.run)
+            nursery.start_soon(scene.hold_timer.run)
             nursery.start_soon(scene.subscription.run)
             await trio.sleep(1)
             yield scene
@@ -632,7 +632,7 @@ async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
         assert scene.rounds(1, METADATA) == rounds
         # Others tell by whether they lead; what else they know is asked in every fourth round.
         assert scene.rounds(2, METADATA) == scene.rounds(3, METADATA) == [1.03]
-        assert not scene.keeper.waiting.is_set()
+        assert not scene.hold_timer.waiting.is_set()
 
 
 async def test_who_has_said_that_it_does_not_lead_at_an_epoch_is_not_asked_again(
@@ -731,7 +731,7 @@ async def test_nobody_is_asked_while_nothing_is_held(autojump_clock: MockClock) 
     async with _scene(1) as scene:
         scene.hold()
         await trio.sleep(0.015)
-        scene.keeper.forget(1)
+        scene.hold_timer.forget(1)
         asked = {node: len(broker.metadata()) for node, broker in scene.brokers.items()}
         await trio.sleep(10)
         assert {n: len(b.metadata()) for n, b in scene.brokers.items()} == asked
@@ -1266,8 +1266,8 @@ async def test_errors_of_topics_that_brokers_hide_are_not_held(
         state = LinkState(scene.route, 2)
         scanned = Scanned((Failure(topic, 0, NOT_LEADER, 0, 0),), False, 0, 0)
         held = Held(state, ApiKey.PRODUCE, 10, memoryview(b""), scanned, [-1])
-        assert scene.keeper.submit(held) == [None]
-        assert scene.told(HintMissed)[-1].reason == Reason.NOT_AUTHORIZED
+        assert scene.hold_timer.submit(held) == [None]
+        assert scene.told(HintMissed)[-1].reason == MissReason.NOT_AUTHORIZED
 
 
 async def test_that_topics_are_hidden_is_told_once(autojump_clock: MockClock) -> None:

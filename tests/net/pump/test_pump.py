@@ -246,7 +246,7 @@ async def test_turns_are_short_while_something_urgent_is_done_or_a_response_is_h
             nursery.start_soon(rig.pump.run)
             for _ in range(5):
                 await trio.lowlevel.checkpoint()
-            rig.keeper.waiting.set()
+            rig.hold_timer.waiting.set()
         for _ in range(5):
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
@@ -297,7 +297,7 @@ async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
         rig.pump.adopt(opaque_route(), near, far, f"client {number}")
         client.send(b"x")
         ends[number] = (client, broker)
-    rig.keeper.waiting.set()
+    rig.hold_timer.waiting.set()
     rig.pump.step(begun=time.monotonic())
     assert sum(bool(select.select([broker], [], [], 0)[0]) for _, broker in ends) == 1
 
@@ -871,16 +871,16 @@ async def test_a_held_response_goes_on_with_its_hint_and_all_behind_it_in_order(
         ends.broker.send(behind[7:])
         rig.spin()
         assert received(ends.client) == b""
-        assert rig.keeper.waiting.is_set()
+        assert rig.hold_timer.waiting.is_set()
 
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         produced, fetched, rest = _split(received(ends.client))
         assert _hint_of(produced) == (2, 4, "two", 9092, "rack")
         assert _hint_of(fetched) == (2, 4, "two", 9092, "rack")
         assert rest == behind
-        assert not rig.keeper.waiting.is_set()
+        assert not rig.hold_timer.waiting.is_set()
     assert [type(event) for event in rig.events] == [HintGiven, HintGiven]
 
 
@@ -904,7 +904,7 @@ async def test_the_answer_behind_a_held_one_is_held_for_its_own_hint() -> None:
         rig.send(ends.broker, produced + fetched)
         assert received(ends.client) == b""
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         assert (
             list(map(_hint_of, _split(received(ends.client)))) == [(2, 4, "two", 9092, "rack")] * 2
@@ -926,7 +926,7 @@ async def test_a_response_is_held_at_every_cut_of_its_bytes() -> None:
             rig.spin()
             assert received(ends.client) == b""
             _learn(route, leader=2, epoch=4)
-            rig.keeper.review()
+            rig.hold_timer.review()
             rig.spin()
             fetched, rest = _split(received(ends.client))
             assert _hint_of(fetched)[:2] == (2, 4)
@@ -947,7 +947,7 @@ async def test_nothing_is_read_from_a_broker_behind_a_held_response() -> None:
         assert sent < _KEPT_AT_MOST
 
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         got = bytearray()
         for _ in range(10_000):
             sent += rig.send_what_fits(ends.broker, behind[sent:])
@@ -971,7 +971,7 @@ async def test_a_broker_that_closes_while_its_response_is_held_has_it_delivered(
         assert not ended(ends.client)
 
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         assert _hint_of(until_end(rig, ends.client))[:2] == (2, 4)
         assert route.traffic.links_open == 0
 
@@ -985,7 +985,7 @@ async def test_a_client_that_has_no_more_to_say_gets_its_held_answer() -> None:
         ends.client.shutdown(socket.SHUT_WR)
         rig.spin()
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         assert _hint_of(received(ends.client))[:2] == (2, 4)
 
@@ -999,17 +999,17 @@ async def test_a_client_that_vanishes_while_its_response_is_held_is_forgotten() 
 
         def held() -> bool:
             rig.spin()
-            return rig.keeper.waiting.is_set()
+            return rig.hold_timer.waiting.is_set()
 
         until(held, "a response is held", 10)
         _reset(ends.client)
         until_end(rig, ends.broker)
 
-        assert rig.desk.next_deadline() is None
+        assert rig.hold_queue.next_deadline() is None
         # Nobody is to be asked for it again and again.
-        assert not rig.keeper.waiting.is_set()
+        assert not rig.hold_timer.waiting.is_set()
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         assert rig.complaints == []
 
 
@@ -1023,13 +1023,13 @@ async def test_a_defect_in_what_lets_responses_go_ends_the_links_that_are_held()
         held, free = rig.link(route), rig.link(route)
         rig.send(held.client, messages.produce_request(10, 1))
         rig.send(held.broker, messages.produce_response(1, {0: NOT_LEADER}))
-        assert rig.keeper.waiting.is_set()
+        assert rig.hold_timer.waiting.is_set()
         rig.pump.end_held(KeyError("a defect"))
         rig.spin()
         assert ended(held.client)
         assert not ended(free.client)
-        assert not rig.keeper.waiting.is_set()
-        assert rig.desk.held == 0
+        assert not rig.hold_timer.waiting.is_set()
+        assert rig.hold_queue.held == 0
         assert [type(event) for event in rig.complaints] == [LinkFailed]
 
 
@@ -1091,7 +1091,7 @@ async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
         routes[0].endpoints = {2: Endpoint("two", "no number", None)}  # type: ignore[arg-type]
         for route in routes:
             _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         assert ended(links[0].broker)
         assert _hint_of(received(links[1].client))[:2] == (2, 4)
@@ -1184,7 +1184,7 @@ async def test_the_budget_returns_to_nothing(link_buffer: int) -> None:
                 ends.close()
                 rig.spin()
             _learn(route, leader=2, epoch=4)
-            rig.keeper.review()
+            rig.hold_timer.review()
 
 
 async def test_hints_that_do_not_come_are_told_and_the_response_is_unchanged() -> None:
@@ -1216,11 +1216,11 @@ async def test_what_is_held_goes_on_at_once_when_hints_are_switched_off(mode: Mo
         rig.send(ends.broker, produced + fetched + behind)
         assert received(ends.client) == b""
 
-        rig.keeper.switch(route, mode)
+        rig.hold_timer.switch(route, mode)
         rig.spin()
         assert received(ends.client) == produced + fetched + behind
         # What hints would have done is still found out where that is wanted.
-        assert rig.keeper.waiting.is_set() is (mode is Mode.OBSERVE)
+        assert rig.hold_timer.waiting.is_set() is (mode is Mode.OBSERVE)
         # The link goes on in the versions that were agreed.
         received(ends.broker)
         rig.send(ends.client, messages.produce_request(10, 4))
@@ -1230,7 +1230,7 @@ async def test_what_is_held_goes_on_at_once_when_hints_are_switched_off(mode: Mo
         assert not any(isinstance(event, HintGiven) for event in rig.events)
 
         # And gives hints again when that is wanted.
-        rig.keeper.switch(route, Mode.ON)
+        rig.hold_timer.switch(route, Mode.ON)
         _learn(route, leader=2, epoch=4)
         rig.send(ends.client, messages.produce_request(10, _PRODUCED))
         rig.send(ends.broker, messages.produce_response(_PRODUCED, {0: NOT_LEADER}))
@@ -1241,7 +1241,7 @@ async def test_a_new_link_follows_the_switch_at_once() -> None:
     route = hinting_route()
     with opened(Rig()) as rig:
         for mode in (Mode.OFF, Mode.ON, Mode.OBSERVE):
-            rig.keeper.switch(route, mode)
+            rig.hold_timer.switch(route, mode)
             ends = rig.link(route)
             rig.send(ends.client, messages.api_versions_request(1))
             rig.send(ends.broker, messages.api_versions_response(1, 3, LEGACY))
@@ -1256,10 +1256,10 @@ async def test_other_routes_keep_what_they_hold() -> None:
         ends = rig.link(other)
         rig.send(ends.client, messages.produce_request(10, _PRODUCED))
         rig.send(ends.broker, messages.produce_response(_PRODUCED, {0: NOT_LEADER}))
-        rig.keeper.switch(route, Mode.OFF)
+        rig.hold_timer.switch(route, Mode.OFF)
         assert received(ends.client) == b""
         _learn(other, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         assert _hint_of(received(ends.client)) == (2, 4, "two", 9092, "rack")
 
 

@@ -16,7 +16,7 @@ from leader_hints.core.events import (
     LatencySampled,
     NotUnderstood,
 )
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.mode import Mode
@@ -232,7 +232,7 @@ class LinkState:
             and HintForm.FETCH_WITHOUT_ENDPOINTS in self.hint_forms
         )
 
-    def unhinted(self, key: ApiKey, version: int) -> Reason | None:
+    def unhinted(self, key: ApiKey, version: int) -> MissReason | None:
         """Return why an error in a response of ``version`` that is not hintable gets no hint.
 
         ``None``: it is not looked for.
@@ -241,11 +241,11 @@ class LinkState:
         if off or not self.plan.reads or version not in _COUNTED[key]:
             return None
         if version < CURRENT_LEADER_FROM[key]:
-            return Reason.VERSION_WITHOUT_FIELD
+            return MissReason.VERSION_WITHOUT_FIELD
         if HintForm.FETCH_WITHOUT_ENDPOINTS in self.hint_forms:
             # A broker of which nothing is known yet.
-            return Reason.NO_FRESHER_VIEW
-        return Reason.NOT_USABLE_BY_CLIENT
+            return MissReason.NO_FRESHER_VIEW
+        return MissReason.NOT_USABLE_BY_CLIENT
 
     def answered(
         self,

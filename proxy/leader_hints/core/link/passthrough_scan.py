@@ -7,7 +7,7 @@ from leader_hints.apis.fetch_request import Asker, read_asker
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.response_scan import Answered, AnswerScan
 from leader_hints.core.events import HintMissed
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Client, Recovery
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import LinkState
@@ -32,7 +32,7 @@ class PassthroughScan:
         exchange: Exchange,
         version: int,
         length: int,
-        reason: Reason | None,
+        reason: MissReason | None,
     ) -> None:
         self._link = link
         self._recovery = recovery
@@ -63,10 +63,10 @@ class PassthroughScan:
         if self._reason is None:
             return
         link, exchange = self._link, self._exchange
-        reason = Reason.REPLICA if self._read_asker().replica else self._reason
+        reason = MissReason.REPLICA if self._read_asker().replica else self._reason
         key = ApiKey(exchange.policy.key)
         told = link.answered(key, exchange.policy.version, answered, UNKNOWN_EPOCH, 0.0)
-        if reason is not Reason.REPLICA:
+        if reason is not MissReason.REPLICA:
             failed = [(told.topic, told.partition)]
             self._recovery.failed(link.route, told.client_id, told.api, failed)
         link.events.append(HintMissed(answered=told, reason=reason))

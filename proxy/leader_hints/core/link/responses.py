@@ -13,7 +13,7 @@ from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.apis.response_scan import has_no_failure
 from leader_hints.core.cluster.synthetic_ids import made_up_id
 from leader_hints.core.events import ErrorAnswered, HintMissed
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
@@ -97,7 +97,7 @@ class ResponseFlow(Flow):
         held, self.held = self.held, None
         # Its tag sections were read before: this cannot fail.
         pieces = held.answer(hints)
-        # Where hints are only counted the desk keeps it on, and needs no more of it.
+        # Where hints are only counted the hold queue keeps it on, and needs no more of it.
         held.frame = _NOTHING
         backlog, self._backlog = memoryview(self._backlog), bytearray()
         if backlog:
@@ -438,7 +438,7 @@ class ResponseFlow(Flow):
         frame: memoryview,
         length: int,
         version: int,
-        reason: Reason | None,
+        reason: MissReason | None,
     ) -> None:
         """Look at what is at hand of a response, and at the rest as it comes."""
         passthrough = PassthroughScan(self._link, self._recovery, exchange, version, length, reason)
@@ -456,7 +456,7 @@ class ResponseFlow(Flow):
         self._link.traffic.raw["budget"] += 1
         self._missed(exchange)
         if exchange.policy.hintable:
-            self._follow(exchange, frame, length, exchange.policy.version, Reason.BUDGET)
+            self._follow(exchange, frame, length, exchange.policy.version, MissReason.BUDGET)
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         glanced = glance(frame, exchange.policy.version)
@@ -523,14 +523,14 @@ class ResponseFlow(Flow):
                 return False
             if request.replica_id >= 0:
                 for told in self._told(exchange, scanned):
-                    link.events.append(HintMissed(answered=told, reason=Reason.REPLICA))
+                    link.events.append(HintMissed(answered=told, reason=MissReason.REPLICA))
                 return False
             epochs = link.route.sessions.epochs(request, scanned.failures)
         if frame.obj is self._shared.obj or exchange.recoded:
             # What was gathered has its bytes reserved; this has not.
             if not self._account.take(len(frame)):
                 for told in self._told(exchange, scanned):
-                    link.events.append(HintMissed(answered=told, reason=Reason.BUDGET))
+                    link.events.append(HintMissed(answered=told, reason=MissReason.BUDGET))
                 return False
             self._owed += len(frame)
             frame = memoryview(bytes(frame))

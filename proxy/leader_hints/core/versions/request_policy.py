@@ -1,6 +1,6 @@
 """What is done with the requests of one API and version on one link."""
 
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.traffic_counters import Cell
 from leader_hints.core.versions.address_rewriting import Rewriter
 
@@ -43,7 +43,7 @@ class RequestPolicy:
         sent: int,
         recoded: bool = False,
         hintable: bool = False,
-        unhinted: Reason | None = None,
+        unhinted: MissReason | None = None,
     ) -> None:
         self.key = key
         self.version = version

@@ -41,13 +41,13 @@ from leader_hints.core.events import (
     TaskFailed,
     TopicsHidden,
 )
-from leader_hints.core.hints.hold_queue import Wants
+from leader_hints.core.hints.hold_queue import WantedLeaders
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import places_of
 from leader_hints.net.brokers.connector import Doors
 from leader_hints.net.metadata.broker_poller import Cause, Peer, PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.time_slices import Turns
 from leader_hints.observe.watched import KnownCluster, Upstream
 from leader_hints.settings import Address
@@ -91,7 +91,7 @@ class Subscription:
     def __init__(
         self,
         routes: Sequence[tuple[Route, Address]],
-        keeper: HoldKeeper,
+        hold_timer: HoldTimer,
         rate: RefreshRate,
         interval: float,
         settings: PeerSettings,
@@ -101,7 +101,7 @@ class Subscription:
         placed: Callable[[], None] = lambda: None,
     ) -> None:
         self._placed = placed
-        self._keeper = keeper
+        self._hold_timer = hold_timer
         self._rate = rate
         self._interval = interval
         self._settings = settings
@@ -188,8 +188,8 @@ class Subscription:
         """Ask again and again while responses are held."""
         rounds = 0
         while True:
-            if not self._keeper.waiting.is_set():
-                await self._keeper.waiting.wait()
+            if not self._hold_timer.waiting.is_set():
+                await self._hold_timer.waiting.wait()
                 rounds = 0
             # Before they are asked: some may answer before all are.
             self._over = trio.Event()
@@ -204,18 +204,20 @@ class Subscription:
 
     async def _ask_all(self, *, thoroughly: bool) -> None:
         """Ask what helps the responses that are held; ``thoroughly``: all brokers for Metadata."""
-        for wants in self._keeper.desk.waiting_for():
-            view = wants.route.view
+        for wanted_leaders in self._hold_timer.queue.wanted_leaders():
+            view = wanted_leaders.route.view
             if view is None:
                 continue
             peers = self._peers(view.cluster_id)
-            many = self._are_many(wants, len(peers))
-            wanted = self._metadata_of(wants, many=many)
+            many = self._are_many(wanted_leaders, len(peers))
+            wanted = self._metadata_of(wanted_leaders, many=many)
             known = [*{name for name in map(view.name, wanted) if name is not None}]
             lost = [topic for topic in wanted if view.name(topic) is None]
             if lost:
                 # The route's own broker has just answered for them.
-                self.lacking(wants.route, [topic for topic in lost if isinstance(topic, bytes)])
+                self.lacking(
+                    wanted_leaders.route, [topic for topic in lost if isinstance(topic, bytes)]
+                )
             topics: dict[Peer, list[str]] = {}
             sizes = [view.partitions(name) for name in known]
             tellers, share = peers, self._share
@@ -227,10 +229,10 @@ class Subscription:
             candidates = self._candidates_of(view)
             epochs = {
                 partition: candidates.epoch(partition, epoch)
-                for partition, epoch in ({} if many else wants.epochs).items()
+                for partition, epoch in ({} if many else wanted_leaders.epochs).items()
             }
-            claims = {} if many else wants.claims
-            named = self._named(wants) if many else {}
+            claims = {} if many else wanted_leaders.claims
+            named = self._named(wanted_leaders) if many else {}
             for number, peer in enumerate(peers, 1):
                 if many:
                     asked = named.get(peer.node, {})
@@ -252,29 +254,29 @@ class Subscription:
     def _candidates_of(self, view: LeaderView) -> Candidates:
         return self._candidates.setdefault(view.cluster_id, Candidates(view))
 
-    def _metadata_of(self, wants: Wants, *, many: bool) -> Collection[Topic]:
+    def _metadata_of(self, wanted_leaders: WantedLeaders, *, many: bool) -> Collection[Topic]:
         if not many:
-            return wants.topics
-        return wants.unknown if self._turns.waiting < _ENOUGH else ()
+            return wanted_leaders.topics
+        return wanted_leaders.unknown if self._turns.waiting < _ENOUGH else ()
 
-    def _are_many(self, wants: Wants, brokers: int) -> bool:
+    def _are_many(self, wanted_leaders: WantedLeaders, brokers: int) -> bool:
         """Whether it is too much to ask each broker about each partition."""
         most = self._settings.slice_partitions
-        if len(wants) * brokers > most:
-            wants.single()
-        return len(wants) * brokers > most
+        if len(wanted_leaders) * brokers > most:
+            wanted_leaders.single()
+        return len(wanted_leaders) * brokers > most
 
-    def _named(self, wants: Wants) -> dict[int | None, dict[Partition, int]]:
+    def _named(self, wanted_leaders: WantedLeaders) -> dict[int | None, dict[Partition, int]]:
         """Return what to ask those who are named as leaders, by node.
 
         Of so many leaders in turn: a request to each of a hundred takes longer than it gains.
         """
-        questions = wants.questions(_QUESTIONS - _REQUEST)
+        questions = wanted_leaders.questions(_QUESTIONS - _REQUEST)
         sizes = [_REQUEST + len(some) for _, some in questions]
         named: dict[int | None, dict[Partition, int]] = {}
         for _, number in self._questions.pairs(1, sizes):
             node, some = questions[number]
-            named.setdefault(node, {}).update(wants.epochs_of(some))
+            named.setdefault(node, {}).update(wanted_leaders.epochs_of(some))
         return named
 
     def _peers(self, cluster_id: str) -> list[Peer]:
@@ -294,7 +296,7 @@ class Subscription:
         except WireError:
             route.traffic.raw["not understood"] += 1
             return
-        self._keeper.news()
+        self._hold_timer.news()
 
     # What the peers tell.
 
@@ -366,8 +368,8 @@ class Subscription:
             # The first question of all is what is hidden: nothing else is known by then.
             self._tell_hidden(peer, view)
         if peer.route is not None:
-            self._keeper.desk.asked(peer.route, told, asked_at)
-        self._keeper.news()
+            self._hold_timer.queue.asked(peer.route, told, asked_at)
+        self._hold_timer.news()
         return names
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
@@ -449,8 +451,8 @@ class Subscription:
                 if fenced and candidates.fenced((name, partition), epoch):
                     self._over.set()
         if peer.route is not None:
-            self._keeper.desk.probed(peer.route, of_the_view, asked_at)
-        self._keeper.news()
+            self._hold_timer.queue.probed(peer.route, of_the_view, asked_at)
+        self._hold_timer.news()
 
     def lacking(self, route: Route, ids: Collection[bytes]) -> None:
         """Have the names of ``ids`` looked for, which a client uses and which are not known."""

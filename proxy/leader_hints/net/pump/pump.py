@@ -45,7 +45,7 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
 from leader_hints.net.clients.reset import RESETS
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.pipe import Pipe, Pipes, UnfitError
 from leader_hints.net.pump.poller import PEER_CLOSED, READ, WRITE, Poller, make_poller
 from leader_hints.net.pump.tls_socket import Transport
@@ -187,7 +187,7 @@ class Pump:
     def __init__(
         self,
         budget: Budget,
-        keeper: HoldKeeper,
+        hold_timer: HoldTimer,
         emit: Callable[[Event], None],
         snoop: Snoop,
         lack: Lack,
@@ -198,7 +198,7 @@ class Pump:
         poller: Poller | None = None,
     ) -> None:
         self._budget = budget
-        self._keeper = keeper
+        self._hold_timer = hold_timer
         self._emit = emit
         self._snoop = snoop
         self._lack = lack
@@ -366,7 +366,7 @@ class Pump:
     @property
     def _awaited(self) -> bool:
         """Whether another task has something to do that must not wait."""
-        return self._urgent > 0 or self._keeper.waiting.is_set()
+        return self._urgent > 0 or self._hold_timer.waiting.is_set()
 
     def _is_over(self, begun: float) -> bool:
         """Whether a turn that has begun then has taken long enough."""
@@ -506,7 +506,7 @@ class Pump:
     def _responded(self, pair: SocketPair) -> None:
         responses = pair.link.responses
         while responses.held is not None and pair.open:
-            hints = self._keeper.submit(responses.held)
+            hints = self._hold_timer.submit(responses.held)
             if hints is None:
                 break
             self._send(pair.client, responses.release(hints))
@@ -760,7 +760,7 @@ class Pump:
             self._report(pair)
         pair.link.close()
         pair.link.state.traffic.links_open -= 1
-        self._keeper.forget(pair.link.state.number)
+        self._hold_timer.forget(pair.link.state.number)
         self._pairs.pop(pair.link.state.number, None)
         self._ending.pop(pair.link.state.number, None)
         # What has called this may still look at its sides.
@@ -809,4 +809,4 @@ class Pump:
 
     def _report(self, pair: SocketPair) -> None:
         events, pair.link.state.events = pair.link.state.events, []
-        self._keeper.tell(events)
+        self._hold_timer.tell(events)
