@@ -15,9 +15,9 @@ from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PeerSettings
+from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.settings import Address, SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
@@ -99,7 +99,7 @@ async def _poll(
         answers += cause == Cause.POLL
 
     default = SubscriptionSettings()
-    settings = PeerSettings(
+    settings = PollerSettings(
         client=ClientSoftware("leader-hints", "bench"),
         poll=default.poll_interval_ms / 1000 / _FASTER,
         answer=default.answer_timeout_ms / 1000,
@@ -113,7 +113,7 @@ async def _poll(
     async with trio.open_nursery() as nursery:
         for number, route in enumerate(routes):
             host, port = brokers[number % len(brokers)].upstream
-            subscription = Subscription(
+            refresher = Refresher(
                 [(route, Address(host, port))],
                 HoldTimer(HoldQueue(HoldRules()), lambda event: None),
                 RefreshRate(default.refreshes_per_second, default.refresh_burst),
@@ -122,7 +122,7 @@ async def _poll(
                 lambda event: None,
                 refreshed,
             )
-            nursery.start_soon(subscription.run)
+            nursery.start_soon(refresher.run)
             # Sidecars are not started at the same moment, and their polls keep apart.
             await trio.sleep(settings.poll / sidecars)
         with trio.fail_after(120):

@@ -57,9 +57,9 @@ from leader_hints.net.clients.preamble import TlsSession
 from leader_hints.net.clients.reset import turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.journal.journal_opening import make_sampler, open_journal
-from leader_hints.net.metadata.broker_poller import PeerSettings
+from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump, PumpLimits
 from leader_hints.net.pump.tls_socket import TlsSocket, Transport
@@ -235,17 +235,17 @@ class _App:
         if self._stage is not None:
             self._stage.bind(self._emit, self._leaders)
 
-    def _make_subscription(self) -> Subscription:
+    def _make_subscription(self) -> Refresher:
         asking = self._settings.subscription
-        return Subscription(
+        return Refresher(
             [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
             self._hold_timer,
             RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
             asking.refresh_interval_ms / 1000,
-            _peer_settings(self._settings),
+            _poller_settings(self._settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
-            lambda route: self._security.doors[route.name],
+            lambda route: self._security.connectors[route.name],
             placed=self._guarded("virtual cluster", self._placed),
         )
 
@@ -271,7 +271,7 @@ class _App:
             self._hold_timer,
             self._emit,
             self._guarded("subscription", self._subscription.snooped),
-            self._guarded("subscription", self._subscription.lacking),
+            self._guarded("subscription", self._subscription.look_up_ids),
             self._guarded("subscription", self._subscription.doubt),
             self._recovery,
             _pump_limits(self._settings.limits),
@@ -390,8 +390,8 @@ class _App:
             self._listens[route.name] = bound
             self._own.listen(Address.parse(bound).port)
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
-        doors = self._security.doors
-        watched = [WatchedRoute(r, s.upstream, doors[r.name]) for r, s in self._routes]
+        connectors = self._security.connectors
+        watched = [WatchedRoute(r, s.upstream, connectors[r.name]) for r, s in self._routes]
         watch = RouteWatch(watched, self._own, self._emit)
         nursery.start_soon(self._keep_up, "routes", watch.run)
 
@@ -426,7 +426,7 @@ class _App:
             if len(self._listens) < len(not_listening):
                 return not_listening
             routes = [
-                (r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes
+                (r, s.upstream, self._security.connectors[r.name].upstream) for r, s in self._routes
             ]
             return await Readiness(routes, self._subscription.upstream, OWN_NAME).check()
 
@@ -566,10 +566,10 @@ class _App:
             await trio.aclose_forcefully(client)
             return True
         patience = self._settings.connect_timeout_ms / 1000
-        door = self._security.doors[route.name].upstream
+        connector = self._security.connectors[route.name].upstream
         try:
             with self._pump.urgent():
-                broker, broker_session = await door.open_for_link(
+                broker, broker_session = await connector.open_for_link(
                     upstream, patience, partial(self._own.open, made=Made(route.name))
                 )
         except BrokerError as error:
@@ -741,9 +741,9 @@ def _software() -> ClientSoftware:
     return ClientSoftware(OWN_NAME, version(_DISTRIBUTION))
 
 
-def _peer_settings(settings: Settings) -> PeerSettings:
+def _poller_settings(settings: Settings) -> PollerSettings:
     asking = settings.subscription
-    return PeerSettings(
+    return PollerSettings(
         client=_software(),
         poll=asking.poll_interval_ms / 1000,
         answer=asking.answer_timeout_ms / 1000,

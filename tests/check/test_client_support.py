@@ -51,10 +51,10 @@ def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]
     ],
     ids=["3.6, no ids", "2.7", "2.4"],
 )
-def test_with_hints_and_ids_that_are_made_up(maxima: dict[int, int], expected: list[str]) -> None:
+def test_with_hints_and_ids_that_are_synthetic(maxima: dict[int, int], expected: list[str]) -> None:
     shown = [
         f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
-        for o in outlooks(maxima, Mode.ON, topic_ids=False, made_up=True)
+        for o in outlooks(maxima, Mode.ON, topic_ids=False, synthetic=True)
     ]
 
     assert shown == expected

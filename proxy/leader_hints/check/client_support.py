@@ -54,31 +54,31 @@ class Outlook:
 
 
 def offered(
-    maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, made_up: bool = False
+    maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, synthetic: bool = False
 ) -> dict[int, int]:
     """Return the maxima that a proxy with hints on offers before a broker of ``maxima``.
 
-    ``topic_ids``: the cluster has them; ``made_up``: the proxies of its brokers make them up.
+    ``topic_ids``: the cluster has them; ``synthetic``: the proxies of its brokers synthesize them.
     """
     used = hint_forms(software)
-    plan = plan_for(maxima, made_up=made_up and HintForm.FETCH in used)
+    plan = plan_for(maxima, synthetic=synthetic and HintForm.FETCH in used)
     return {**maxima, **plan.offers(used, topic_ids=topic_ids)}
 
 
 def outlooks(
-    maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, made_up: bool = False
+    maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, synthetic: bool = False
 ) -> tuple[Outlook, ...]:
     """Return what each kind gets before a broker of ``maxima``, by API key; see :func:`offered`."""
-    return tuple(_outlook(kind, maxima, mode, topic_ids, made_up) for kind in KINDS)
+    return tuple(_outlook(kind, maxima, mode, topic_ids, synthetic) for kind in KINDS)
 
 
 def _outlook(
-    kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, made_up: bool
+    kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, synthetic: bool
 ) -> Outlook:
     plan, used = plan_for(maxima), hint_forms(kind.software)
     newest = dict(maxima)
     if mode is Mode.ON:
-        newest = offered(maxima, kind.software, topic_ids=topic_ids, made_up=made_up)
+        newest = offered(maxima, kind.software, topic_ids=topic_ids, synthetic=synthetic)
     produce, fetch = newest.get(ApiKey.PRODUCE, -1), newest.get(ApiKey.FETCH, -1)
     gives = plan.native or (mode is Mode.ON and bool(plan.rows))
     at_fetch_16 = fetch >= NODE_ENDPOINTS_FROM[ApiKey.FETCH] and HintForm.FETCH in used

@@ -165,9 +165,9 @@ def _serve(
     from leader_hints.app import run
     from leader_hints.local.discovery import discover
     from leader_hints.local.virtual_cluster import Found
-    from leader_hints.net.tls.route_security import make_door
+    from leader_hints.net.tls.route_security import make_connector
 
-    brokers = discover(local.bootstrap, make_door(local.upstream_tls, local.sasl))
+    brokers = discover(local.bootstrap, make_connector(local.upstream_tls, local.sasl))
     settings = _settings(local, brokers, file, flags)
     configure_logs(settings.log.least, settings.log.format)
     stage = None

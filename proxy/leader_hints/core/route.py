@@ -31,15 +31,15 @@ class Route:
     so it does so for whoever connects. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``awaited``: a success of some client would tell something; see
     :mod:`leader_hints.core.hints.recovery`.
-    ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
-    behind a proxy that does the same; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
-    ``made_up_plan``: the ``plan`` for that. ``raised``: versions were offered here that the broker
-    lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is relayed unread,
-    and not refused. ``address_rewriting``: of a virtual cluster,
-    whose addresses replace the brokers'.
-    ``crossed``: why clients meet another broker than they look for, "" where that is not proved;
-    ``misled``: where nodes are advertised although others answer there; ``past``: the route's
-    broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
+    ``synthesize``: topic ids are synthetic, where ``ids_everywhere``: every broker of the cluster
+    is behind a proxy that does the same; see
+    :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
+    ``synthetic_plan``: the ``plan`` for that. ``raised``: versions were offered here that the
+    broker lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is
+    relayed unread, and not refused. ``address_rewriting``: of a virtual cluster, whose addresses
+    replace the brokers'. ``crossed``: why clients meet another broker than they look for, ""
+    where that is not proved; ``misled``: where nodes are advertised although others answer there; ``past``:
+    the route's broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Route:
     awaited: bool = False
     synthesize: bool = False
     ids_everywhere: bool = False
-    made_up_plan: Plan | None = None
+    synthetic_plan: Plan | None = None
     sessions: FetchSessions = field(default_factory=FetchSessions)
     sessions_by_name: FetchSessionsByName = field(default_factory=FetchSessionsByName)
     traffic: TrafficCounters = field(default_factory=TrafficCounters)
@@ -113,8 +113,8 @@ class Route:
         plan = self.plan or self.former
         if plan is None or not plan.reads or not self.raised:
             return READ_ONLY
-        if self.ids_everywhere and self.made_up_plan is not None:
-            return self.made_up_plan
+        if self.ids_everywhere and self.synthetic_plan is not None:
+            return self.synthetic_plan
         return plan
 
     def lose(self) -> None:

@@ -791,10 +791,10 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
         _hello(rig, rig.link(route), offered=12)
 
 
-def test_a_client_that_lacks_a_made_up_id_is_closed_and_told_of() -> None:
+def test_a_client_that_lacks_a_synthetic_id_is_closed_and_told_of() -> None:
     route = _before_2_8()
     route.synthesize = route.ids_everywhere = True
-    route.made_up_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, made_up=True)
+    route.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
     asked = bytearray(messages.fetch_request(16, 2, epoch=3))
     at = asked.index(messages.TOPIC_ID)
     asked[at : at + 16] = bytes(16)

@@ -695,7 +695,7 @@ class HoldQueue:
             # NOT_LEADER_OR_FOLLOWER is the word of no leader, FENCED_LEADER_EPOCH may be of one.
             fenced = error == ErrorCode.FENCED_LEADER_EPOCH
             return True if fenced and wanted.serves is None else wanted.serves
-        return route.view.in_office(topic, partition) if route.view else None
+        return route.view.is_confirmed(topic, partition) if route.view else None
 
     def _fresher(self, route: Route, wanted: _FailedPartition, leader: Leader) -> bool:
         """Whether what the view says is news to the client, and can be relied upon."""

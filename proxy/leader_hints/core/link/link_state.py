@@ -53,7 +53,7 @@ class LinkState:
     them looked for. ``by_ids``: this link's client was offered to name topics by ids that the
     broker does not take. ``outdated``: it would be better served by name. It is to be offered other
     versions, so who drives the link ends it when no request is under way. ``without_ids``: a client
-    that may have made-up ids had none for a topic, so some broker may have given none; who drives
+    that may have synthetic ids had none for a topic, so some broker may have given none; who drives
     the link has it looked for.
     ``software``: what the client says of itself, as name/version, "" while it has said nothing.
     ``policies``: what is done with each kind of request under plan, client and ``mode``.
@@ -109,10 +109,10 @@ class LinkState:
         self._told: frozenset[str] = frozenset()
 
     @property
-    def makes_up_ids(self) -> bool:
-        """Whether this client is to be offered made-up topic ids.
+    def synthesizes_ids(self) -> bool:
+        """Whether this client is to be offered synthetic topic ids.
 
-        Other proxies always are: by that they tell that this one makes them up.
+        Other proxies always are: from that they detect that this one synthesizes them.
         """
         route = self.route
         wanted = route.synthesize and HintForm.FETCH in self.hint_forms

@@ -207,7 +207,7 @@ class RequestFlow(Flow):
             link.meet(frame)
         try:
             request = read_request(frame)
-            if link.plan.made_up and version >= TOPIC_IDS_FROM:
+            if link.plan.synthetic and version >= TOPIC_IDS_FROM:
                 if request.replica_id >= 0:
                     # A broker asks another by its own ids, and only for what that takes.
                     cell = link.traffic.cell(policy.key, version, version)

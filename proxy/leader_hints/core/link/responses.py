@@ -11,7 +11,7 @@ from leader_hints.apis.fetch_response import FetchScan, glance
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.apis.response_scan import has_no_failure
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import ErrorAnswered, HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
@@ -356,7 +356,7 @@ class ResponseFlow(Flow):
         view = self._link.route.view
         if view is not None and view.cluster_id == cluster_id:
             return view.make_up(name)
-        return made_up_id(cluster_id, name)
+        return synthetic_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
         names = self._names(exchange)
@@ -565,11 +565,11 @@ class ResponseFlow(Flow):
             return True
         if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
-            plan = plan_for(maxima, made_up=link.makes_up_ids)
+            plan = plan_for(maxima, synthetic=link.synthesizes_ids)
             link.agree(plan if link.route.address_rewriting is None else plan.reading())
         if ranges and link.route.mode is Mode.ON:
             offers = link.plan.offers(link.hint_forms, topic_ids=link.ids_have_names)
-            link.by_ids = ApiKey.FETCH in offers and not link.plan.made_up
+            link.by_ids = ApiKey.FETCH in offers and not link.plan.synthetic
             api_versions.raise_maxima(frame, ranges, offers)
         if ranges and link.route.address_rewriting is not None:
             version = exchange.policy.version

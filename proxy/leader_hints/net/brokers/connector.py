@@ -1,4 +1,4 @@
-"""Door: how brokers are entered, with TLS or without, and with which credentials."""
+"""Connections to brokers: with TLS or without, and with which credentials."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -18,8 +18,8 @@ from leader_hints.settings import Address
 _T = TypeVar("_T")
 
 
-class Door:
-    """The way in to brokers on one listener.
+class Connector:
+    """Connects to brokers on one listener.
 
     ``tls``: where TLS is spoken. ``server_name``: what must stand in a broker's certificate then,
     "" for the host connected to. ``credentials``: where the proxy's own connections authenticate.
@@ -40,10 +40,10 @@ class Door:
         self.speaks_tls = tls is not None
         self.authenticates = credentials is not None
 
-    def to(self, address: Address) -> "Door":
-        """Return a door to the IP addresses of a host, whose certificate has the host's name."""
+    def to(self, address: Address) -> "Connector":
+        """Return one for the IP addresses of a host, whose certificate has the host's name."""
         name = self._server_name or address.host
-        return Door(self._tls, name, self._credentials, self._open_tcp)
+        return Connector(self._tls, name, self._credentials, self._open_tcp)
 
     async def connect(
         self, address: Address, patience: float, client_id: str, answer: float
@@ -86,11 +86,11 @@ class Door:
         )
 
 
-class Doors(NamedTuple):
-    """Of a route: to its own broker, and to the cluster's others where they advertise."""
+class Connectors(NamedTuple):
+    """Those of a route: to its own broker, and to the others at their advertised addresses."""
 
-    upstream: Door = Door()
-    peers: Door = Door()
+    upstream: Connector = Connector()
+    advertised: Connector = Connector()
 
 
 async def _secure(stream: trio.abc.Stream, context: ssl.SSLContext, name: str) -> trio.abc.Stream:

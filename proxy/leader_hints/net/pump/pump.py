@@ -181,7 +181,7 @@ class Pump:
 
     ``emit``: where events go. ``snoop``: where Metadata responses go that pass by. ``lack``: what
     is called with topic ids that a client used and that are not known; ``doubt``: when one had no
-    id for a topic although this proxy makes them up. ``recovery``: what all links await.
+    id for a topic although this proxy synthesizes them. ``recovery``: what all links await.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, 
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
-from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.clients.handshake import Handshake
 from leader_hints.net.tls.certificates import TlsFiles
@@ -19,7 +19,7 @@ LOOK_SECONDS = 10.0
 
 
 class Security:
-    """The handshakes and doors of routes, by the routes' names.
+    """The handshakes and connectors of routes, by the routes' names.
 
     ``decrypts``: some socket of the pump's speaks TLS.
     """
@@ -32,7 +32,7 @@ class Security:
         self._handshake_seconds = handshake_seconds
         self._files: list[tuple[str, str, TlsFiles]] = []
         self.handshakes: dict[str, Handshake] = {}
-        self.doors: dict[str, Doors] = {}
+        self.connectors: dict[str, Connectors] = {}
         for route in routes:
             self.add(route)
         self.decrypts = any(
@@ -40,7 +40,7 @@ class Security:
         )
 
     def add(self, route: RouteSettings) -> None:
-        """Make the handshake and the doors of one more route.
+        """Make the handshake and the connectors of one more route.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
@@ -50,9 +50,9 @@ class Security:
         self.handshakes[route.name] = Handshake(
             tls, proxy_protocol=proxied, seconds=self._handshake_seconds
         )
-        self.doors[route.name] = Doors(
-            self._door(route, "upstream_tls", route.upstream_tls),
-            self._door(route, "peer_tls", route.peer_tls),
+        self.connectors[route.name] = Connectors(
+            self._connector(route, "upstream_tls", route.upstream_tls),
+            self._connector(route, "peer_tls", route.peer_tls),
         )
 
     def certificates(self) -> Iterator[tuple[str, str, float | None]]:
@@ -61,12 +61,14 @@ class Security:
             yield route, group, files.expires
 
     def share(self, of: str, route: str) -> None:
-        """Give one more route the handshake and the doors of another. It reads nothing."""
-        self.handshakes[route], self.doors[route] = self.handshakes[of], self.doors[of]
+        """Give one more route the handshake and the connectors of another. It reads nothing."""
+        self.handshakes[route], self.connectors[route] = self.handshakes[of], self.connectors[of]
 
-    def _door(self, route: RouteSettings, group: str, settings: BrokerTlsSettings) -> Door:
+    def _connector(
+        self, route: RouteSettings, group: str, settings: BrokerTlsSettings
+    ) -> Connector:
         tls = self._read(route.name, group, settings) if settings.enabled else None
-        return _door(tls, settings, route.sasl)
+        return _connector(tls, settings, route.sasl)
 
     def _read(
         self, route: str, group: str, settings: ClientTlsSettings | BrokerTlsSettings
@@ -107,17 +109,17 @@ class Security:
                 yield CertificatesReloaded(route=route, group=group)
 
 
-def make_door(tls: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+def make_connector(tls: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
     """Return the way in to brokers that are no route's yet.
 
     :raises ConfigurationError: a certificate, key or root cannot be used.
     """
-    return _door(TlsFiles(tls) if tls.enabled else None, tls, sasl)
+    return _connector(TlsFiles(tls) if tls.enabled else None, tls, sasl)
 
 
-def _door(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+def _connector(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
     credentials = Credentials(sasl) if sasl.mechanism != "none" else None
-    return Door(tls, settings.server_name, credentials)
+    return Connector(tls, settings.server_name, credentials)
 
 
 def make_route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:
