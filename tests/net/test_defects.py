@@ -95,7 +95,7 @@ async def test_connections_wait_while_the_system_refuses(
     """ENOSPC: fs.epoll.max_user_watches; EPERM: a firewall; the others: accept(2)."""
     error = OSError(number, os.strerror(number))
     at: Any = trio.SocketListener if where == "accept" else Pump
-    name = "accept" if where == "accept" else "heeding"
+    name = "accept" if where == "accept" else "wake_on_readable"
     monkeypatch.setattr(at, name, _Once(getattr(at, name), error))
     events: list[Event] = []
     served = trio.Event()
@@ -116,7 +116,7 @@ async def test_connections_wait_while_the_system_refuses(
 
 
 async def test_a_listener_goes_on_after_a_defect_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pump, "heeding", _Once(Pump.heeding))
+    monkeypatch.setattr(Pump, "wake_on_readable", _Once(Pump.wake_on_readable))
     events: list[Event] = []
     served = trio.Event()
 

@@ -568,7 +568,7 @@ async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock
         frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})
         for length in range(4, len(frame) - 5):
             scene.refresher.snooped(scene.route, 12, frame[4:length])
-        assert scene.route.tally.raw["not understood"] == len(frame) - 9
+        assert scene.route.traffic.raw["not understood"] == len(frame) - 9
         # Brokers behind the point where it broke off have not left.
         assert set(scene.route.endpoints) == {1, 2, 3}
 

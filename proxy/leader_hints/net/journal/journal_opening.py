@@ -19,7 +19,7 @@ from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.journal.journal_files import FileSink
 from leader_hints.net.journal.journal_writer import JournalWriter, Sink
-from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, JournalTally
+from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, JournalCounters
 from leader_hints.observe.metrics import Metrics
 from leader_hints.settings.journal import JournalSettings
 from leader_hints.settings.settings import Settings
@@ -47,11 +47,11 @@ def open_journal(
     sidecar = wanted.sidecar or _NOT_IN_NAMES.sub("-", socket.gethostname())
     run = uuid4().hex
     sink = _files(wanted, sidecar, run) if wanted.kind == "files" else _topic(wanted, sidecar, run)
-    tally = JournalTally()
-    metrics.count_journal(tally)
+    counters = JournalCounters()
+    metrics.count_journal(counters)
     journal = Journal(routes, sidecar, run, lambda: time.time_ns() // 1000)
-    flush = wanted.flush
-    writer = JournalWriter(journal, sink, tally, wanted.buffer_bytes, flush, emit)
+    flush = wanted.flush_ms / 1000
+    writer = JournalWriter(journal, sink, counters, wanted.buffer_bytes, flush, emit)
     writer.begin(software.name, software.version, settings.hints)
     return writer
 
