@@ -39,7 +39,8 @@ class Route:
     relayed unread, and not refused. ``address_rewriting``: of a virtual cluster, whose addresses
     replace the brokers'. ``crossed``: why clients meet another broker than they look for, ""
     where that is not proved; ``misled``: where nodes are advertised although others answer there;
-    ``past``: the route's broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
+    ``past``: the route's broker is advertised where no proxy is; see
+    :mod:`leader_hints.core.destination`.
     """
 
     name: str
