@@ -38,8 +38,9 @@ class Route:
     broker lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is
     relayed unread, and not refused. ``address_rewriting``: of a virtual cluster, whose addresses
     replace the brokers'. ``crossed``: why clients meet another broker than they look for, ""
-    where that is not proved; ``misled``: where nodes are advertised although others answer there; ``past``:
-    the route's broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
+    where that is not proved; ``misled``: where nodes are advertised although others answer there;
+    ``past``: the route's broker is advertised where no proxy is; see
+    :mod:`leader_hints.core.destination`.
     """
 
     name: str

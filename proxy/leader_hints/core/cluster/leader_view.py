@@ -489,7 +489,7 @@ class LeaderView:
         itself = led.leader == source
         if itself:
             self._doubts.confirmed(key)
-        # Each election raises the epoch by one: at the next epoch a leader that stays has served on.
+        # Each election raises the epoch by one: a leader that stays has served at the next one too.
         stays = before == Leader(led.leader, led.epoch - 1)
         serves = stays and ((last := self._moves.get(key)) is None or last.serves)
         self._moves[key] = _Move(before, self._clock(), True if itself else None, serves)
