@@ -2,7 +2,7 @@
 
 import re
 
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.observe.event_log import LINES, name_of
 from tests.docs.pages import DOCS
 
@@ -22,4 +22,4 @@ def test_it_says_what_to_do_about_each_warning_and_error() -> None:
 
 
 def test_it_explains_each_reason_why_an_error_got_no_hint() -> None:
-    assert sorted(_first_column("Why an error got no hint")) == sorted(Reason)
+    assert sorted(_first_column("Why an error got no hint")) == sorted(MissReason)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.apis.metadata import Led, TopicMetadata
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
@@ -22,7 +22,7 @@ Side = Literal["up", "down"]
 Step = tuple[Side, bytes]
 
 #: Kinds of links: release and mode. ``new`` is a link before a broker of which nothing is known; on
-#: those with a plus topic ids are made up.
+#: those with a plus topic ids are synthetic.
 KINDS: dict[str, tuple[str, Mode]] = {
     "2.4": ("2.4", Mode.ON),
     "2.6": ("2.6", Mode.ON),
@@ -45,14 +45,14 @@ _LATER = 60.0
 
 @dataclass(frozen=True)
 class Case:
-    """``seed``: of the hints that held responses get. ``desk``: whether a desk gives them.
+    """``seed``: of the hints that held responses get. ``hold_queue``: whether a queue gives them.
 
     ``per_link`` and ``total``: the budget.
     """
 
     kind: str
     seed: int
-    desk: bool
+    hold_queue: bool
     per_link: int
     total: int
     steps: Sequence[Step]
@@ -87,7 +87,7 @@ class Outcome:
         self.hints: list[LeaderHint] = []
         self.most_used = 0
         self._chance = random.Random(case.seed)
-        self._desk = Desk(HoldRules()) if case.desk else None
+        self._hold_queue = HoldQueue(HoldRules()) if case.hold_queue else None
         self._now = 0.0
         self.driven = Driven(
             _route(case, self._chance),
@@ -123,16 +123,16 @@ class Outcome:
         self.driven.link.close()
 
     def _decide(self, held: Held) -> Sequence[LeaderHint | None] | None:
-        if self._desk is not None:
-            return self._asked(self._desk, held)
+        if self._hold_queue is not None:
+            return self._asked(self._hold_queue, held)
         return None if self._chance.random() < 0.1 else self._give(held)
 
-    def _asked(self, desk: Desk, held: Held) -> Sequence[LeaderHint | None]:
-        hints = desk.submit(held, self._now)
+    def _asked(self, hold_queue: HoldQueue, held: Held) -> Sequence[LeaderHint | None]:
+        hints = hold_queue.submit(held, self._now)
         if hints is None:
             self._now += _LATER
-            ((_, hints),) = desk.review(self._now)
-        desk.events.clear()
+            ((_, hints),) = hold_queue.review(self._now)
+        hold_queue.events.clear()
         self.hints += [hint for hint in hints if hint is not None]
         return hints
 

@@ -37,7 +37,7 @@ class Maker:
         case = Case(
             kind=kind,
             seed=chance.randrange(1 << 30),
-            desk=chance.random() < 0.3,
+            hold_queue=chance.random() < 0.3,
             per_link=per_link,
             total=total,
             steps=_steps(asked, answered, chance),

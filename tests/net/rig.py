@@ -12,13 +12,13 @@ from leader_hints.core.events import (
     LinkFailed,
     NotUnderstood,
 )
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import PASS, plan_for
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.poller import Poller
 from leader_hints.net.pump.pump import Pump, PumpLimits, Snoop
 from tests.harness.waiting import until
@@ -66,11 +66,11 @@ class Rig:
         self.doubts: list[str] = []
         self.budget = Budget(link_buffer, 2 * link_buffer)
         # So long that only the view lets a held response go, unless a test says otherwise.
-        self.desk = Desk(rules or HoldRules(3600, 1, 3600, 3600, 3600, 0))
-        self.keeper = HoldKeeper(self.desk, self.events.append)
+        self.hold_queue = HoldQueue(rules or HoldRules(3600, 1, 3600, 3600, 3600, 0))
+        self.hold_timer = HoldTimer(self.hold_queue, self.events.append)
         self.pump = Pump(
             self.budget,
-            self.keeper,
+            self.hold_timer,
             self.events.append,
             snoop,
             lambda route, ids: self.lacks.append((route.name, [*ids])),
@@ -79,7 +79,7 @@ class Rig:
             limits,
             poller=poller,
         )
-        self.keeper.settle = self.pump.settle
+        self.hold_timer.settle = self.pump.settle
         self._open: list[Ends] = []
 
     @property

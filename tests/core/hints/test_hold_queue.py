@@ -10,13 +10,13 @@ from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintGiven, HintMissed
 from leader_hints.core.hints import hold_queue
 from leader_hints.core.hints.hold_queue import HoldRules
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
-from tests.core.desks import BEGIN, NODES, Counter, failed, hint, learn, route
+from tests.core.hold_queues import BEGIN, NODES, Counter, failed, hint, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 
 T = BEGIN
@@ -86,7 +86,7 @@ def test_the_view_that_rises_above_the_client_wakes_it() -> None:
     assert counter.review(T + 0.004) == []
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.005) == [[hint(2, 6)]]
-    assert counter.desk.next_deadline() is None
+    assert counter.queue.next_deadline() is None
     (event,) = counter.take_events()
     assert isinstance(event, HintGiven)
     assert event.answered.hold_ms == pytest.approx(5)
@@ -103,11 +103,11 @@ def test_a_kraft_broker_that_does_not_know_yet_that_it_leads_is_waited_for() -> 
     link, counter = _link(), Counter()
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
-    counter.desk.probed(link.route, {("t", 0): 0}, T - 0.001)
+    counter.queue.probed(link.route, {("t", 0): 0}, T - 0.001)
     assert counter.review(T + 0.02) == []
-    counter.desk.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, T + 0.021)
+    counter.queue.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, T + 0.021)
     assert counter.review(T + 0.05) == []
-    counter.desk.probed(link.route, {("t", 0): 0}, T + 0.051)
+    counter.queue.probed(link.route, {("t", 0): 0}, T + 0.051)
     assert counter.review(T + 0.06) == [[hint(1, 6)]]
 
 
@@ -115,10 +115,10 @@ def test_another_routes_or_topics_answer_says_nothing_of_this_broker() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
-    counter.desk.asked(route(name="other"), {"t"}, T + 1)
-    counter.desk.asked(link.route, {"u"}, T + 1)
-    counter.desk.probed(route(name="other"), {("t", 0): 0}, T + 1)
-    counter.desk.probed(link.route, {("t", 1): 0, ("u", 0): 0}, T + 1)
+    counter.queue.asked(route(name="other"), {"t"}, T + 1)
+    counter.queue.asked(link.route, {"u"}, T + 1)
+    counter.queue.probed(route(name="other"), {("t", 0): 0}, T + 1)
+    counter.queue.probed(link.route, {("t", 1): 0, ("u", 0): 0}, T + 1)
     assert counter.review(T + 0.06) == []
 
 
@@ -138,7 +138,7 @@ def test_a_produce_whose_broker_never_led_by_the_view_waits_for_its_word() -> No
     learn(link.route, {0: (2, 6)}, source=2)
     learn(link.route, {0: (3, 7)}, source=3)
     assert counter.produce(link, T) is None
-    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(3, 7)]]
 
 
@@ -152,7 +152,7 @@ def test_a_produce_long_after_its_leader_went_waits_for_its_brokers_word(
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T + since) == (None if held else [hint(2, 6)])
     if held:
-        counter.desk.asked(link.route, {"t"}, T + since)
+        counter.queue.asked(link.route, {"t"}, T + since)
         learn(link.route, {0: (2, 8)}, source=2)
         assert counter.review(T + since + 0.002) == [[hint(2, 8)]]
 
@@ -163,7 +163,7 @@ def test_a_hint_that_was_found_in_time_stays_good_while_it_is_held() -> None:
     assert counter.produce(link, T + 0.9) is None
     learn(link.route, {1: (2, 6)})
     assert counter.review(T + 2) == []
-    assert _view(link).elected("t", 0, Leader(2, 6)) == []
+    assert _view(link).leader_confirms("t", 0, Leader(2, 6)) == []
     assert counter.review(T + 2.1) == [[hint(2, 6)]]
 
 
@@ -172,7 +172,7 @@ def test_a_fetch_whose_broker_leads_again_at_a_higher_epoch_waits_for_its_word()
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER) is None
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.review(T + 0.002) == []
-    counter.desk.probed(link.route, {("t", 0): 0}, T + 0.001)
+    counter.queue.probed(link.route, {("t", 0): 0}, T + 0.001)
     assert counter.review(T + 0.003) == [[hint(1, 6)]]
 
 
@@ -183,7 +183,7 @@ def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
         assert counter.produce(link, T) is None
         # The node is proved to be another one: that is enough.
         link.route.others = frozenset({2} if proved else ())
-        counter.desk.asked(link.route, {"t"}, T + 0.001)
+        counter.queue.asked(link.route, {"t"}, T + 0.001)
         assert counter.review(T + 0.002) == [[hint(2, 6) if proved else None]]
 
 
@@ -194,7 +194,7 @@ def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
     assert link.route.view is not None
     link.route.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
     learn(link.route, {0: (2, 0)}, source=2)
-    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.05) == [[None]]
 
 
@@ -219,7 +219,7 @@ def test_nobody_leads_releases_what_is_held() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
     learn(link.route, {0: (-1, 6)})
-    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.01) == [[None]]
     assert counter.reasons() == ["no_leader"]
 
@@ -228,7 +228,7 @@ def test_a_produce_waits_for_its_brokers_word_that_nobody_leads() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (-1, 6)})
     assert counter.produce(link, T) is None
-    counter.desk.asked(link.route, {"t"}, T + 0.001)
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.002) == [[None]]
     assert counter.reasons() == ["no_leader"]
 
@@ -257,7 +257,7 @@ def test_a_route_without_a_view_has_no_hints() -> None:
     link, counter = _link(), Counter()
     link.route.view = None
     assert counter.fetch(link, T, {0: 5}) is None
-    assert [(w.route, w.topics) for w in counter.desk.waiting_for()] == [(link.route, {"t"})]
+    assert [(w.route, w.topics) for w in counter.queue.wanted_leaders()] == [(link.route, {"t"})]
     assert counter.review(T + 0.1) == [[None]]
 
 
@@ -294,12 +294,12 @@ def test_a_review_of_very_many_is_done_in_steps() -> None:
         assert counter.produce(link, T, *partitions) is None
     learn(first.route, dict.fromkeys(range(480), (2, 6)), source=2)
     assert len(counter.review(T + 0.01)) == 2
-    assert counter.desk.unfinished
+    assert counter.queue.unfinished
     done = counter.review(T + 0.01)
     assert len(done) == 2
     assert all(hint is not None for hints in done for hint in hints)
-    assert not counter.desk.unfinished
-    assert not counter.desk.busy
+    assert not counter.queue.unfinished
+    assert not counter.queue.busy
 
 
 def _very_many() -> tuple[LinkState, Counter]:
@@ -314,14 +314,14 @@ def _very_many() -> tuple[LinkState, Counter]:
 
 def test_what_a_broker_says_again_is_no_news() -> None:
     first, counter = _very_many()
-    counter.desk.asked(first.route, {"t"}, T + 0.001)
+    counter.queue.asked(first.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.002) == []
-    assert counter.desk.unfinished
+    assert counter.queue.unfinished
     assert counter.review(T + 0.002) == []
-    assert not counter.desk.unfinished
-    counter.desk.asked(first.route, {"t"}, T + 0.003)
+    assert not counter.queue.unfinished
+    counter.queue.asked(first.route, {"t"}, T + 0.003)
     assert counter.review(T + 0.004) == []
-    assert not counter.desk.unfinished
+    assert not counter.queue.unfinished
 
 
 def test_what_is_still_looked_for_is_judged_in_steps_too() -> None:
@@ -330,11 +330,11 @@ def test_what_is_still_looked_for_is_judged_in_steps_too() -> None:
         pass
     learn(first.route, dict.fromkeys(range(450), (2, 6)), source=2)
     assert counter.review(T + 0.2) == []
-    assert counter.desk.unfinished
-    assert counter.desk.busy
+    assert counter.queue.unfinished
+    assert counter.queue.busy
     assert counter.review(T + 0.2) == []
-    assert not counter.desk.unfinished
-    assert not counter.desk.busy
+    assert not counter.queue.unfinished
+    assert not counter.queue.busy
 
 
 def test_what_very_many_want_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,8 +344,8 @@ def test_what_very_many_want_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPat
         assert counter.produce(LinkState(first.route, number), T, topic=topic) is None
     topics = []
     for _ in range(3):
-        (wants,) = counter.desk.waiting_for()
-        topics.append(wants.topics)
+        (wanted,) = counter.queue.wanted_leaders()
+        topics.append(wanted.topics)
     assert topics == [{"a", "b"}, {"c", "a"}, {"b", "c"}]
 
 
@@ -358,13 +358,13 @@ def test_in_a_storm_who_is_named_is_asked_and_the_others_are_looked_for() -> Non
     assert counter.produce(LinkState(first.route, 3), T, topic="u") is None
     learn(first.route, {0: (2, 6), 1: (2, 6), 2: (2, 7), 3: (3, 6), 4: (3, 6)})
     assert counter.review(T + 0.01) == []
-    (wants,) = counter.desk.waiting_for()
-    assert len(wants) == 11
-    wants.single()
-    assert len(wants) == 6
-    assert wants.topics == {"t", "u"}
-    assert wants.unknown == {"u"}
-    asked = [(node, wants.epochs_of(some)) for node, some in wants.questions(2)]
+    (wanted,) = counter.queue.wanted_leaders()
+    assert len(wanted) == 11
+    wanted.single()
+    assert len(wanted) == 6
+    assert wanted.topics == {"t", "u"}
+    assert wanted.unknown == {"u"}
+    asked = [(node, wanted.epochs_of(some)) for node, some in wanted.questions(2)]
     assert asked == [
         (2, {("t", 0): 6, ("t", 1): 6}),
         (2, {("t", 2): 7}),
@@ -380,7 +380,7 @@ def test_the_deadline_runs_from_the_first_error_on() -> None:
     second = LinkState(first.route, 2)
     assert counter.produce(first, T) is None
     assert counter.produce(second, T + 0.06) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.1)
     assert counter.review(T + 0.099) == []
     assert counter.review(T + 0.1001) == [[None], [None]]
     assert counter.reasons() == ["hold_expired"] * 2
@@ -442,7 +442,7 @@ def test_what_is_left_of_the_links_hold_is_used() -> None:
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.07) == [[hint(2, 6)]]
     assert counter.produce(link, T + 0.5, 1) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.53)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.53)
     counter.review(T + 0.54)
     assert counter.produce(link, T + 0.6, 2) == [None]
 
@@ -453,7 +453,7 @@ def test_the_links_hold_comes_back_with_time() -> None:
     counter.review(T + 0.1)
     counter.review(T + 1.1001)
     assert counter.produce(link, T + 1.101, 1) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 1.201)
+    assert counter.queue.next_deadline() == pytest.approx(T + 1.201)
 
 
 def test_two_seconds_share_no_hold_at_their_border() -> None:
@@ -466,13 +466,13 @@ def test_two_seconds_share_no_hold_at_their_border() -> None:
     assert len(counter.review(T + 1.045)) == 1
     # 95 ms of the last second were spent.
     assert counter.produce(link, T + 1.05, 2) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 1.055)
+    assert counter.queue.next_deadline() == pytest.approx(T + 1.055)
 
 
 def test_what_others_wait_for_is_held_more_briefly() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T, 0, carries=True) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.02)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.02)
     assert counter.review(T + 0.0201) == [[None]]
 
 
@@ -488,7 +488,7 @@ def test_a_hold_is_cut_by_what_reviews_are_late_and_by_a_quarter_at_most(
 ) -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T, 0, carries=carries) is None
-    assert counter.desk.next_deadline(ahead) == pytest.approx(T + over)
+    assert counter.queue.next_deadline(ahead) == pytest.approx(T + over)
     assert counter.review(T + over - 0.0001, ahead) == []
     assert counter.review(T + over + 0.0001, ahead) == [[None]]
 
@@ -498,7 +498,7 @@ def test_so_is_the_grace() -> None:
     assert counter.produce(link, T, 0, 1) is None
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.03, 0.1) == []
-    assert counter.desk.next_deadline(0.1) == pytest.approx(T + 0.045)
+    assert counter.queue.next_deadline(0.1) == pytest.approx(T + 0.045)
     assert counter.review(T + 0.0451, 0.1) == [[hint(2, 6), None]]
 
 
@@ -510,8 +510,8 @@ def test_the_others_have_a_grace_after_the_first_hint() -> None:
     assert counter.produce(link, T, 0, 1) is None
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.03) == []
-    assert [(w.route, w.topics) for w in counter.desk.waiting_for()] == [(link.route, {"t"})]
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.05)
+    assert [(w.route, w.topics) for w in counter.queue.wanted_leaders()] == [(link.route, {"t"})]
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.05)
     assert counter.review(T + 0.0501) == [[hint(2, 6), None]]
     assert counter.reasons() == [None, "hold_expired"]
 
@@ -521,7 +521,7 @@ def test_the_grace_is_never_longer_than_the_deadline() -> None:
     counter.produce(link, T, 0, 1)
     learn(link.route, {0: (2, 6)}, source=2)
     counter.review(T + 0.095)
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.1)
 
 
 def test_the_second_hint_within_the_grace_releases() -> None:
@@ -555,23 +555,41 @@ def test_nor_by_one_of_which_only_metadata_says_that_it_leads() -> None:
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T) == [None]
     # A KRaft broker's own Metadata names it before it serves; ListOffsets shows that it does.
-    _view(link).elected("t", 0, Leader(2, 6))
+    _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.produce(link, T) is None
 
 
 def test_a_produce_is_released_when_its_broker_comes_to_lead_again() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
-    learn(link.route, {0: (1, 6)}, source=2)
+    learn(link.route, {0: (1, 7)}, source=2)
     assert counter.review(T + 0.002) == [[None]]
     assert counter.reasons() == ["leader_not_ready"]
+
+
+def test_a_produce_is_held_by_a_leader_whose_epoch_rose_while_it_stayed() -> None:
+    # Nobody led between two epochs in a row, so it served on until it went.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=2)
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (1, 7)}, source=2)
+    assert counter.review(T + 0.002) == []
+    learn(link.route, {0: (2, 8)}, source=2)
+    assert counter.review(T + 0.004) == [[hint(2, 8)]]
+
+
+def test_nor_does_a_rise_prove_that_one_serves_that_has_just_come_to_lead() -> None:
+    link, counter = _link(node=2), Counter()
+    learn(link.route, {0: (2, 6)}, source=1)
+    learn(link.route, {0: (2, 7)}, source=1)
+    assert counter.produce(link, T) == [None]
 
 
 def test_one_such_partition_releases_the_whole_response_with_the_hints_that_are_known() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T, 0, 1) is None
-    learn(link.route, {1: (1, 6)}, source=2)
+    learn(link.route, {1: (1, 7)}, source=2)
     assert counter.review(T + 0.002) == [[hint(2, 6), None]]
 
 
@@ -587,9 +605,9 @@ def test_a_produce_whose_broker_is_not_known_to_have_led_waits_for_the_grace(top
 def test_a_link_that_is_gone_is_forgotten() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T)
-    counter.desk.forget(link.number)
-    assert counter.desk.next_deadline() is None
-    assert counter.desk.waiting_for() == []
+    counter.queue.forget(link.number)
+    assert counter.queue.next_deadline() is None
+    assert counter.queue.wanted_leaders() == []
     assert counter.review(T + 1) == []
 
 
@@ -597,7 +615,7 @@ def test_what_a_link_spent_is_forgotten_with_it() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T, 0)
     counter.review(T + 0.1001)
-    counter.desk.forget(link.number)
+    counter.queue.forget(link.number)
     assert counter.produce(link, T + 0.2, 1) is None
 
 
@@ -615,7 +633,7 @@ def test_a_leader_that_has_not_said_so_itself_is_waited_for_a_little() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
     assert counter.fetch(link, T, {0: 5}) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.025)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.025)
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.004) == [[hint(2, 6)]]
 
@@ -678,11 +696,11 @@ def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
 def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for_to_the_end() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
-    _view(link).declined("t", 0, Leader(2, 6))
+    _view(link).leader_denies("t", 0, Leader(2, 6))
     assert counter.fetch(link, T, {0: 5}) is None
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.1)
     assert counter.review(T + 0.05) == []
-    _view(link).elected("t", 0, Leader(2, 6))
+    _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.review(T + 0.06) == [[hint(2, 6)]]
 
 
@@ -690,7 +708,7 @@ def test_a_leader_that_never_says_that_it_leads_is_not_named() -> None:
     # The client would go there, be refused, and back off for longer than without a hint.
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
-    _view(link).declined("t", 0, Leader(2, 6))
+    _view(link).leader_denies("t", 0, Leader(2, 6))
     assert counter.fetch(link, T, {0: 5}) is None
     assert counter.review(T + 0.1001) == [[None]]
     assert counter.reasons() == ["leader_not_ready"]
@@ -713,22 +731,22 @@ def test_a_leader_is_looked_for_at_an_epoch(view: tuple[int, int], client: int, 
     learn(link.route, {0: (1, 4)})
     learn(link.route, {0: view})
     assert counter.fetch(link, T, {0: client}, error=NOT_LEADER) is None
-    (wants,) = counter.desk.waiting_for()
-    assert (wants.topics, wants.epochs) == ({"t"}, {("t", 0): epoch})
+    (wanted,) = counter.queue.wanted_leaders()
+    assert (wanted.topics, wanted.epochs) == ({"t"}, {("t", 0): epoch})
 
 
 def test_a_produce_looks_above_the_epoch_at_which_its_broker_led() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
-    (wants,) = counter.desk.waiting_for()
-    assert wants.epochs == {("t", 0): 6}
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): 6}
 
 
 def test_nothing_is_looked_for_where_nothing_is_known() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: 5}, topic=topic_id(9)) is None
-    (wants,) = counter.desk.waiting_for()
-    assert (wants.topics, wants.epochs) == ({topic_id(9)}, {})
+    (wanted,) = counter.queue.wanted_leaders()
+    assert (wanted.topics, wanted.epochs) == ({topic_id(9)}, {})
 
 
 @pytest.mark.parametrize(
@@ -740,7 +758,7 @@ def test_a_broker_at_an_older_epoch_or_none_has_spoken(error: int, enough: bool)
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (2, 6)}, source=2, topic="u", topic_id=topic_id(1))
     assert counter.produce(link, T, topic=topic_id(1)) is None
-    counter.desk.probed(link.route, {("u", 0): error}, T + 0.001)
+    counter.queue.probed(link.route, {("u", 0): error}, T + 0.001)
     assert counter.review(T + 0.002) == ([[hint(2, 6)]] if enough else [])
 
 
@@ -754,10 +772,10 @@ def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
     assert counter.produce(link, T) is None
-    counter.desk.probed(link.route, {("t", 0): error}, T + 0.001)
+    counter.queue.probed(link.route, {("t", 0): error}, T + 0.001)
     assert counter.review(T + 0.002) == []
     learn(link.route, {0: (2, 6)}, source=3, topic_id=known)
-    counter.desk.asked(link.route, {"t"}, T + 0.003)
+    counter.queue.asked(link.route, {"t"}, T + 0.003)
     assert counter.review(T + 0.004) == [[hint(2, 6)]]
 
 
@@ -785,7 +803,7 @@ def test_without_an_id_a_fetch_asks_its_broker_whether_the_topic_is_the_same() -
     counter = Counter()
     assert counter.fetch(link, time.now, {0: 7}) is None
     learn(link.route, {0: (3, 8)}, source=1)
-    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
     assert counter.review(time.now + 0.002) == [[hint(3, 8)]]
 
 
@@ -797,12 +815,12 @@ def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(syntheti
     link, counter = LinkState(route(clock=time), 1), Counter()
     learn(link.route, {0: (3, 8)}, topic_id=topic_id(1))
     time.now += 100
-    topic = made_up_id("cluster", "t") if synthetic else "t"
+    topic = synthetic_id("cluster", "t") if synthetic else "t"
     assert counter.fetch(link, time.now, {0: 0}, error=NOT_LEADER, topic=topic) is None
-    counter.desk.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, time.now + 0.001)
+    counter.queue.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, time.now + 0.001)
     assert counter.review(time.now + 0.002) == []
     learn(link.route, {0: (2, 1)}, source=1, topic_id=topic_id(2))
-    counter.desk.asked(link.route, {"t", topic_id(2)}, time.now + 0.003)
+    counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.003)
     assert counter.review(time.now + 0.004) == [[hint(2, 1)]]
 
 
@@ -814,8 +832,8 @@ def test_a_broker_that_fences_an_epoch_may_have_been_overtaken_as_leader() -> No
     learn(link.route, {0: (1, 6)}, source=1, topic_id=topic_id(1))
     time.now += 2
     assert counter.fetch(link, time.now, {0: 5}, topic=topic_id(1)) is None
-    counter.desk.probed(link.route, {("t", 0): FENCED}, time.now + 0.001)
-    counter.desk.asked(link.route, {"t"}, time.now + 0.002)
+    counter.queue.probed(link.route, {("t", 0): FENCED}, time.now + 0.001)
+    counter.queue.asked(link.route, {"t"}, time.now + 0.002)
     assert counter.review(time.now + 0.05) == []
     learn(link.route, {0: (2, 7)}, source=2, topic_id=topic_id(1))
     assert counter.review(time.now + 0.051) == [[hint(2, 7)]]
@@ -827,7 +845,7 @@ def test_a_broker_that_fences_an_epoch_and_still_leads_is_named() -> None:
     learn(link.route, {0: (1, 6)}, source=1, topic_id=topic_id(1))
     time.now += 2
     assert counter.fetch(link, time.now, {0: 5}, topic=topic_id(1)) is None
-    counter.desk.probed(link.route, {("t", 0): 0}, time.now + 0.001)
+    counter.queue.probed(link.route, {("t", 0): 0}, time.now + 0.001)
     assert counter.review(time.now + 0.002) == [[hint(1, 6)]]
 
 
@@ -836,8 +854,8 @@ def test_a_broker_that_knows_a_newer_epoch_does_not_lead_at_this_one() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic="new") is None
     learn(link.route, {0: (1, 7)}, source=1, topic="new", topic_id=topic_id(1))
-    counter.desk.asked(link.route, {"new"}, T + 0.001)
-    counter.desk.probed(link.route, {("new", 0): FENCED}, T + 0.002)
+    counter.queue.asked(link.route, {"new"}, T + 0.001)
+    counter.queue.probed(link.route, {("new", 0): FENCED}, T + 0.002)
     assert counter.review(T + 0.05) == []
     assert counter.review(T + 0.1) == [[None]]
     assert counter.reasons() == ["leader_not_ready"]
@@ -855,7 +873,7 @@ def test_what_the_broker_contradicts_is_no_hint(
         learn(link.route, {0: heard}, source=1)
     assert counter.fetch(link, time.now, {0: client}) is None
     learn(link.route, {0: heard}, source=1)
-    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
+    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
     assert counter.review(time.now + 0.05) == []
     assert counter.review(time.now + 0.1) == [[None]]
 
@@ -867,13 +885,13 @@ def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_sai
     time.now += 1
     assert counter.fetch(link, time.now, {0: -1}, error=NOT_LEADER) is None
     learn(link.route, {0: (2, 2)}, source=1)
-    counter.desk.asked(link.route, {"t"}, time.now + 0.001)
-    (wants,) = counter.desk.waiting_for()
-    assert wants.epochs == {("t", 0): 8}
-    assert wants.claims == {("t", 0): Leader(2, 2)}
-    _view(link).declined("t", 0, Leader(3, 8))
+    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): 8}
+    assert wanted.claims == {("t", 0): Leader(2, 2)}
+    _view(link).leader_denies("t", 0, Leader(3, 8))
     assert counter.review(time.now + 0.002) == []
-    _view(link).elected("t", 0, Leader(2, 2))
+    _view(link).leader_confirms("t", 0, Leader(2, 2))
     assert counter.review(time.now + 0.003) == [[hint(2, 2)]]
 
 
@@ -883,7 +901,7 @@ def test_a_lagging_broker_delays_a_hint_until_the_leader_itself_confirms_it() ->
     learn(link.route, {0: (1, 5)}, source=1)
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
     assert counter.review(T + 0.05) == []
-    _view(link).elected("t", 0, Leader(2, 6))
+    _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.review(T + 0.051) == [[hint(2, 6)]]
     learn(link.route, {0: (1, 5)}, source=1)
     assert counter.fetch(link, T + 0.06, {0: 5}, error=NOT_LEADER) == [hint(2, 6)]
@@ -897,14 +915,14 @@ def test_a_leader_that_did_not_come_in_time_is_still_looked_for() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T)
     counter.review(T + 0.1001)
-    (wants,) = counter.desk.waiting_for()
-    assert (wants.topics, wants.epochs) == ({"t"}, {("t", 0): 6})
+    (wanted,) = counter.queue.wanted_leaders()
+    assert (wanted.topics, wanted.epochs) == ({"t"}, {("t", 0): 6})
     counter.produce(LinkState(link.route, 2), T + 0.3)
-    assert counter.desk.next_deadline() == pytest.approx(T + 1.1001)
+    assert counter.queue.next_deadline() == pytest.approx(T + 1.1001)
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.4) == []
-    assert counter.desk.waiting_for() == []
-    assert counter.desk.next_deadline() is None
+    assert counter.queue.wanted_leaders() == []
+    assert counter.queue.next_deadline() is None
     assert counter.produce(LinkState(link.route, 3), T + 0.5) == [hint(2, 6)]
     assert counter.reasons() == ["hold_expired", "hold_expired", None]
 
@@ -914,7 +932,7 @@ def test_a_leader_that_does_not_come_is_not_looked_for_beyond_the_calm() -> None
     counter.produce(link, T)
     counter.review(T + 0.1001)
     assert counter.review(T + 1.1002) == []
-    assert counter.desk.waiting_for() == []
+    assert counter.queue.wanted_leaders() == []
 
 
 def test_nobody_is_asked_where_nobody_can_be_or_hints_are_off() -> None:
@@ -923,7 +941,7 @@ def test_nobody_is_asked_where_nobody_can_be_or_hints_are_off() -> None:
     link.route.mode = Mode.ON
     link.route.reachable = False
     counter.produce(link, T)
-    assert counter.desk.waiting_for() == []
+    assert counter.queue.wanted_leaders() == []
 
 
 def test_calm_takes_no_hint_away_that_is_only_unconfirmed() -> None:
@@ -963,7 +981,7 @@ def test_a_leader_that_is_overtaken_makes_nobody_busy(overtaken: tuple[int, int]
     assert counter.review(T + 0.001) == []
     learn(link.route, {0: overtaken}, source=3)
     assert counter.review(T + 0.005) == []
-    assert counter.desk.next_deadline() == pytest.approx(T + 0.1)
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.1)
 
 
 # Observe.
@@ -972,7 +990,7 @@ def test_a_leader_that_is_overtaken_makes_nobody_busy(overtaken: tuple[int, int]
 def test_observe_keeps_nothing_back_and_counts_what_would_have_come() -> None:
     link, counter = _link(Mode.OBSERVE), Counter()
     assert counter.produce(link, T, 0, 1) == [None, None]
-    assert [(w.route, w.topics) for w in counter.desk.waiting_for()] == [(link.route, {"t"})]
+    assert [(w.route, w.topics) for w in counter.queue.wanted_leaders()] == [(link.route, {"t"})]
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.review(T + 0.03) == []
     assert counter.review(T + 0.0501) == []
@@ -1010,15 +1028,15 @@ def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
 
 
 @pytest.mark.parametrize("known", [ZERO_ID, topic_id(9)])
-def test_topics_by_made_up_ids_are_those_of_the_name(known: bytes) -> None:
-    made_up = made_up_id("cluster", "t")
+def test_topics_by_synthetic_ids_are_those_of_the_name(known: bytes) -> None:
+    synthetic = synthetic_id("cluster", "t")
     # A consumer without an epoch, at a broker that never led: its own word is waited for.
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (1, 5)}, topic_id=known)
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
-    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=made_up) is None
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=synthetic) is None
     assert link.route.view is not None
-    counter.desk.asked(link.route, {link.route.view.key("t")}, T + 0.001)
+    counter.queue.asked(link.route, {link.route.view.key("t")}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(2, 6)]]
     assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]
 
@@ -1036,12 +1054,12 @@ def test_what_is_held_goes_on_without_a_hint_when_the_mode_changes(mode: Mode) -
     counter.review(T + 0.001)  # The hint is found now, and waits for the leader's word.
 
     link.route.switch(mode)
-    done = counter.desk.switched(link.route, T + 0.002)
+    done = counter.queue.switched(link.route, T + 0.002)
     assert [(held.link, hints) for held, hints in done] == [(link, [None])]
     (event,) = counter.take_events()
     assert isinstance(event, HintMissed)
     assert (event.reason, event.answered.observed) == ("hints_off", False)
-    assert counter.desk.next_deadline() is not None  # The other route's is still held.
+    assert counter.queue.next_deadline() is not None  # The other route's is still held.
 
 
 def test_nothing_is_looked_for_where_hints_were_switched_off() -> None:
@@ -1049,16 +1067,16 @@ def test_nothing_is_looked_for_where_hints_were_switched_off() -> None:
     counter.produce(link, T)
     counter.review(T + 0.1001)  # Its time is over; the leader is still looked for.
     link.route.switch(Mode.OFF)
-    assert counter.desk.switched(link.route, T + 0.2) == []
-    assert counter.desk.waiting_for() == []
-    assert counter.desk.next_deadline() is None
+    assert counter.queue.switched(link.route, T + 0.2) == []
+    assert counter.queue.wanted_leaders() == []
+    assert counter.queue.next_deadline() is None
 
 
 def test_what_was_only_counted_is_told_once_and_sent_nowhere_when_hints_come_on() -> None:
     link, counter = _link(Mode.OBSERVE), Counter()
     assert counter.produce(link, T) == [None]
     link.route.switch(Mode.ON)
-    assert counter.desk.switched(link.route, T + 0.001) == []
+    assert counter.queue.switched(link.route, T + 0.001) == []
     (event,) = counter.take_events()
     assert isinstance(event, HintMissed)
     assert (event.reason, event.answered.observed) == ("hints_off", True)
@@ -1071,7 +1089,7 @@ def test_what_was_asked_before_hints_came_on_gets_none() -> None:
     learn(link.route, {0: (2, 6)}, source=2)
     held = failed(link, {0: -1}, ApiKey.PRODUCE)
     link.route.switch(Mode.ON)
-    assert counter.desk.submit(held, T) == [None]
+    assert counter.queue.submit(held, T) == [None]
     assert counter.reasons() == ["hints_off"]
 
 
@@ -1084,7 +1102,7 @@ def test_one_response_of_thousands_of_partitions_is_looked_at_and_told_in_steps(
     assert counter.produce(link, T, *range(most)) is None
     now, told, steps = T, 0, 0
     decided: list[list[LeaderHint | None]] = []
-    while counter.desk.unfinished:
+    while counter.queue.unfinished:
         now += 0.001
         decided += counter.review(now)
         events = counter.take_events()
@@ -1107,12 +1125,12 @@ def test_a_large_response_whose_time_is_over_gets_the_hints_found_by_then() -> N
     assert 0 < found < most
     assert hints == [hint(2, 6)] * found + [None] * (most - found)
     reasons = counter.reasons()
-    while counter.desk.unfinished:
+    while counter.queue.unfinished:
         counter.review(T + 0.2)
         reasons += counter.reasons()
     assert reasons == [None] * found + ["hold_expired"] * (most - found)
     # They are looked for no longer: nobody knows them here.
-    assert counter.desk.held == 0
+    assert counter.queue.held == 0
 
 
 def test_a_large_response_is_held_for_what_is_missing_no_longer_than_any() -> None:
@@ -1122,12 +1140,12 @@ def test_a_large_response_is_held_for_what_is_missing_no_longer_than_any() -> No
     learn(link.route, dict.fromkeys(range(1, most), (2, 6)), source=2)
     assert counter.produce(link, T, *range(most)) is None
     now, decided = T, []
-    while counter.desk.unfinished:
+    while counter.queue.unfinished:
         now += 0.001
         decided += counter.review(now)
     assert decided == []
     # The grace runs from when all of it was looked at.
-    until = counter.desk.next_deadline()
+    until = counter.queue.next_deadline()
     assert until == pytest.approx(now + HoldRules().grace)
     learn(link.route, {0: (3, 6)}, source=3)
     assert counter.review(now + 0.001) == [[hint(3, 6), *[hint(2, 6)] * (most - 1)]]
@@ -1156,10 +1174,10 @@ def test_a_large_response_of_which_not_all_was_looked_at_goes_on_when_hints_are_
     link, counter = _link(), Counter()
     assert counter.produce(link, T, *range(1000)) is None
     link.route.switch(mode)
-    ((_, hints),) = counter.desk.switched(link.route, T)
+    ((_, hints),) = counter.queue.switched(link.route, T)
     assert hints == [None] * 1000
     reasons = counter.reasons()
-    while counter.desk.unfinished:
+    while counter.queue.unfinished:
         assert counter.review(T) == []
         reasons += counter.reasons()
     assert reasons == ["hints_off"] * 1000

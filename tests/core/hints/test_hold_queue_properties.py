@@ -15,12 +15,12 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.events import ErrorAnswered, HintGiven, HintMissed
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from tests.core.desks import NODES, failed, learn, route
+from tests.core.hold_queues import NODES, failed, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH
 
 _PARTITIONS = st.integers(0, 2)
@@ -33,7 +33,7 @@ class Holds(RuleBasedStateMachine):
     """A cluster whose leaders move, links that meet errors, and a clock.
 
     ``moved``: leader by partition at each epoch, the last one the present. Brokers that lag
-    say any older one. Time goes on in steps, and the desk is asked at each of its deadlines.
+    say any older one. Time goes on in steps, and the hold queue is asked at each of its deadlines.
     """
 
     @initialize(
@@ -44,7 +44,7 @@ class Holds(RuleBasedStateMachine):
         self.now = 100.0
         self.mode = mode
         self.bounds = HoldRules()
-        self.desk = Desk(self.bounds)
+        self.queue = HoldQueue(self.bounds)
         shared_view = route(mode, clock=lambda: self.now).view
         self.routes: list[Route] = []
         for number, node in enumerate(known):
@@ -84,7 +84,7 @@ class Holds(RuleBasedStateMachine):
         self._say(asked_route, source, behind)
         if asked:
             topics: set[Topic] = {"t"}
-            self.desk.asked(asked_route, topics, self.now)
+            self.queue.asked(asked_route, topics, self.now)
         self._review()
 
     @rule(
@@ -93,26 +93,26 @@ class Holds(RuleBasedStateMachine):
     )
     def a_broker_says_whether_it_leads(self, node: int, behind: int) -> None:
         """It answers by what it knows of the epochs that are looked for."""
-        for wants in self.desk.waiting_for():
-            view = wants.route.view
+        for wanted in self.queue.wanted_leaders():
+            view = wanted.route.view
             assert view is not None
             errors = {}
-            for (name, partition), epoch in wants.epochs.items():
+            for (name, partition), epoch in wanted.epochs.items():
                 moves = self.moved[partition]
                 known = max(len(moves) - 1 - behind, 0)
                 leads = known == epoch and moves[known] == node
                 leader = Leader(node, epoch)
                 if leads:
-                    view.elected(name, partition, leader)
+                    view.leader_confirms(name, partition, leader)
                     self.said.add((partition, node, epoch))
                     errors[name, partition] = 0
                 elif known > epoch:
                     errors[name, partition] = FENCED
                 else:
-                    view.declined(name, partition, leader)
+                    view.leader_denies(name, partition, leader)
                     errors[name, partition] = NOT_LEADER if known == epoch else UNKNOWN_EPOCH
-            if wants.route.node == node:
-                self.desk.probed(wants.route, errors, self.now)
+            if wanted.route.node == node:
+                self.queue.probed(wanted.route, errors, self.now)
         self._review()
 
     @rule(number=st.integers(0, 2), nodes=st.sets(_NODES), shift=st.integers(0, 1))
@@ -143,7 +143,7 @@ class Holds(RuleBasedStateMachine):
         key = ApiKey.PRODUCE if produce else ApiKey.FETCH
         held = failed(link, epochs, key, carries=carries, error=error)
         self.failures[link.number] += len(epochs)
-        hints = self.desk.submit(held, self.now)
+        hints = self.queue.submit(held, self.now)
         self._check_events()
         if hints is not None:
             self._check_hints(held, hints)
@@ -159,7 +159,7 @@ class Holds(RuleBasedStateMachine):
         self.mode = mode
         for switched in self.routes:
             switched.switch(mode)
-            for held, hints in self.desk.switched(switched, self.now):
+            for held, hints in self.queue.switched(switched, self.now):
                 kept, since = self.held.pop(held.link.number)
                 assert kept is held
                 assert not any(hints)
@@ -170,7 +170,7 @@ class Holds(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 4))
     def a_client_goes(self, number: int) -> None:
-        self.desk.forget(number)
+        self.queue.forget(number)
         self.held.pop(number, None)
         # Nothing is told of what it waited for.
         self.told[number] = self.failures[number] = 0
@@ -181,7 +181,7 @@ class Holds(RuleBasedStateMachine):
     def time_goes_on(self, step: float) -> None:
         until = self.now + step
         while True:
-            deadline = self.desk.next_deadline()
+            deadline = self.queue.next_deadline()
             if deadline is None or deadline > until:
                 break
             assert deadline > self.now
@@ -191,7 +191,7 @@ class Holds(RuleBasedStateMachine):
         self._review()
 
     def _review(self) -> None:
-        for held, hints in self.desk.review(self.now):
+        for held, hints in self.queue.review(self.now):
             kept, since = self.held.pop(held.link.number)
             assert kept is held
             self.holds.append((held.link.number, since, self.now))
@@ -215,7 +215,7 @@ class Holds(RuleBasedStateMachine):
             assert self.moved[failure.partition][hint.epoch] == hint.leader
 
     def _check_events(self) -> None:
-        events, self.desk.events = self.desk.events, []
+        events, self.queue.events = self.queue.events, []
         for event in events:
             assert isinstance(event, HintGiven | HintMissed)
             answered: ErrorAnswered = event.answered
@@ -230,8 +230,8 @@ class Holds(RuleBasedStateMachine):
     @invariant()
     def no_deadline_has_passed(self) -> None:
         # What is due at once would keep its caller busy.
-        if hasattr(self, "desk"):
-            deadline = self.desk.next_deadline()
+        if hasattr(self, "queue"):
+            deadline = self.queue.next_deadline()
             assert deadline is None or deadline > self.now
 
     @invariant()
@@ -254,7 +254,7 @@ class Holds(RuleBasedStateMachine):
 
     @invariant()
     def every_failure_is_told_once_it_is_decided(self) -> None:
-        if not hasattr(self, "desk") or self.mode is not Mode.ON:
+        if not hasattr(self, "queue") or self.mode is not Mode.ON:
             return
         for number, failures in self.failures.items():
             waiting = self.held.get(number)
@@ -262,12 +262,12 @@ class Holds(RuleBasedStateMachine):
             assert self.told[number] == failures - undecided
 
     def teardown(self) -> None:
-        if not hasattr(self, "desk"):
+        if not hasattr(self, "queue"):
             return
         self.time_goes_on(2.0)
         assert not self.held
-        assert self.desk.next_deadline() is None
-        assert self.desk.waiting_for() == []
+        assert self.queue.next_deadline() is None
+        assert self.queue.wanted_leaders() == []
         for link in self.links:
             assert self.told[link.number] == self.failures[link.number]
 

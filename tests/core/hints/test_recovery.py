@@ -9,7 +9,7 @@ from leader_hints.core.hints import recovery
 from leader_hints.core.hints.recovery import PATIENCE, Client, Recovery
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from tests.core.desks import learn, route
+from tests.core.hold_queues import learn, route
 
 _CLIENT = Client(7, "c", "lib/1.2")
 

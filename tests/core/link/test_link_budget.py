@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from leader_hints.core.events import HintMissed
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
@@ -83,7 +83,7 @@ def test_without_budget_a_small_response_is_not_held_and_that_is_told() -> None:
     assert driven.held is None
     assert driven.to_client == answer
     (missed,) = (e for e in driven.link.state.events if isinstance(e, HintMissed))
-    assert missed.reason is Reason.BUDGET
+    assert missed.reason is MissReason.BUDGET
 
 
 @pytest.mark.parametrize("ending", ["answered", "closed", "unmatched"])

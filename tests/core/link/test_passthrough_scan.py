@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.events import ClientSeen, Event, HintMissed, Recovered
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
@@ -30,11 +30,11 @@ from tests.core.samples import (
 P, F = ApiKey.PRODUCE, ApiKey.FETCH
 #: What is asked of brokers of 2.4 to 3.6 where no hint goes, and why none.
 _COUNTED = [
-    *((P, version, Mode.ON, Reason.VERSION_WITHOUT_FIELD) for version in range(3, 10)),
-    *((P, version, Mode.OBSERVE, Reason.VERSION_WITHOUT_FIELD) for version in range(3, 9)),
-    *((F, version, Mode.ON, Reason.VERSION_WITHOUT_FIELD) for version in range(4, 12)),
-    *((F, version, Mode.OBSERVE, Reason.VERSION_WITHOUT_FIELD) for version in range(4, 12)),
-    *((F, version, Mode.ON, Reason.NOT_USABLE_BY_CLIENT) for version in range(12, 16)),
+    *((P, version, Mode.ON, MissReason.VERSION_WITHOUT_FIELD) for version in range(3, 10)),
+    *((P, version, Mode.OBSERVE, MissReason.VERSION_WITHOUT_FIELD) for version in range(3, 9)),
+    *((F, version, Mode.ON, MissReason.VERSION_WITHOUT_FIELD) for version in range(4, 12)),
+    *((F, version, Mode.OBSERVE, MissReason.VERSION_WITHOUT_FIELD) for version in range(4, 12)),
+    *((F, version, Mode.ON, MissReason.NOT_USABLE_BY_CLIENT) for version in range(12, 16)),
 ]
 _EACH = pytest.mark.parametrize(("key", "version", "mode", "reason"), _COUNTED)
 
@@ -94,7 +94,7 @@ def test_errors_without_a_hint_are_told(key: int, version: int, mode: Mode, reas
     )
     assert (first.answered.topic, first.answered.client_id) == ("one", "c")
     assert (first.answered.hold_ms, first.answered.observed) == (0.0, mode is Mode.OBSERVE)
-    assert not driven.link.state.tally.raw
+    assert not driven.link.state.traffic.raw
 
 
 @_EACH
@@ -122,7 +122,7 @@ def test_of_a_large_fetch_nothing_is_kept(cut: int | None) -> None:
     answered = fetch_answer(11, 1, large)
     cuts = range(1, len(answered), 777) if cut else ()
     events = _passed(driven, _asked(F, 11), answered, cuts)
-    assert _missed(events) == [(1, FENCED, Reason.VERSION_WITHOUT_FIELD)]
+    assert _missed(events) == [(1, FENCED, MissReason.VERSION_WITHOUT_FIELD)]
 
 
 def test_an_error_is_told_before_the_rest_of_the_response_has_come() -> None:
@@ -143,7 +143,7 @@ def test_before_a_broker_of_which_nothing_is_known_nobody_can_be_asked() -> None
     driven.link.state.events.clear()
     driven.to_broker.clear()
     events = _passed(driven, _asked(F, 15), _answered(F, 15, [FENCED]))
-    assert _missed(events) == [(0, FENCED, Reason.NO_FRESHER_VIEW)]
+    assert _missed(events) == [(0, FENCED, MissReason.NO_FRESHER_VIEW)]
 
 
 @pytest.mark.parametrize("kind", ["off", "native", "very old"])
@@ -173,7 +173,7 @@ def test_a_follower_s_fetch_is_counted_apart(version: int, software: str) -> Non
         driven.link.state.events.clear()
     asked = _asked(F, version, replica_id=2)
     events = _passed(driven, asked, _answered(F, version, [FENCED, 0, NOT_LEADER]))
-    assert _missed(events) == [(0, FENCED, Reason.REPLICA), (2, NOT_LEADER, Reason.REPLICA)]
+    assert _missed(events) == [(0, FENCED, MissReason.REPLICA), (2, NOT_LEADER, MissReason.REPLICA)]
     assert not before.awaited
 
 
@@ -185,9 +185,9 @@ def test_errors_beyond_the_budget_are_told(key: int, version: int, sent: int) ->
     driven.down(answered, [150, 300])
     assert driven.to_client == answered
     events = driven.link.state.events
-    expected = [(0, NOT_LEADER, Reason.BUDGET), (21, NOT_LEADER, Reason.BUDGET)]
+    expected = [(0, NOT_LEADER, MissReason.BUDGET), (21, NOT_LEADER, MissReason.BUDGET)]
     assert _missed(events) == expected
-    assert driven.link.state.tally.raw["budget"] >= 1
+    assert driven.link.state.traffic.raw["budget"] >= 1
 
 
 @pytest.mark.parametrize(("key", "version", "release"), [(P, 9, "2.6"), (F, 12, "2.6")])
@@ -205,7 +205,7 @@ def test_errors_in_what_is_recoded_are_told(key: int, version: int, release: str
     assert isinstance(missed, HintMissed)
     assert (missed.answered.version, missed.answered.software) == (version, "librdkafka/2.5.0")
     assert missed.reason == (
-        Reason.NOT_USABLE_BY_CLIENT if key == F else Reason.VERSION_WITHOUT_FIELD
+        MissReason.NOT_USABLE_BY_CLIENT if key == F else MissReason.VERSION_WITHOUT_FIELD
     )
 
 

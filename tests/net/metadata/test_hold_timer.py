@@ -1,4 +1,4 @@
-"""The keeper gives the desk its clock: virtual time, so that moments are exact."""
+"""The hold timer gives the hold queue its clock: virtual time, so that moments are exact."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,31 +12,31 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import Event, HintGiven, HintMissed, LoopStood
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.events import Event, EventLoopStalled, HintGiven, HintMissed
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.net.metadata.hold_timer import HoldKeeper
+from leader_hints.net.metadata.hold_timer import HoldTimer
 from tests.net.messages import NOT_LEADER
 from tests.net.rig import hinting_route
 
 _RULES = HoldRules(deadline=0.1, calm=1.0, link_second=0.1, shared=0.02, grace=0.02, confirm=0.01)
 _HINT = LeaderHint(2, 4, Endpoint("two", 9092, None))
-#: Task switches that no test here needs: a keeper that makes them spins.
+#: Task switches that no test here needs: a timer that makes them spins.
 _MOST_SWITCHES = 500
 
 
-class _Desk:
-    """A keeper at work, and when it settled what."""
+class _Scene:
+    """A hold timer at work, and when it settled what."""
 
     def __init__(self) -> None:
         self.route = hinting_route()
         self.route.view = LeaderView("k", trio.current_time)
         self.route.endpoints = {2: _HINT.endpoint}
         self.events: list[Event] = []
-        self.keeper = HoldKeeper(Desk(_RULES), self.events.append)
+        self.timer = HoldTimer(HoldQueue(_RULES), self.events.append)
         self.settled: list[tuple[float, int, list[LeaderHint | None]]] = []
-        self.keeper.settle = self._settle
+        self.timer.settle = self._settle
         self._begin = trio.current_time()
         self.learn(leader=1, epoch=3, source=1)
 
@@ -54,14 +54,14 @@ class _Desk:
         failures = (Failure("t", partition, NOT_LEADER, 0, 0),)
         scanned = Scanned(failures, carries, 0, 0)
         state = LinkState(self.route, link)
-        return self.keeper.submit(Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [-1]))
+        return self.timer.submit(Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [-1]))
 
     def learn(self, *, leader: int, epoch: int, source: int) -> None:
         """Take what node ``source`` says of partitions 0 and 1."""
         assert self.route.view is not None
         led = tuple(Led(partition, leader, epoch) for partition in (0, 1))
         self.route.view.learn(TopicMetadata(0, "t", ZERO_ID, led), source)
-        self.keeper.review()
+        self.timer.review()
 
 
 class _Switches(trio.abc.Instrument):
@@ -78,122 +78,122 @@ class _Switches(trio.abc.Instrument):
 
 
 @asynccontextmanager
-async def _at_work() -> AsyncIterator[_Desk]:
-    desk = _Desk()
+async def _at_work() -> AsyncIterator[_Scene]:
+    scene = _Scene()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(desk.keeper.run)
-        yield desk
+        nursery.start_soon(scene.timer.run)
+        yield scene
         nursery.cancel_scope.cancel()
 
 
 async def test_a_response_goes_on_at_its_deadline(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
-        assert desk.submit() is None
-        assert desk.keeper.waiting.is_set()
+    async with _at_work() as scene:
+        assert scene.submit() is None
+        assert scene.timer.waiting.is_set()
         await trio.sleep(1)
-        assert desk.settled == [(0.1, 1, [None])]
+        assert scene.settled == [(0.1, 1, [None])]
         # The leader is looked for a while longer.
-        assert desk.keeper.waiting.is_set()
+        assert scene.timer.waiting.is_set()
         await trio.sleep(0.11)
-        assert not desk.keeper.waiting.is_set()
-        (missed,) = desk.events
+        assert not scene.timer.waiting.is_set()
+        (missed,) = scene.events
         assert isinstance(missed, HintMissed)
         assert missed.reason == "hold_expired"
         assert missed.answered.hold_ms == pytest.approx(100)
 
 
 async def test_an_earlier_deadline_is_kept_too(autojump_clock: MockClock) -> None:
-    """The keeper sleeps for the first one's when the second comes."""
-    async with _at_work() as desk:
-        desk.submit(1, partition=0)
+    """The timer sleeps for the first one's when the second comes."""
+    async with _at_work() as scene:
+        scene.submit(1, partition=0)
         await trio.sleep(0.01)
-        desk.submit(2, partition=1, carries=True)
+        scene.submit(2, partition=1, carries=True)
         await trio.sleep(1)
-        assert desk.settled == [(0.03, 2, [None]), (0.1, 1, [None])]
+        assert scene.settled == [(0.03, 2, [None]), (0.1, 1, [None])]
 
 
 async def test_the_leaders_own_word_settles_at_once(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
-        desk.submit(1)
-        desk.submit(2, partition=1)
+    async with _at_work() as scene:
+        scene.submit(1)
+        scene.submit(2, partition=1)
         await trio.sleep(0.05)
-        desk.learn(leader=2, epoch=4, source=2)
-        assert desk.settled == [(0.05, 1, [_HINT]), (0.05, 2, [_HINT])]
-        assert not desk.keeper.waiting.is_set()
-        assert [type(event) for event in desk.events] == [HintGiven, HintGiven]
+        scene.learn(leader=2, epoch=4, source=2)
+        assert scene.settled == [(0.05, 1, [_HINT]), (0.05, 2, [_HINT])]
+        assert not scene.timer.waiting.is_set()
+        assert [type(event) for event in scene.events] == [HintGiven, HintGiven]
 
 
 async def test_news_are_reviewed_once_however_many_brokers_bring_them(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with _at_work() as desk:
-        desk.submit()
+    async with _at_work() as scene:
+        scene.submit()
         await trio.testing.wait_all_tasks_blocked()
         reviews = []
 
-        def review(whole: Callable[[], None] = desk.keeper.review) -> None:
-            reviews.append(desk.now)
+        def review(whole: Callable[[], None] = scene.timer.review) -> None:
+            reviews.append(scene.now)
             whole()
 
-        monkeypatch.setattr(desk.keeper, "review", review)
+        monkeypatch.setattr(scene.timer, "review", review)
         for _ in range(5):
-            desk.keeper.news()
+            scene.timer.news()
         await trio.testing.wait_all_tasks_blocked()
         assert len(reviews) == 1
 
 
 async def test_very_many_are_all_settled_at_the_same_moment(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
+    async with _at_work() as scene:
         for link in range(1, 301):
-            desk.submit(link, partition=link % 2)
+            scene.submit(link, partition=link % 2)
         await trio.sleep(0.05)
-        desk.learn(leader=2, epoch=4, source=2)
-        assert 0 < len(desk.settled) < 300
+        scene.learn(leader=2, epoch=4, source=2)
+        assert 0 < len(scene.settled) < 300
         await trio.testing.wait_all_tasks_blocked()
-        assert desk.settled == [(0.05, link, [_HINT]) for link in range(1, 301)]
+        assert scene.settled == [(0.05, link, [_HINT]) for link in range(1, 301)]
 
 
 async def test_anothers_word_settles_a_little_later(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
-        desk.submit()
+    async with _at_work() as scene:
+        scene.submit()
         await trio.sleep(0.05)
-        desk.learn(leader=2, epoch=4, source=3)
-        assert desk.settled == []
+        scene.learn(leader=2, epoch=4, source=3)
+        assert scene.settled == []
         await trio.sleep(1)
-        assert desk.settled == [(0.06, 1, [_HINT])]
+        assert scene.settled == [(0.06, 1, [_HINT])]
 
 
 async def test_what_is_known_already_is_not_held(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
-        desk.learn(leader=2, epoch=4, source=2)
-        assert desk.submit() == [_HINT]
-        assert not desk.keeper.waiting.is_set()
+    async with _at_work() as scene:
+        scene.learn(leader=2, epoch=4, source=2)
+        assert scene.submit() == [_HINT]
+        assert not scene.timer.waiting.is_set()
         await trio.sleep(1)
-        assert desk.settled == []
+        assert scene.settled == []
 
 
 async def test_a_link_that_is_gone_is_never_settled_and_waited_for(
     autojump_clock: MockClock,
 ) -> None:
-    async with _at_work() as desk:
-        desk.submit(1)
+    async with _at_work() as scene:
+        scene.submit(1)
         await trio.sleep(0.01)
-        desk.keeper.forget(1)
-        assert not desk.keeper.waiting.is_set()
-        desk.learn(leader=2, epoch=4, source=2)
+        scene.timer.forget(1)
+        assert not scene.timer.waiting.is_set()
+        scene.learn(leader=2, epoch=4, source=2)
         await trio.sleep(1)
-        assert desk.settled == []
-        assert desk.events == []
+        assert scene.settled == []
+        assert scene.events == []
 
 
 async def test_the_others_are_waited_for_when_one_link_is_gone(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
-        desk.submit(1)
-        desk.submit(2, partition=1)
-        desk.keeper.forget(1)
-        assert desk.keeper.waiting.is_set()
+    async with _at_work() as scene:
+        scene.submit(1)
+        scene.submit(2, partition=1)
+        scene.timer.forget(1)
+        assert scene.timer.waiting.is_set()
         await trio.sleep(1)
-        assert desk.settled == [(0.1, 2, [None])]
+        assert scene.settled == [(0.1, 2, [None])]
 
 
 async def test_a_hint_that_is_overtaken_while_it_waits_makes_nobody_busy(
@@ -202,59 +202,59 @@ async def test_a_hint_that_is_overtaken_while_it_waits_makes_nobody_busy(
     """Its moment has passed, and it is good no more: the next thing to wait for is the deadline."""
     with trio.CancelScope() as scope:
         trio.lowlevel.add_instrument(_Switches(scope))
-        async with _at_work() as desk:
-            desk.submit()
+        async with _at_work() as scene:
+            scene.submit()
             await trio.sleep(0.05)
-            desk.learn(leader=2, epoch=4, source=3)
+            scene.learn(leader=2, epoch=4, source=3)
             await trio.sleep(0.005)
-            desk.learn(leader=3, epoch=5, source=1)  # The route knows no endpoint of node 3.
+            scene.learn(leader=3, epoch=5, source=1)  # The route knows no endpoint of node 3.
             await trio.sleep(1)
-            assert desk.settled == [(0.1, 1, [None])]
+            assert scene.settled == [(0.1, 1, [None])]
     assert not scope.cancelled_caught
 
 
-async def test_no_hold_is_longer_than_promised_where_the_keeper_comes_late(
+async def test_no_hold_is_longer_than_promised_where_the_timer_comes_late(
     autojump_clock: MockClock,
 ) -> None:
     """Other tasks take 15 ms for each of their steps, and each brings news."""
-    async with _at_work() as desk:
-        desk.submit(1)
-        while not desk.settled:
-            desk.keeper.news()
+    async with _at_work() as scene:
+        scene.submit(1)
+        while not scene.settled:
+            scene.timer.news()
             autojump_clock.jump(0.015)
             await trio.testing.wait_all_tasks_blocked()
         # The last turn before the deadline, and not the first behind it.
-        assert desk.settled[0][0] == 0.09
+        assert scene.settled[0][0] == 0.09
 
 
 async def test_who_came_late_is_in_time_a_second_later(autojump_clock: MockClock) -> None:
-    async with _at_work() as desk:
-        desk.submit(1)
+    async with _at_work() as scene:
+        scene.submit(1)
         await trio.testing.wait_all_tasks_blocked()
         autojump_clock.jump(10)
         await trio.sleep(0.5)
-        assert desk.settled[0][0] == 10
-        desk.submit(2, partition=1)
+        assert scene.settled[0][0] == 10
+        scene.submit(2, partition=1)
         await trio.sleep(2)
         # Late by seconds, but no hold is cut short by more than a quarter of the deadline.
-        assert desk.settled[1][0] == 10.575
-        desk.learn(leader=1, epoch=4, source=1)
-        begin = desk.now
-        desk.submit(3)
+        assert scene.settled[1][0] == 10.575
+        scene.learn(leader=1, epoch=4, source=1)
+        begin = scene.now
+        scene.submit(3)
         await trio.sleep(1)
-        assert desk.settled[2][0] == round(begin + 0.1, 6)
+        assert scene.settled[2][0] == round(begin + 0.1, 6)
 
 
 async def test_it_stays_ahead_for_as_long_as_it_comes_late(autojump_clock: MockClock) -> None:
     """Other tasks take 15 ms for each of their steps, for three seconds, and bring errors."""
     begun: list[float] = []
-    async with _at_work() as desk:
-        while desk.now < 3:
-            begun.append(desk.now)
-            desk.submit(len(begun), partition=len(begun))
+    async with _at_work() as scene:
+        while scene.now < 3:
+            begun.append(scene.now)
+            scene.submit(len(begun), partition=len(begun))
             autojump_clock.jump(0.015)
             await trio.testing.wait_all_tasks_blocked()
-        holds = [at - begun[link - 1] for at, link, _ in desk.settled]
+        holds = [at - begun[link - 1] for at, link, _ in scene.settled]
     assert len(holds) > 190
     assert max(holds) == pytest.approx(0.09)
     assert min(holds) == pytest.approx(0.09)
@@ -263,27 +263,27 @@ async def test_it_stays_ahead_for_as_long_as_it_comes_late(autojump_clock: MockC
 async def test_who_comes_late_no_more_is_forgotten_while_something_is_held(
     autojump_clock: MockClock,
 ) -> None:
-    async with _at_work() as desk:
-        desk.submit(1)
+    async with _at_work() as scene:
+        scene.submit(1)
         await trio.testing.wait_all_tasks_blocked()
         autojump_clock.jump(1)
         await trio.testing.wait_all_tasks_blocked()
-        assert desk.settled[0][0] == 1
+        assert scene.settled[0][0] == 1
         await trio.sleep(0.98)
-        desk.submit(2, partition=1)
+        scene.submit(2, partition=1)
         await trio.sleep(1)
         # A second after it came late, and before the hold would be cut, it is ahead no more.
-        assert desk.settled[1][0] == 2.08
+        assert scene.settled[1][0] == 2.08
 
 
 async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockClock) -> None:
     taken: list[Event] = []
-    keeper = HoldKeeper(Desk(_RULES), taken.append)
-    events = [LoopStood(seconds=number) for number in range(1000)]
-    keeper.tell(events)
+    timer = HoldTimer(HoldQueue(_RULES), taken.append)
+    events = [EventLoopStalled(seconds=number) for number in range(1000)]
+    timer.tell(events)
     assert len(taken) == 200
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(keeper.run)
+        nursery.start_soon(timer.run)
         await trio.testing.wait_all_tasks_blocked()
         assert taken == events
         nursery.cancel_scope.cancel()
@@ -291,9 +291,9 @@ async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockCl
 
 async def test_events_that_wait_to_be_handed_on_are_bounded(autojump_clock: MockClock) -> None:
     taken: list[Event] = []
-    keeper = HoldKeeper(Desk(_RULES), taken.append)
-    events = [LoopStood(seconds=number) for number in range(50_000)]
+    timer = HoldTimer(HoldQueue(_RULES), taken.append)
+    events = [EventLoopStalled(seconds=number) for number in range(50_000)]
     for begin in range(0, 50_000, 1000):
-        keeper.tell(events[begin : begin + 1000])
+        timer.tell(events[begin : begin + 1000])
     assert taken == events[: len(taken)]
     assert len(events) - len(taken) == 20_000

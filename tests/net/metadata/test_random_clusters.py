@@ -13,27 +13,27 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.brokers.connector import Door, Doors
-from leader_hints.net.metadata.broker_poller import PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
-from leader_hints.net.metadata.refresher import Subscription
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector, Connectors
+from leader_hints.net.metadata.broker_poller import PollerSettings
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.metadata.refresher import Refresher
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
 from tests.net.messages import FENCED, NOT_LEADER, UNKNOWN_EPOCH, Broker
 
 _NODES = (1, 2, 3)
 _SHOWN = [Broker(node, f"shown-{node}", 9092) for node in _NODES]
-_SETTINGS = PeerSettings(
+_SETTINGS = PollerSettings(
     client=ClientSoftware("leader-hints", "1"),
     poll=30,
     answer=2,
@@ -108,16 +108,18 @@ class World:
             net.brokers[Address(f"shown-{node}", 9092)] = broker
         fronted = self.random.choice([(1,), (1, 2), (1, 2, 3)])
         self.routes = {node: Route(f"r{node}", Mode.ON) for node in fronted}
-        self.keeper = HoldKeeper(Desk(HoldRules()), lambda event: None)
-        self.keeper.settle = self._settle
-        self.subscription = Subscription(
+        self.hold_timer = HoldTimer(HoldQueue(HoldRules()), lambda event: None)
+        self.hold_timer.settle = self._settle
+        self.refresher = Refresher(
             [(route, Address(f"up-{node}", 1)) for node, route in self.routes.items()],
-            self.keeper,
+            self.hold_timer,
             RefreshRate(50, 50),
             0.01,
             _SETTINGS,
             lambda event: None,
-            doors=lambda route: Doors(Door(open_tcp=net.open), Door(open_tcp=net.open)),
+            connectors=lambda route: Connectors(
+                Connector(open_tcp=net.open), Connector(open_tcp=net.open)
+            ),
         )
         self.history: list[list[list[tuple[int, int]]]] = []
         #: When a leader went, by incarnation, partition and epoch.
@@ -206,13 +208,13 @@ class World:
         node = self.random.choice(_NODES)
         self._say(f"{node} restarts")
         broker = self.brokers[node]
-        doors = [Address(f"up-{node}", 1), Address(f"shown-{node}", 9092)]
-        for door in doors:
-            self.net.brokers.pop(door, None)
+        connectors = [Address(f"up-{node}", 1), Address(f"shown-{node}", 9092)]
+        for connector in connectors:
+            self.net.brokers.pop(connector, None)
         await broker.drop()
         await trio.sleep(self.random.choice([0.5, 4]))
-        for door in doors:
-            self.net.brokers[door] = broker
+        for connector in connectors:
+            self.net.brokers[connector] = broker
 
     # What clients meet.
 
@@ -261,7 +263,7 @@ class World:
         at = trio.current_time()
         self.pending[self.links] = failure, epoch, incarnation, own, at, f"{kind} at {node}"
         self._say(f"{kind} error {error} at {node}: {number} epoch {epoch}, own {own}")
-        hints = self.keeper.submit(held)
+        hints = self.hold_timer.submit(held)
         if hints is not None:
             self._settle([(held, hints)])
 
@@ -386,8 +388,8 @@ def _id(number: int) -> bytes:
 async def live(seed: int, steps: int = 40) -> World:
     async with network() as net, trio.open_nursery() as nursery:
         world = World(seed, net, nursery)
-        nursery.start_soon(world.keeper.run)
-        nursery.start_soon(world.subscription.run)
+        nursery.start_soon(world.hold_timer.run)
+        nursery.start_soon(world.refresher.run)
         await trio.sleep(3)
         await world.live(steps)
         await trio.sleep(_REST)

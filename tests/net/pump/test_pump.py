@@ -138,10 +138,10 @@ def test_counts_follow_what_passed() -> None:
         ends = rig.link(route)
         rig.send(ends.client, up)
         rig.send(ends.broker, down)
-        assert (route.tally.links, route.tally.links_open) == (1, 1)
-        assert (route.tally.up, route.tally.down) == (len(up), len(down))
-        assert route.tally.requests[0, 10, 9] == 2
-    assert (route.tally.links, route.tally.links_open) == (1, 0)
+        assert (route.traffic.links, route.traffic.links_open) == (1, 1)
+        assert (route.traffic.up, route.traffic.down) == (len(up), len(down))
+        assert route.traffic.requests[0, 10, 9] == 2
+    assert (route.traffic.links, route.traffic.links_open) == (1, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -226,7 +226,7 @@ async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
     _busy_for_ever(rig)
     there.send(b"x")
     async with trio.open_nursery() as nursery:
-        with rig.pump.heeding(here.fileno()):
+        with rig.pump.wake_on_readable(here.fileno()):
             nursery.start_soon(rig.pump.run)
             # Else the turn never ends, and this line is never reached again.
             await trio.lowlevel.wait_readable(here)
@@ -246,7 +246,7 @@ async def test_turns_are_short_while_something_urgent_is_done_or_a_response_is_h
             nursery.start_soon(rig.pump.run)
             for _ in range(5):
                 await trio.lowlevel.checkpoint()
-            rig.keeper.waiting.set()
+            rig.hold_timer.waiting.set()
         for _ in range(5):
             await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
@@ -297,7 +297,7 @@ async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
         rig.pump.adopt(opaque_route(), near, far, f"client {number}")
         client.send(b"x")
         ends[number] = (client, broker)
-    rig.keeper.waiting.set()
+    rig.hold_timer.waiting.set()
     rig.pump.step(begun=time.monotonic())
     assert sum(bool(select.select([broker], [], [], 0)[0]) for _, broker in ends) == 1
 
@@ -407,8 +407,8 @@ def test_large_records_arrive_whole_however_they_are_taken(
         until(goes_on, "all has arrived")
         assert got == [data] * links
         assert rig.complaints == []
-        tally = route.tally
-        assert (tally.up if up else tally.down) == links * len(data)
+        traffic = route.traffic
+        assert (traffic.up if up else traffic.down) == links * len(data)
         assert rig.pump.load().queued_bytes == 0
     assert spliced.bytes > (0 if fault else links * len(data) // 2) or (fault and not spliced.bytes)
 
@@ -428,7 +428,7 @@ def test_who_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does(
                 rig.spin()
                 return not rig.pump.load().queued_bytes
 
-            until(is_gone, "it is gone")
+            until(is_gone, "it is peer_closed")
         kept = rig.link(hinting_route(), tcp=True)
         got, sent = bytearray(), 0
 
@@ -483,11 +483,11 @@ def test_a_client_that_has_no_more_to_say_still_gets_its_answers() -> None:
 
         rig.send(ends.broker, answer)
         assert received(ends.client) == answer
-        assert route.tally.links_open == 1
+        assert route.traffic.links_open == 1
 
         ends.broker.close()
         assert until_end(rig, ends.client) == b""
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
 
 
 def test_the_end_of_a_client_is_told_behind_all_that_it_said() -> None:
@@ -516,7 +516,7 @@ def test_a_broker_that_closes_has_its_last_words_delivered() -> None:
         rig.spin()
 
         assert until_end(rig, ends.client) == data[:sent]
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
 
 
 def test_an_answer_that_came_before_the_close_outlives_a_request_that_came_behind_it() -> None:
@@ -552,7 +552,7 @@ def test_a_reset_of_either_side_closes_both(who: str) -> None:
         here, there = (ends.client, ends.broker) if who == "client" else (ends.broker, ends.client)
         _reset(here)
         until_end(rig, there)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
         assert rig.complaints == []
 
 
@@ -711,7 +711,7 @@ def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, c
             rig.spin()
         assert until_end(rig, ends.broker) == b""
         assert ended(ends.client)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
     (told,) = rig.events
     assert isinstance(told, BadClientBytes)
     assert (told.route, told.client) == ("r", "a client")
@@ -745,7 +745,7 @@ def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed(
         rig.send(ends.broker, good + messages.framed(struct.pack(">i", 2) + b"\xff" * 9))
         assert until_end(rig, ends.client) == good
         assert ended(ends.broker)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
     (told,) = rig.events
     assert isinstance(told, BadBrokerBytes)
     assert (told.route, told.link) == ("r", 1)
@@ -791,10 +791,10 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
         _hello(rig, rig.link(route), offered=12)
 
 
-def test_a_client_that_lacks_a_made_up_id_is_closed_and_told_of() -> None:
+def test_a_client_that_lacks_a_synthetic_id_is_closed_and_told_of() -> None:
     route = _before_2_8()
     route.synthesize = route.ids_everywhere = True
-    route.made_up_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, made_up=True)
+    route.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
     asked = bytearray(messages.fetch_request(16, 2, epoch=3))
     at = asked.index(messages.TOPIC_ID)
     asked[at : at + 16] = bytes(16)
@@ -871,16 +871,16 @@ async def test_a_held_response_goes_on_with_its_hint_and_all_behind_it_in_order(
         ends.broker.send(behind[7:])
         rig.spin()
         assert received(ends.client) == b""
-        assert rig.keeper.waiting.is_set()
+        assert rig.hold_timer.waiting.is_set()
 
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         produced, fetched, rest = _split(received(ends.client))
         assert _hint_of(produced) == (2, 4, "two", 9092, "rack")
         assert _hint_of(fetched) == (2, 4, "two", 9092, "rack")
         assert rest == behind
-        assert not rig.keeper.waiting.is_set()
+        assert not rig.hold_timer.waiting.is_set()
     assert [type(event) for event in rig.events] == [HintGiven, HintGiven]
 
 
@@ -904,7 +904,7 @@ async def test_the_answer_behind_a_held_one_is_held_for_its_own_hint() -> None:
         rig.send(ends.broker, produced + fetched)
         assert received(ends.client) == b""
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         assert (
             list(map(_hint_of, _split(received(ends.client)))) == [(2, 4, "two", 9092, "rack")] * 2
@@ -926,7 +926,7 @@ async def test_a_response_is_held_at_every_cut_of_its_bytes() -> None:
             rig.spin()
             assert received(ends.client) == b""
             _learn(route, leader=2, epoch=4)
-            rig.keeper.review()
+            rig.hold_timer.review()
             rig.spin()
             fetched, rest = _split(received(ends.client))
             assert _hint_of(fetched)[:2] == (2, 4)
@@ -947,7 +947,7 @@ async def test_nothing_is_read_from_a_broker_behind_a_held_response() -> None:
         assert sent < _KEPT_AT_MOST
 
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         got = bytearray()
         for _ in range(10_000):
             sent += rig.send_what_fits(ends.broker, behind[sent:])
@@ -971,9 +971,9 @@ async def test_a_broker_that_closes_while_its_response_is_held_has_it_delivered(
         assert not ended(ends.client)
 
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         assert _hint_of(until_end(rig, ends.client))[:2] == (2, 4)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
 
 
 async def test_a_client_that_has_no_more_to_say_gets_its_held_answer() -> None:
@@ -985,7 +985,7 @@ async def test_a_client_that_has_no_more_to_say_gets_its_held_answer() -> None:
         ends.client.shutdown(socket.SHUT_WR)
         rig.spin()
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         assert _hint_of(received(ends.client))[:2] == (2, 4)
 
@@ -999,17 +999,17 @@ async def test_a_client_that_vanishes_while_its_response_is_held_is_forgotten() 
 
         def held() -> bool:
             rig.spin()
-            return rig.keeper.waiting.is_set()
+            return rig.hold_timer.waiting.is_set()
 
         until(held, "a response is held", 10)
         _reset(ends.client)
         until_end(rig, ends.broker)
 
-        assert rig.desk.next_deadline() is None
+        assert rig.hold_queue.next_deadline() is None
         # Nobody is to be asked for it again and again.
-        assert not rig.keeper.waiting.is_set()
+        assert not rig.hold_timer.waiting.is_set()
         _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         assert rig.complaints == []
 
 
@@ -1023,13 +1023,13 @@ async def test_a_defect_in_what_lets_responses_go_ends_the_links_that_are_held()
         held, free = rig.link(route), rig.link(route)
         rig.send(held.client, messages.produce_request(10, 1))
         rig.send(held.broker, messages.produce_response(1, {0: NOT_LEADER}))
-        assert rig.keeper.waiting.is_set()
+        assert rig.hold_timer.waiting.is_set()
         rig.pump.end_held(KeyError("a defect"))
         rig.spin()
         assert ended(held.client)
         assert not ended(free.client)
-        assert not rig.keeper.waiting.is_set()
-        assert rig.desk.held == 0
+        assert not rig.hold_timer.waiting.is_set()
+        assert rig.hold_queue.held == 0
         assert [type(event) for event in rig.complaints] == [LinkFailed]
 
 
@@ -1041,10 +1041,10 @@ def test_a_defect_at_the_look_for_links_whose_time_is_over_ends_one_link(
         unlucky, idle = rig.link(hinting_route("unlucky")), rig.link(hinting_route("idle"))
         expire = pump.Pump._expire
 
-        def broken(of: pump.Pump, joint: Any, limit: str) -> None:
-            if joint.link.state.route.name == "unlucky":
+        def broken(of: pump.Pump, pair: Any, limit: str) -> None:
+            if pair.link.state.route.name == "unlucky":
                 raise KeyError(limit)
-            expire(of, joint, limit)
+            expire(of, pair, limit)
 
         monkeypatch.setattr(pump.Pump, "_expire", broken)
         for now in (0.0, 20.0):
@@ -1072,7 +1072,7 @@ def test_a_defect_ends_the_one_link_that_met_it() -> None:
         assert ended(links[0].broker)
         assert received(links[1].client) == answer
         assert not ended(links[1].broker)
-        assert (unlucky.tally.links_open, lucky.tally.links_open) == (0, 1)
+        assert (unlucky.traffic.links_open, lucky.traffic.links_open) == (0, 1)
     (failed,) = rig.events
     assert isinstance(failed, LinkFailed)
     assert failed.route == "unlucky"
@@ -1091,7 +1091,7 @@ async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
         routes[0].endpoints = {2: Endpoint("two", "no number", None)}  # type: ignore[arg-type]
         for route in routes:
             _learn(route, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         rig.spin()
         assert ended(links[0].broker)
         assert _hint_of(received(links[1].client))[:2] == (2, 4)
@@ -1142,14 +1142,14 @@ async def test_all_descriptors_are_closed_when_it_is_cancelled() -> None:
         for ends in links:
             ends.client.send(messages.fetch_request(16, 1, epoch=3)[:-3])
         with trio.fail_after(10):
-            while route.tally.up == 0:
+            while route.traffic.up == 0:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
     for ends in links:
         assert ended(ends.client)
         assert ended(ends.broker)
         ends.close()
-    assert route.tally.links_open == 0
+    assert route.traffic.links_open == 0
     assert rig.budget.used == 0
     assert open_descriptors() == before
 
@@ -1184,7 +1184,7 @@ async def test_the_budget_returns_to_nothing(link_buffer: int) -> None:
                 ends.close()
                 rig.spin()
             _learn(route, leader=2, epoch=4)
-            rig.keeper.review()
+            rig.hold_timer.review()
 
 
 async def test_hints_that_do_not_come_are_told_and_the_response_is_unchanged() -> None:
@@ -1216,11 +1216,11 @@ async def test_what_is_held_goes_on_at_once_when_hints_are_switched_off(mode: Mo
         rig.send(ends.broker, produced + fetched + behind)
         assert received(ends.client) == b""
 
-        rig.keeper.switch(route, mode)
+        rig.hold_timer.switch(route, mode)
         rig.spin()
         assert received(ends.client) == produced + fetched + behind
         # What hints would have done is still found out where that is wanted.
-        assert rig.keeper.waiting.is_set() is (mode is Mode.OBSERVE)
+        assert rig.hold_timer.waiting.is_set() is (mode is Mode.OBSERVE)
         # The link goes on in the versions that were agreed.
         received(ends.broker)
         rig.send(ends.client, messages.produce_request(10, 4))
@@ -1230,7 +1230,7 @@ async def test_what_is_held_goes_on_at_once_when_hints_are_switched_off(mode: Mo
         assert not any(isinstance(event, HintGiven) for event in rig.events)
 
         # And gives hints again when that is wanted.
-        rig.keeper.switch(route, Mode.ON)
+        rig.hold_timer.switch(route, Mode.ON)
         _learn(route, leader=2, epoch=4)
         rig.send(ends.client, messages.produce_request(10, _PRODUCED))
         rig.send(ends.broker, messages.produce_response(_PRODUCED, {0: NOT_LEADER}))
@@ -1241,7 +1241,7 @@ async def test_a_new_link_follows_the_switch_at_once() -> None:
     route = hinting_route()
     with opened(Rig()) as rig:
         for mode in (Mode.OFF, Mode.ON, Mode.OBSERVE):
-            rig.keeper.switch(route, mode)
+            rig.hold_timer.switch(route, mode)
             ends = rig.link(route)
             rig.send(ends.client, messages.api_versions_request(1))
             rig.send(ends.broker, messages.api_versions_response(1, 3, LEGACY))
@@ -1256,10 +1256,10 @@ async def test_other_routes_keep_what_they_hold() -> None:
         ends = rig.link(other)
         rig.send(ends.client, messages.produce_request(10, _PRODUCED))
         rig.send(ends.broker, messages.produce_response(_PRODUCED, {0: NOT_LEADER}))
-        rig.keeper.switch(route, Mode.OFF)
+        rig.hold_timer.switch(route, Mode.OFF)
         assert received(ends.client) == b""
         _learn(other, leader=2, epoch=4)
-        rig.keeper.review()
+        rig.hold_timer.review()
         assert _hint_of(received(ends.client)) == (2, 4, "two", 9092, "rack")
 
 
@@ -1270,7 +1270,7 @@ def test_responses_are_counted_by_the_version_asked() -> None:
         rig.send(ends.client, messages.produce_request(10, 1))
         rig.send(ends.client, messages.produce_request(10, 2, acks=0))
         rig.send(ends.client, messages.metadata_request(12, 3))
-        assert not route.tally.responses
+        assert not route.traffic.responses
         rig.send(ends.broker, messages.produce_response(1, {0: 0}))
         rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
-        assert route.tally.responses == {(0, 10): 1, (3, 12): 1}
+        assert route.traffic.responses == {(0, 10): 1, (3, 12): 1}

@@ -54,7 +54,7 @@ from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import RECENT_MOVES
 from leader_hints.core.events import Event, HintGiven, HintMissed
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -72,7 +72,7 @@ _OF_THE_EPOCH = frozenset(
 
 
 #: Why there is no hint, where nothing that is waited for would change it.
-_FINAL = (Reason.NO_LEADER, Reason.NOT_AUTHORIZED)
+_FINAL = (MissReason.NO_LEADER, MissReason.NOT_AUTHORIZED)
 #: Failed partitions that are judged in one go, of all responses together: one response may have
 #: thousands. So many are reported to all takers of events in one go, too.
 _JUDGED_AT_ONCE = 200
@@ -104,7 +104,7 @@ class HoldRules:
     recent: float = 1.0
 
 
-class _Wanted:
+class _FailedPartition:
     """One failed partition that waits for its hint.
 
     ``since``: when the error came. ``led``: the epoch under which the answering broker was known
@@ -142,7 +142,7 @@ class _Wanted:
         self.found_at = 0.0
         self.good_at = math.inf
         self.hint: LeaderHint | None = None
-        self.reason: Reason | None = None
+        self.reason: MissReason | None = None
 
     @property
     def settled(self) -> bool:
@@ -155,14 +155,14 @@ class _Wanted:
         return self.client_epoch if self.client_epoch >= 0 else self.led
 
 
-class Wants:
+class WantedLeaders:
     """What would bring hints for the held responses of a route."""
 
     def __init__(self, route: Route) -> None:
         self.route = route
-        self._wanted: list[_Wanted] = []
+        self._wanted: list[_FailedPartition] = []
 
-    def add(self, wanted: Iterable[_Wanted]) -> None:
+    def add(self, wanted: Iterable[_FailedPartition]) -> None:
         """Have these failed partitions helped as well."""
         self._wanted += wanted
 
@@ -191,9 +191,9 @@ class Wants:
         """As ``topics``, where it is not known yet who leads now."""
         return {wanted.failure.topic for wanted in self._wanted if wanted.found is None}
 
-    def questions(self, most: int) -> list[tuple[int, Sequence[_Wanted]]]:
+    def questions(self, most: int) -> list[tuple[int, Sequence[_FailedPartition]]]:
         """Return who is named as leader, and of what: of at most so many partitions at a time."""
-        by_leader: dict[int, list[_Wanted]] = {}
+        by_leader: dict[int, list[_FailedPartition]] = {}
         for wanted in self._wanted:
             if wanted.found is not None:
                 by_leader.setdefault(wanted.found.leader, []).append(wanted)
@@ -217,7 +217,7 @@ class Wants:
                 claims[name, partition] = claim
         return claims
 
-    def epochs_of(self, some: Iterable[_Wanted]) -> dict[Partition, int]:
+    def epochs_of(self, some: Iterable[_FailedPartition]) -> dict[Partition, int]:
         """As ``epochs``: the view's epoch, or if that is no news the next.
 
         Each move raises the epoch by one, so who leads at the next one is told by the leader
@@ -238,7 +238,7 @@ class Wants:
         return epochs
 
 
-class _Waiting:
+class _HeldResponse:
     """A response that is held: ``deadline`` by rules 4 and 5, lowered by 6.
 
     ``missing``: failed partitions that nobody has looked at yet; the others are ``wanted``.
@@ -278,7 +278,7 @@ class _Waiting:
         *,
         detached: bool,
         deadline: float,
-        sought: Sequence[_Wanted] = (),
+        sought: Sequence[_FailedPartition] = (),
     ) -> None:
         failures = () if sought else held.scanned.failures
         self.held = held
@@ -324,7 +324,7 @@ class _Waiting:
         return self.deadline - min(ahead, _MOST_CUT * (self.deadline - begin))
 
 
-class Desk:
+class HoldQueue:
     """Holds error responses of all links of a process until their hints are good.
 
     ``events``: what was given and missed; whoever calls takes them out. ``unfinished``: a review
@@ -335,10 +335,10 @@ class Desk:
         self.rules = rules
         self.events: list[Event] = []
         self.unfinished = False
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_HeldResponse] = []
         #: What went on without a hint: for the next error it is looked for. A client that got
         #: none comes back soon, and may come back often. In the order in which it is given up.
-        self._sought: list[_Waiting] = []
+        self._sought: list[_HeldResponse] = []
         self._sought_places: set[tuple[str, Topic, int]] = set()
         #: Where the last look at what is wanted ended.
         self._looked = 0
@@ -365,13 +365,13 @@ class Desk:
 
     def _submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
         detached = held.link.route.mode is Mode.OBSERVE
-        waiting = _Waiting(held, now, detached=detached, deadline=now + self.rules.deadline)
+        waiting = _HeldResponse(held, now, detached=detached, deadline=now + self.rules.deadline)
         if not held.link.hintable(held.key, held.version):
-            return self._finish(waiting, now, Reason.HINTS_OFF)
+            return self._finish(waiting, now, MissReason.HINTS_OFF)
         self._look(waiting, now, {})
         reason = self._why_not(waiting, now) if waiting.judged or waiting.exposed else None
         if reason is None and len(self._waiting) >= self.rules.most:
-            reason = Reason.BUDGET
+            reason = MissReason.BUDGET
         if reason is not None:
             return self._finish(waiting, now, reason)
         self._waiting.append(waiting)
@@ -444,7 +444,7 @@ class Desk:
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
 
-        ``errors``: by partition, 0 where it leads at the epoch of :class:`Wants`.
+        ``errors``: by partition, 0 where it leads at the epoch of :class:`WantedLeaders`.
         """
         view = route.view
         for item in self._concerned(route, since) if view is not None else ():
@@ -463,7 +463,7 @@ class Desk:
                     item.news |= asked > wanted.asked or wanted.serves is not serves
                     wanted.asked, wanted.serves = asked or wanted.asked, serves
 
-    def _concerned(self, route: Route, since: float) -> Iterator[_Waiting]:
+    def _concerned(self, route: Route, since: float) -> Iterator[_HeldResponse]:
         """Iterate over what a word of the broker behind ``route`` may be about."""
         for item in chain(self._waiting, self._sought):
             if item.route is route and item.since <= since:
@@ -478,8 +478,8 @@ class Desk:
         for item in mine:
             for wanted in item.wanted:
                 wanted.hint = wanted.found = None
-                wanted.reason = Reason.HINTS_OFF
-        done = [(item, self._finish(item, now, Reason.HINTS_OFF)) for item in mine]
+                wanted.reason = MissReason.HINTS_OFF
+        done = [(item, self._finish(item, now, MissReason.HINTS_OFF)) for item in mine]
         self._tell_some()
         return [(item.held, hints) for item, hints in done if not item.detached]
 
@@ -502,12 +502,12 @@ class Desk:
         times += [min(item.over_at(ahead), item.confirm_at) for item in self._waiting]
         return min(times, default=None)
 
-    def waiting_for(self) -> list[Wants]:
+    def wanted_leaders(self) -> list[WantedLeaders]:
         """Return what would help the responses that wait or will come, route by route.
 
         Where they are very many: some of them, and the next ones at the next call.
         """
-        wants: dict[str, Wants] = {}
+        wanted: dict[str, WantedLeaders] = {}
         items = [*self._waiting, *self._sought]
         begin, left = self._looked % len(items) if items else 0, _WANTED_AT_ONCE
         for number, item in enumerate(islice(cycle(items), begin, begin + len(items))):
@@ -516,12 +516,12 @@ class Desk:
                 break
             if item.lacking:
                 left -= len(item.lacking)
-                wants.setdefault(item.route.name, Wants(item.route)).add(item.lacking)
-        return [*wants.values()]
+                wanted.setdefault(item.route.name, WantedLeaders(item.route)).add(item.lacking)
+        return [*wanted.values()]
 
     # How long.
 
-    def _why_not(self, waiting: _Waiting, now: float) -> Reason | None:
+    def _why_not(self, waiting: _HeldResponse, now: float) -> MissReason | None:
         """Return why a response is not held, of which all was looked at; ``None`` where it is.
 
         Its time runs from when it came: to look at a large one takes some of that.
@@ -532,32 +532,32 @@ class Desk:
         waiting.deadline = min(waiting.deadline, deadline)
         return reason if now >= waiting.deadline else None
 
-    def _deadline(self, waiting: _Waiting, now: float) -> tuple[float, Reason]:
+    def _deadline(self, waiting: _HeldResponse, now: float) -> tuple[float, MissReason]:
         """Return until when to hold, and the reason to give if that is not at all."""
         held, rules = waiting.held, self.rules
         route = held.link.route
         if not route.reachable:
-            return now, Reason.NO_FRESHER_VIEW
+            return now, MissReason.NO_FRESHER_VIEW
         # Only of what must wait: an error that is answered at once begins no hold, and the next
         # one under the same epoch may be the first of another move.
         self._forget_episodes(now)
         begun = (self._episode(route, wanted, now) for wanted in waiting.lacking)
         latest = max(begun, default=now)
         if latest <= now:
-            return now, Reason.HOLD_EXPIRED
+            return now, MissReason.HOLD_EXPIRED
         allowed = rules.link_second - self._spent_lately(held.link.number, now)
         if held.scanned.carries:
             allowed = min(allowed, rules.shared)
         if allowed <= 0:
-            return now, Reason.LINK_HOLD_SPENT
-        return min(latest, now + allowed), Reason.HOLD_EXPIRED
+            return now, MissReason.LINK_HOLD_SPENT
+        return min(latest, now + allowed), MissReason.HOLD_EXPIRED
 
     def _forget_episodes(self, now: float) -> None:
         rules, episodes = self.rules, self._episodes
         while episodes and next(iter(episodes.values())) + rules.deadline + rules.calm <= now:
             episodes.popitem(last=False)
 
-    def _episode(self, route: Route, wanted: _Wanted, now: float) -> float:
+    def _episode(self, route: Route, wanted: _FailedPartition, now: float) -> float:
         """Return the deadline of rule 4 for one partition."""
         epoch = wanted.known.epoch if wanted.known else UNKNOWN_EPOCH
         key = (route.name, wanted.failure.topic, wanted.failure.partition, epoch)
@@ -570,7 +570,7 @@ class Desk:
             holds.popleft()
         return sum(held_for for _, held_for in holds)
 
-    def _spend(self, waiting: _Waiting, now: float) -> None:
+    def _spend(self, waiting: _HeldResponse, now: float) -> None:
         held_for = now - waiting.since
         if held_for > 0 and not waiting.detached:
             self._holds.setdefault(waiting.held.link.number, deque()).append((now, held_for))
@@ -588,7 +588,7 @@ class Desk:
                 return leader.epoch
         return UNKNOWN_EPOCH
 
-    def _due(self, waiting: _Waiting, now: float, ahead: float, bases: "_Bases") -> bool:
+    def _due(self, waiting: _HeldResponse, now: float, ahead: float, bases: "_Bases") -> bool:
         """Whether there is news of it, its time has come, or not all of it was looked at."""
         return (
             waiting.news
@@ -598,7 +598,7 @@ class Desk:
             or waiting.basis != _basis(waiting, bases)
         )
 
-    def _look(self, waiting: _Waiting, now: float, bases: "_Bases") -> int:
+    def _look(self, waiting: _HeldResponse, now: float, bases: "_Bases") -> int:
         """Look for hints of some partitions, in most responses of all; return of how many."""
         basis = _basis(waiting, bases)
         if waiting.news or waiting.basis != basis or now >= waiting.confirm_at:
@@ -613,18 +613,18 @@ class Desk:
             waiting.deadline = min(waiting.deadline, now + self.rules.grace)
         return looked
 
-    def _next(self, waiting: _Waiting) -> _Wanted:
+    def _next(self, waiting: _HeldResponse) -> _FailedPartition:
         """Return the partition that is to be judged next."""
         if waiting.stale:
             waiting.stale -= 1
             return waiting.lacking.popleft()
         failure, epoch = next(waiting.coming)
-        wanted = _Wanted(failure, epoch, waiting.since, self._led(waiting.route, failure))
+        wanted = _FailedPartition(failure, epoch, waiting.since, self._led(waiting.route, failure))
         waiting.wanted.append(wanted)
         waiting.missing -= 1
         return wanted
 
-    def _look_at(self, waiting: _Waiting, wanted: _Wanted, now: float) -> None:
+    def _look_at(self, waiting: _HeldResponse, wanted: _FailedPartition, now: float) -> None:
         self._judge(waiting.route, wanted, now)
         if now >= wanted.good_at:
             wanted.hint = wanted.found
@@ -636,7 +636,7 @@ class Desk:
         elif waiting.sought:
             self._sought_places.discard(_place(waiting.route, wanted))
 
-    def _judge(self, route: Route, wanted: _Wanted, now: float) -> None:
+    def _judge(self, route: Route, wanted: _FailedPartition, now: float) -> None:
         """Look whether there is a good hint, and when it is to be given."""
         found = self._find(route, wanted)
         if found is None:
@@ -650,7 +650,9 @@ class Desk:
         else:
             wanted.good_at = now if word else math.inf
 
-    def _found_at(self, route: Route, wanted: _Wanted, found: LeaderHint, now: float) -> float:
+    def _found_at(
+        self, route: Route, wanted: _FailedPartition, found: LeaderHint, now: float
+    ) -> float:
         """Return when this leader was first found: a silent one is waited for once."""
         key = (route.name, *wanted.failure[:2])
         epoch, first = self._first_found.get(key, (UNKNOWN_EPOCH, now))
@@ -662,7 +664,7 @@ class Desk:
                 self._first_found.popitem(last=False)
         return first
 
-    def _find(self, route: Route, wanted: _Wanted) -> LeaderHint | None:
+    def _find(self, route: Route, wanted: _FailedPartition) -> LeaderHint | None:
         """Return the hint that the view has, or set the reason why there is none so far."""
         wanted.reason = None
         failure, view = wanted.failure, route.view
@@ -670,18 +672,18 @@ class Desk:
         if leader is None or not self._fresher(route, wanted, leader):
             if view is not None and view.is_hidden(failure.topic):
                 # To ask would tell nothing. What is known was told to clients.
-                wanted.reason = Reason.NOT_AUTHORIZED
+                wanted.reason = MissReason.NOT_AUTHORIZED
             return None
         if leader.node < 0:
-            wanted.reason = Reason.NO_LEADER
+            wanted.reason = MissReason.NO_LEADER
             return None
         endpoint = route.endpoint(leader.node)
         if endpoint is None:
-            wanted.reason = Reason.NO_ENDPOINT
+            wanted.reason = MissReason.NO_ENDPOINT
             return None
         return LeaderHint(leader.node, leader.epoch, endpoint)
 
-    def _word(self, route: Route, wanted: _Wanted, found: LeaderHint) -> bool | None:
+    def _word(self, route: Route, wanted: _FailedPartition, found: LeaderHint) -> bool | None:
         """Whether the leader itself says that it leads; ``None``: it has said nothing.
 
         False where brokers contradict it, and that is not settled.
@@ -693,9 +695,9 @@ class Desk:
             # NOT_LEADER_OR_FOLLOWER is the word of no leader, FENCED_LEADER_EPOCH may be of one.
             fenced = error == ErrorCode.FENCED_LEADER_EPOCH
             return True if fenced and wanted.serves is None else wanted.serves
-        return route.view.in_office(topic, partition) if route.view else None
+        return route.view.is_confirmed(topic, partition) if route.view else None
 
-    def _fresher(self, route: Route, wanted: _Wanted, leader: Leader) -> bool:
+    def _fresher(self, route: Route, wanted: _FailedPartition, leader: Leader) -> bool:
         """Whether what the view says is news to the client, and can be relied upon."""
         if wanted.client_epoch >= 0:
             if leader.epoch <= wanted.client_epoch:
@@ -714,7 +716,7 @@ class Desk:
         went = leader.node >= 0 and not itself and wanted.led >= 0
         return wanted.asked or (went and self._has_just_gone(route, wanted))
 
-    def _expose(self, waiting: _Waiting, wanted: _Wanted) -> None:
+    def _expose(self, waiting: _HeldResponse, wanted: _FailedPartition) -> None:
         """Have a response wait no longer than its broker is sure not to come to lead (rule 9)."""
         if waiting.held.key != ApiKey.PRODUCE or waiting.sought:
             return
@@ -722,14 +724,13 @@ class Desk:
         itself = route.is_self(leader.node) if leader is not None and leader.node >= 0 else None
         just = self._has_just_gone(route, wanted)
         if leader is not None and itself:
-            new = just and not (route.view and route.view.serves(*wanted.failure[:2]))
-            waiting.exposed |= new or leader.epoch > wanted.led
+            waiting.exposed |= just and not (route.view and route.view.serves(*wanted.failure[:2]))
         elif itself is None or wanted.led < 0 or not just:
             # The client may know of a move that the view does not; its broker's Metadata tells.
             waiting.exposed |= wanted.asked
             waiting.deadline = min(waiting.deadline, waiting.since + self.rules.grace)
 
-    def _has_just_gone(self, route: Route, wanted: _Wanted) -> bool:
+    def _has_just_gone(self, route: Route, wanted: _FailedPartition) -> bool:
         """Whether the error can be one of the last move that the view knows."""
         topic, partition = wanted.failure[:2]
         moved_at = route.view.moved_at(topic, partition) if route.view else None
@@ -737,13 +738,15 @@ class Desk:
 
     # What came of it.
 
-    def _finish(self, waiting: _Waiting, now: float, reason: Reason) -> list[LeaderHint | None]:
+    def _finish(
+        self, waiting: _HeldResponse, now: float, reason: MissReason
+    ) -> list[LeaderHint | None]:
         self._spend(waiting, now)
         route = waiting.route
         for wanted in waiting.wanted:
             if wanted.hint is None and wanted.found is not None:
                 if self._word(route, wanted, wanted.found) is False:
-                    wanted.reason = Reason.LEADER_NOT_READY
+                    wanted.reason = MissReason.LEADER_NOT_READY
                 else:
                     wanted.hint = wanted.found
         self._untold.append(self._tell(waiting, now, reason))
@@ -755,21 +758,21 @@ class Desk:
         hints = [wanted.hint for wanted in waiting.wanted]
         return hints + [None] * (count - len(hints))
 
-    def _seek(self, waiting: _Waiting, now: float) -> None:
+    def _seek(self, waiting: _HeldResponse, now: float) -> None:
         route, places = waiting.route, self._sought_places
         lacking = [wanted for wanted in waiting.wanted if not wanted.settled]
         new = [wanted for wanted in lacking if _place(route, wanted) not in places]
         if new:
             places.update(_place(route, wanted) for wanted in new)
             until = now + self.rules.calm
-            sought = _Waiting(
+            sought = _HeldResponse(
                 waiting.held, waiting.since, detached=True, deadline=until, sought=new
             )
             # Its grace is over: what has its hint by now shortens nothing.
             sought.first_hint = now
             self._sought.append(sought)
 
-    def _tell(self, waiting: _Waiting, now: float, reason: Reason) -> Iterator[Event]:
+    def _tell(self, waiting: _HeldResponse, now: float, reason: MissReason) -> Iterator[Event]:
         """Return the events of a response, which are made when they are asked for.
 
         What came of it is noted now: it may be looked for further.
@@ -802,7 +805,7 @@ def _event(
     failure: Failure,
     epoch: int,
     hint: LeaderHint | None,
-    reason: Reason,
+    reason: MissReason,
     hold_ms: float,
     *,
     observed: bool,
@@ -815,15 +818,15 @@ def _event(
     return HintMissed(answered=answered, reason=reason)
 
 
-def _at_its_end(waiting: _Waiting) -> Reason:
-    return Reason.LEADER_NOT_READY if waiting.exposed else Reason.HOLD_EXPIRED
+def _at_its_end(waiting: _HeldResponse) -> MissReason:
+    return MissReason.LEADER_NOT_READY if waiting.exposed else MissReason.HOLD_EXPIRED
 
 
 #: What judgements rest on beside the time, as far as it was looked up in one review.
 _Bases = dict[tuple[str, frozenset[Topic]], tuple[object, ...]]
 
 
-def _basis(waiting: _Waiting, bases: _Bases) -> tuple[object, ...]:
+def _basis(waiting: _HeldResponse, bases: _Bases) -> tuple[object, ...]:
     """Return what the judgement of a response rests on, beside the time."""
     route = waiting.route
     key = route.name, waiting.topics
@@ -835,5 +838,5 @@ def _basis(waiting: _Waiting, bases: _Bases) -> tuple[object, ...]:
     return basis
 
 
-def _place(route: Route, wanted: _Wanted) -> tuple[str, Topic, int]:
+def _place(route: Route, wanted: _FailedPartition) -> tuple[str, Topic, int]:
     return route.name, wanted.failure.topic, wanted.failure.partition

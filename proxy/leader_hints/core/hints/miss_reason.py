@@ -3,8 +3,8 @@
 from enum import StrEnum
 
 
-class Reason(StrEnum):
-    """The first are decided at the desk; what follows never came there.
+class MissReason(StrEnum):
+    """The hold queue decides the first ones; the others never reach it.
 
     ``VERSION_WITHOUT_FIELD``: the version asked has no place for a hint.
     ``NOT_USABLE_BY_CLIENT``: it has one, but this client breaks at it or looks past it.

@@ -6,7 +6,7 @@ from collections import deque
 _REMEMBERED = 1.0
 
 
-class Lateness:
+class SchedulingDelay:
     """The most that a turn came late in the last second."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ class Link:
     """A pure state machine: two flows and what they share.
 
     What drives it receives bytes into the flows' buffers, sends the pieces that they return,
-    asks the desk where a response is held, and stops reading the client while ``crowded``.
+    asks the hold queue where a response is held, and stops reading the client while ``crowded``.
     """
 
     __slots__ = ("_account", "_most", "requests", "responses", "state")

@@ -1,6 +1,6 @@
 """What is done with the requests of one API and version on one link."""
 
-from leader_hints.core.hints.miss_reason import Reason
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.traffic_counters import Cell
 from leader_hints.core.versions.address_rewriting import Rewriter
 
@@ -8,9 +8,9 @@ from leader_hints.core.versions.address_rewriting import Rewriter
 NOT_OFFERED = 1 << 16
 
 
-class Handling:
+class RequestPolicy:
     """Decided once for all such requests; see
-    :meth:`leader_hints.core.link.link_state.LinkState.handle`.
+    :meth:`leader_hints.core.link.link_state.LinkState.decide`.
 
     ``key`` and ``version``: as the client asks. ``sent``: the version that goes to the broker;
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
@@ -43,7 +43,7 @@ class Handling:
         sent: int,
         recoded: bool = False,
         hintable: bool = False,
-        unhinted: Reason | None = None,
+        unhinted: MissReason | None = None,
     ) -> None:
         self.key = key
         self.version = version
@@ -52,6 +52,6 @@ class Handling:
         self.recoded = recoded
         self.hintable = hintable
         self.unhinted = unhinted
-        self.rackless: Handling | None = None
+        self.rackless: RequestPolicy | None = None
         self.rewriter: Rewriter | None = None
         self.unreadable = False

@@ -8,8 +8,8 @@ import trio
 
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.events import Event
-from leader_hints.core.hints.hold_queue import Desk
-from leader_hints.core.hints.scheduling_delay import Lateness
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.scheduling_delay import SchedulingDelay
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -22,19 +22,19 @@ _MOST_UNTOLD = 20_000
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
 
 
-class HoldKeeper:
-    """Gives the desk its clock.
+class HoldTimer:
+    """Gives the hold queue its clock.
 
     ``settle`` takes the responses that may go on. ``waiting``: set while a response is held, so
     that the subscription can wait for it.
 
     Where other tasks have much to do it gets its turn late, and no response may be held for longer
     than was promised. So it lets go as much earlier as it came late in the last second, as far as
-    :meth:`leader_hints.core.hints.hold_queue.Desk.review` goes along.
+    :meth:`leader_hints.core.hints.hold_queue.HoldQueue.review` goes along.
     """
 
-    def __init__(self, desk: Desk, emit: Callable[[Event], None]) -> None:
-        self.desk = desk
+    def __init__(self, queue: HoldQueue, emit: Callable[[Event], None]) -> None:
+        self.queue = queue
         self.settle: Settle = lambda decided: None
         self.waiting = trio.Event()
         self._emit = emit
@@ -43,14 +43,14 @@ class HoldKeeper:
         self._news = False
         #: Since when :meth:`run` is to have its next turn.
         self._called_at = math.inf
-        self._late = Lateness()
+        self._delay = SchedulingDelay()
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
-        """See :meth:`leader_hints.core.hints.hold_queue.Desk.submit`."""
-        hints = self.desk.submit(held, trio.current_time())
-        self._news |= self.desk.unfinished
+        """See :meth:`leader_hints.core.hints.hold_queue.HoldQueue.submit`."""
+        hints = self.queue.submit(held, trio.current_time())
+        self._news |= self.queue.unfinished
         self._tell()
-        if self.desk.busy:
+        if self.queue.busy:
             self.waiting.set()
         return hints
 
@@ -65,8 +65,8 @@ class HoldKeeper:
     def review(self) -> None:
         """Let go what the view's news, or the time, allow."""
         now = trio.current_time()
-        decided = self.desk.review(now, self._late.most(now))
-        self._news = self.desk.unfinished
+        decided = self.queue.review(now, self._delay.most(now))
+        self._news = self.queue.unfinished
         self._tell()
         self._rest()
         if decided:
@@ -75,15 +75,15 @@ class HoldKeeper:
     def switch(self, route: Route, mode: Mode) -> None:
         """Change the mode of ``route``; what is held of it goes on at once."""
         route.switch(mode)
-        decided = self.desk.switched(route, trio.current_time())
-        self._news |= self.desk.unfinished
+        decided = self.queue.switched(route, trio.current_time())
+        self._news |= self.queue.unfinished
         self._tell()
         self._rest()
         self.settle(decided)
 
     def forget(self, link: int) -> None:
-        """See :meth:`leader_hints.core.hints.hold_queue.Desk.forget`."""
-        self.desk.forget(link)
+        """See :meth:`leader_hints.core.hints.hold_queue.HoldQueue.forget`."""
+        self.queue.forget(link)
         self._rest()
 
     async def run(self) -> None:
@@ -93,12 +93,12 @@ class HoldKeeper:
             if self._news:
                 # So much is due that others get their turn before the rest.
                 self._call()
-            deadline = self.desk.next_deadline(self._late.most(trio.current_time()))
+            deadline = self.queue.next_deadline(self._delay.most(trio.current_time()))
             due = math.inf if deadline is None else deadline
             with trio.move_on_at(due):
                 await self._changed.wait()
             now = trio.current_time()
-            self._late.came(min(due, self._called_at), now)
+            self._delay.came(min(due, self._called_at), now)
             if self._news or now >= due:
                 self.review()
 
@@ -109,13 +109,13 @@ class HoldKeeper:
 
     def _rest(self) -> None:
         """Have nobody wait on, where nothing is held any more."""
-        if self.waiting.is_set() and not self.desk.busy:
+        if self.waiting.is_set() and not self.queue.busy:
             # Only one that is set may be replaced: others would be waited for in vain.
             self.waiting = trio.Event()
 
     def _tell(self) -> None:
         self._call()
-        events, self.desk.events = self.desk.events, []
+        events, self.queue.events = self.queue.events, []
         self.tell(events)
 
     def tell(self, events: Sequence[Event]) -> None:

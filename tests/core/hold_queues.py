@@ -1,4 +1,4 @@
-"""Sets a desk before a route of a cluster whose leaders a test moves, with a clock that it sets."""
+"""A hold queue in front of a cluster whose leaders a test moves, with a clock that it sets."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,7 +8,7 @@ from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import Event, HintGiven, HintMissed
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
@@ -56,10 +56,10 @@ def learn(
 
 
 class Counter:
-    """A desk, its links, and what it decided."""
+    """A hold queue, its links, and what it decided."""
 
     def __init__(self, rules: HoldRules | None = None) -> None:
-        self.desk = Desk(rules or HoldRules())
+        self.queue = HoldQueue(rules or HoldRules())
 
     def produce(
         self,
@@ -71,7 +71,7 @@ class Counter:
     ) -> list[LeaderHint | None] | None:
         """Submit a Produce error of ``partitions``; return hints, or ``None`` where it is held."""
         held = failed(link, dict.fromkeys(partitions or (0,), -1), ApiKey.PRODUCE, topic, carries)
-        return self.desk.submit(held, now)
+        return self.queue.submit(held, now)
 
     def fetch(
         self,
@@ -85,15 +85,15 @@ class Counter:
     ) -> list[LeaderHint | None] | None:
         """Submit a Fetch error: the client's epoch by partition."""
         held = failed(link, epochs, ApiKey.FETCH, topic, carries, error)
-        return self.desk.submit(held, now)
+        return self.queue.submit(held, now)
 
     def review(self, now: float, ahead: float = 0.0) -> list[list[LeaderHint | None]]:
         """Return the hints of the responses that go on now."""
-        return [hints for _, hints in self.desk.review(now, ahead)]
+        return [hints for _, hints in self.queue.review(now, ahead)]
 
     def take_events(self) -> list[Event]:
         """Return what was given and missed since the last call."""
-        events, self.desk.events = self.desk.events, []
+        events, self.queue.events = self.queue.events, []
         return events
 
     def reasons(self) -> list[str | None]:
