@@ -1,4 +1,4 @@
-"""Brokers as processes on the network: they hear of records late, hang, restart, and answer bytes."""
+"""Brokers as processes on the network: they hear records late, hang, restart and answer bytes."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping

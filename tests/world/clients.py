@@ -291,9 +291,7 @@ class Client:
                 self._correlation += 1
                 self._asks_metadata, self._wants_metadata = True, False
                 asked = _Asked(METADATA, version, self._correlation, {})
-                request = wire.metadata_request(
-                    version, self._correlation, self.name, self._topics
-                )
+                request = wire.metadata_request(version, self._correlation, self.name, self._topics)
                 self._ask(connection, asked, request)
                 return
 
@@ -381,7 +379,8 @@ class Client:
     def _take(self, asked: _Asked, answer: Answer) -> None:
         for result in answer.results:
             place = self._name(result.place)
-            assert place is not None and result.place in asked.epochs, "it was not asked for"
+            assert place is not None
+            assert result.place in asked.epochs, "it was not asked for"
             work = self.work[place]
             work.busy = False
             if not result.error:
@@ -395,9 +394,7 @@ class Client:
         missing = asked.epochs.keys() - {result.place for result in answer.results}
         assert not missing, "a partition is missing from the answer"
 
-    def _see(
-        self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]
-    ) -> bool:
+    def _see(self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]) -> bool:
         """Take a hint, or not."""
         work, kind = self.work[place], self.kind
         leader = Leader(*result.hint) if result.hint is not None else None

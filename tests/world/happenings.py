@@ -55,8 +55,8 @@ class Profile:
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
         return (
-            f"{mode}, brokers {', '.join(self.releases)}, {'with' if self.ids else 'no'} topic ids, "
-            f"lag up to {self.lag:g} s, proxied: {', '.join(map(str, self.fronted))}"
+            f"{mode}, brokers {', '.join(self.releases)}, {'with' if self.ids else 'no'} topic "
+            f"ids, lag up to {self.lag:g} s, proxied: {', '.join(map(str, self.fronted))}"
         )
 
 

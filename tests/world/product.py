@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.cluster.refresh_rate import RefreshRate
@@ -22,7 +23,8 @@ from leader_hints.core.events import (
     NotUnderstood,
     TaskFailed,
 )
-from leader_hints.core.hints.hold_queue import Desk, HoldRules
+from leader_hints.core.hints import hold_queue
+from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow, Pieces
@@ -31,11 +33,10 @@ from leader_hints.core.link.link import Link
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
-from leader_hints.net.brokers.connector import Door, Doors
-from leader_hints.net.metadata.broker_poller import PeerSettings
-from leader_hints.net.metadata.hold_timer import HoldKeeper
-from leader_hints.net.metadata.refresher import Subscription
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector, Connectors
+from leader_hints.net.metadata.broker_poller import PollerSettings
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.metadata.refresher import Refresher
 from tests.world.brokers import PROXY
 from tests.world.model.truth import Leader
 from tests.world.network import End, Network, Stream
@@ -82,9 +83,9 @@ class Proxy:
         self._links: dict[int, _Relay] = {}
         self._numbers = 0
         self._routes = {node: Route(f"r{node}", Mode.ON) for node in nodes}
-        self._keeper = HoldKeeper(Desk(_RULES), self._emit)
-        self._keeper.settle = self._settle
-        settings = PeerSettings(
+        self._timer = HoldTimer(HoldQueue(_RULES), self._emit)
+        self._timer.settle = self._settle
+        settings = PollerSettings(
             client=ClientSoftware("leader-hints", "1"),
             poll=POLL,
             answer=2,
@@ -93,23 +94,23 @@ class Proxy:
             reconnect_max=5,
             slice_partitions=2000,
         )
-        doors = Doors(Door(open_tcp=self._open), Door(open_tcp=self._open))
-        self._refresher = Subscription(
+        connectors = Connectors(Connector(open_tcp=self._open), Connector(open_tcp=self._open))
+        self._refresher = Refresher(
             [(route, Address(*upstream(node))) for node, route in self._routes.items()],
-            self._keeper,
+            self._timer,
             RefreshRate(_REFRESHES, _REFRESHES),
             0.01,
             settings,
             self._emit,
-            doors=lambda route: doors,
+            connectors=lambda route: connectors,
         )
         # Work is done in turns by the machine's clock, which is none of the world's.
-        self._refresher._turns._seconds = math.inf
+        self._refresher._slices._seconds = math.inf
 
     async def run(self) -> None:
         """Hold, poll and refresh until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._keeper.run)
+            nursery.start_soon(self._timer.run)
             nursery.start_soon(self._refresher.run)
 
     # What it knows, for the rules.
@@ -133,8 +134,8 @@ class Proxy:
 
     def in_hand(self) -> Iterator[str]:
         """Iterate over what is still kept of former requests."""
-        if self._keeper.desk.held:
-            yield f"{self._keeper.desk.held} responses are held"
+        if self._timer.queue.held:
+            yield f"{self._timer.queue.held} responses are held"
         if self._budget.used:
             yield f"{self._budget.used} bytes of the links' budget are used"
 
@@ -176,7 +177,7 @@ class Proxy:
             self._refresher.snooped(state.route, version, payload)
         lacking, state.lacking = state.lacking, []
         if lacking:
-            self._refresher.lacking(state.route, lacking)
+            self._refresher.look_up_ids(state.route, lacking)
         self.told(relay)
         if state.outdated and relay.link.resting:
             relay.close()
@@ -184,11 +185,11 @@ class Proxy:
     def told(self, relay: "_Relay") -> None:
         """Take a link's events."""
         events, relay.link.state.events = relay.link.state.events, []
-        self._keeper.tell(events)
+        self._timer.tell(events)
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""
-        return self._keeper.submit(held)
+        return self._timer.submit(held)
 
     def _settle(self, decided: Iterable[tuple[Held, list[LeaderHint | None]]]) -> None:
         for held, hints in decided:
@@ -202,7 +203,7 @@ class Proxy:
         if self._links.pop(number, None) is not None:
             self.told(relay)
             relay.link.close()
-            self._keeper.forget(number)
+            self._timer.forget(number)
 
     def _emit(self, event: Event) -> None:
         if isinstance(event, _DEFECTS):
@@ -314,6 +315,17 @@ class _Relay:
         self._client.close()
         self._broker.close()
         self._proxy.gone(self)
+
+
+class HoldInternals(NamedTuple):
+    """What mutants replace of the hold queue. ``held_response``: the class of what is held."""
+
+    held_response: type
+
+
+def hold_internals() -> HoldInternals:
+    """Return what mutants replace of the hold queue."""
+    return HoldInternals(hold_queue._HeldResponse)
 
 
 def upstream(node: int) -> tuple[str, int]:

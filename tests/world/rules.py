@@ -52,15 +52,15 @@ def hint_was_true(lived: Lived) -> Found:
     for seen, text in _hints(world):
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
         terms = [
-            term
-            for term in world.truth.terms(seen.name, seen.place[1])
-            if term.leader == seen.hint
+            term for term in world.truth.terms(seen.name, seen.place[1]) if term.leader == seen.hint
         ]
         if not terms:
             yield seen.at, f"{text}, which was never true"
-        elif all(term.incarnation < refusal.incarnation for term in terms):
-            if isinstance(seen.place[0], bytes) or not _just_learnt(world, seen, refusal.at):
-                yield seen.at, f"{text}, which was true of a former topic of this name"
+            continue
+        former = all(term.incarnation < refusal.incarnation for term in terms)
+        by_id = isinstance(seen.place[0], bytes)
+        if former and (by_id or not _just_learnt(world, seen, refusal.at)):
+            yield seen.at, f"{text}, which was true of a former topic of this name"
 
 
 def _just_learnt(world: World, seen: Seen, refused_at: float) -> bool:
@@ -130,8 +130,7 @@ def nothing_is_held_too_long(lived: Lived) -> Found:
 def nothing_is_broken(lived: Lived) -> Found:
     """The proxy reports no defect of its own, and understands all that is said."""
     assert lived.world.proxy is not None
-    for at, text in lived.world.proxy.defects:
-        yield at, text
+    yield from lived.world.proxy.defects
 
 
 def brokers_are_known(lived: Lived) -> Found:
@@ -205,7 +204,9 @@ def _is_behind(world: World, client: Client, place: tuple[str, int]) -> bool:
     It does so without the proxy as well, if it has heard of that epoch in time.
     """
     known = client.leader(*place)
-    return known is not None and known.epoch > world.truth.now.topics[place[0]].leaders[place[1]].epoch
+    return (
+        known is not None and known.epoch > world.truth.now.topics[place[0]].leaders[place[1]].epoch
+    )
 
 
 def _places(world: World) -> Iterator[tuple[str, int]]:
@@ -236,7 +237,5 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
 
 def broken(lived: Lived) -> list[Broken]:
     """Return all that was broken, in the order of its times."""
-    found = [
-        Broken(rule.__name__, at, text) for rule in RULES for at, text in rule(lived)
-    ]
+    found = [Broken(rule.__name__, at, text) for rule in RULES for at, text in rule(lived)]
     return sorted(found, key=lambda one: one.at)

@@ -24,9 +24,7 @@ class Schedule(trio.abc.Clock):
         self._numbers = itertools.count()
         self.now = 0.0
 
-    def after(
-        self, seconds: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts
-    ) -> None:
+    def after(self, seconds: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
         """Call something later."""
         self.at(self.now + seconds, call, *arguments)
 

@@ -311,9 +311,7 @@ class SeenTopic(NamedTuple):
     partitions: list[SeenPartition]
 
 
-def read_metadata(
-    version: int, payload: bytes
-) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
+def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
     """Read Metadata v9 to v12: endpoints by node, and topics."""
     reader = _body(METADATA, version, payload)
     reader.number("i")
@@ -371,9 +369,7 @@ def _by_topic(places: Iterable[Place]) -> dict[str | bytes, list[int]]:
     return topics
 
 
-def _named(
-    writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]
-) -> bytes:
+def _named(writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]) -> bytes:
     return writer.array(
         (topic if isinstance(topic, bytes) else writer.text(topic))
         + writer.array(pack((topic, number)) + writer.tags for number in numbers)

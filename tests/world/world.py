@@ -241,7 +241,9 @@ class World:
                     elif doubtful:
                         self.at_rest.append(f"{place} is in doubt")
         led = {leader.node for t in self.truth.now.topics.values() for leader in t.leaders}
-        self.at_rest += (f"broker {node} is not proved" for node in self.proxy.unproved() if node in led)
+        self.at_rest += (
+            f"broker {node} is not proved" for node in self.proxy.unproved() if node in led
+        )
 
     def _close(self) -> None:
         """Have each broker behind a route lose a leadership, of which all hear at once."""

@@ -90,9 +90,9 @@ class Broker:
 
     def _known(self, name: str, partition: int) -> Leader | Error:
         topic = self.replicas.topics.get(name)
-        if topic is not None and partition < len(topic.leaders):
-            if self.node in topic.replicas[partition]:
-                return topic.leaders[partition]
+        there = topic is not None and partition < len(topic.leaders)
+        if topic is not None and there and self.node in topic.replicas[partition]:
+            return topic.leaders[partition]
         shown = self.metadata.topics.get(name)
         if shown is None or partition >= len(shown.leaders):
             return Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -105,9 +105,7 @@ class Broker:
                 return topic.name
         return None
 
-    def describe(
-        self, names: Collection[str] | None, hidden: Collection[str]
-    ) -> list[ShownTopic]:
+    def describe(self, names: Collection[str] | None, hidden: Collection[str]) -> list[ShownTopic]:
         """Answer Metadata for ``names``, ``None`` for all topics; ``hidden``: from who asks."""
         if names is None:
             return [

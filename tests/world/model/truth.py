@@ -146,7 +146,9 @@ class Truth:
         for topic in [*self.now.topics.values()]:
             for partition, leader in enumerate(topic.leaders):
                 if leader.node == node:
-                    self.move(at, topic.name, partition, self._first_alive(topic.replicas[partition]))
+                    self.move(
+                        at, topic.name, partition, self._first_alive(topic.replicas[partition])
+                    )
 
     def joined(self, at: float, node: int) -> None:
         """Take a broker for back: it leads what had no leader."""
