@@ -17,7 +17,7 @@ MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report unit test coverage test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
-.PHONY: test-chaos soak fuzz-sockets
+.PHONY: test-chaos soak fuzz-sockets simulate
 .PHONY: bench release
 
 help: ## List the targets
@@ -57,6 +57,9 @@ test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and D
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'
 	$(BIN)/python -m tests.deploy.tools
 	$(BIN)/python -m pytest tests/deploy
+
+simulate: $(STAMP) ## Live simulated worlds until one breaks a rule; SIMULATE="--first 1000 --seeds 500"
+	$(BIN)/python -m tests.world $(SIMULATE)
 
 test-matrix: $(STAMP) ## Run every client with every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)

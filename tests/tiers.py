@@ -49,6 +49,7 @@ _TIERS: Final = {
     "tests/settings/": Tier.UNIT,
     "tests/test_": Tier.UNIT,
     "tests/wire/": Tier.UNIT,
+    "tests/world/": Tier.TEST,
 }
 #: Of real brokers: what a hint is for, on the oldest brokers and on both kinds of the newest.
 _REAL: Final = ("tests/real/test_hint_used.py", "tests/real/test_there_and_back.py")

@@ -22,7 +22,7 @@ from tests.world.wire import Answer, Endpoint, Place, Result
 _PERIOD = 0.15
 _PATIENCE = 2.0
 _RECONNECT = 0.1
-_METADATA_AGE = 10.0
+_METADATA_AGE = 2.0
 _HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 

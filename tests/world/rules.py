@@ -188,7 +188,10 @@ def clients_make_headway(lived: Lived) -> Found:
         for number, client in enumerate(lived.world.clients)
         for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
         for place in _places(lived.world)
-        if not _worked(client, place, begin, end) and not _is_behind(lived.world, client, place)
+        if not _worked(client, place, begin, end)
+        # It ignores what is true of the recreated topic without the proxy as well, if it has heard
+        # of the former one's epoch in time.
+        and (end, client.name, *place) not in lived.world.behind
     ]
     twin = lived.twin() if stuck else lived.world
     for number, place, begin, end in stuck:
@@ -196,17 +199,6 @@ def clients_make_headway(lived: Lived) -> Found:
             client = lived.world.clients[number].name
             what = f"{client} gets nowhere with {place[0]}-{place[1]}"
             yield end, f"{what}, and does so without the proxy"
-
-
-def _is_behind(world: World, client: Client, place: tuple[str, int]) -> bool:
-    """Whether a client knows an epoch of a former topic, and so ignores what is true of this one.
-
-    It does so without the proxy as well, if it has heard of that epoch in time.
-    """
-    known = client.leader(*place)
-    return (
-        known is not None and known.epoch > world.truth.now.topics[place[0]].leaders[place[1]].epoch
-    )
 
 
 def _places(world: World) -> Iterator[tuple[str, int]]:

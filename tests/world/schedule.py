@@ -9,11 +9,12 @@ import itertools
 import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVarTuple, Unpack
+from unittest.mock import patch
 
 import trio
 
 _Ts = TypeVarTuple("_Ts")
-_trio_run = trio._core._run  # type: ignore[attr-defined]
+_trio_run = trio._core._run
 
 
 class Schedule(trio.abc.Clock):
@@ -43,13 +44,9 @@ class Schedule(trio.abc.Clock):
 
     def run_with(self, seed: int, main: Callable[[], Awaitable[None]]) -> None:
         """Run Trio by this clock. The order in which its tasks run follows from ``seed``."""
-        before = _trio_run._ALLOW_DETERMINISTIC_SCHEDULING
-        _trio_run._ALLOW_DETERMINISTIC_SCHEDULING = True
         _trio_run._r.seed(seed)
-        try:
+        with patch.object(_trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True):
             trio.run(main, clock=self)
-        finally:
-            _trio_run._ALLOW_DETERMINISTIC_SCHEDULING = before
 
     # As Trio's clock.
 

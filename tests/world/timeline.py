@@ -17,6 +17,9 @@ def timeline(life: Life) -> Iterator[str]:
         yield f"BROKEN at {broken.at:.4f}: {broken.rule}: {broken.text}"
     if life.broken:
         at = life.broken[0].at
+        told = set()
         for said_at, text in life.lived.world.said:
-            if at - _BEFORE <= said_at <= at + 0.5:
+            # Of a client that tries again and again the first attempt will do.
+            if at - _BEFORE <= said_at <= at + 0.5 and text not in told:
+                told.add(text)
                 yield f"{said_at:10.4f}  {text}"

@@ -34,7 +34,8 @@ _LOOK = 0.05
 
 class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
-    ``moved``: what moved after that, and from which broker.
+    ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
+    knew an epoch of a former topic, of which partition.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class World:
         self.refusals: Refusals = {}
         self.moved: list[tuple[str, int, int]] = []
         self.at_rest: list[str] = []
+        self.behind: set[tuple[float, str, str, int]] = set()
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
         self.truth = Truth(NODES, ids=profile.ids)
@@ -97,6 +99,8 @@ class World:
         for client in self.clients:
             self.schedule.at(1.0, client.start)
             self.schedule.at(PAUSE, client.pause)
+            for at in (PAUSE, END):
+                self.schedule.at(at - _LOOK, self._note_behind, at, client)
             self.schedule.at(AWAKE, client.start)
         self.schedule.at(UNTIL + 1.0, self._heal)
         self.schedule.at(AWAKE - 0.1, self._rest)
@@ -227,6 +231,13 @@ class World:
         if self.proxy is not None:
             self.proxy.look_at_identities()
             self.schedule.after(_LOOK, self._look)
+
+    def _note_behind(self, at: float, client: Client) -> None:
+        for name, topic in self.truth.now.topics.items():
+            for partition, leader in enumerate(topic.leaders):
+                known = client.leader(name, partition)
+                if known is not None and known.epoch > leader.epoch:
+                    self.behind.add((at, client.name, name, partition))
 
     def _rest(self) -> None:
         if self.proxy is None:

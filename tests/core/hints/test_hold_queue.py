@@ -122,6 +122,19 @@ def test_another_routes_or_topics_answer_says_nothing_of_this_broker() -> None:
     assert counter.review(T + 0.06) == []
 
 
+def test_a_broker_may_answer_when_the_view_has_forgotten_all_topics() -> None:
+    # The only topic is deleted while an error of it is held.
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
+    view = link.route.view
+    assert view is not None
+    view.forget_absent(())
+    view.forget_absent(())
+    assert len(view) == 0
+    counter.queue.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, T + 0.001)
+    assert counter.review(T + 0.05) == []
+
+
 # Produce says no epoch: what is known of the answering broker must do.
 
 

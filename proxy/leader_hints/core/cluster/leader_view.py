@@ -132,6 +132,10 @@ class LeaderView:
         """Partitions known."""
         return self._partitions
 
+    def __bool__(self) -> bool:
+        """A view of which nothing is known is one all the same, and not taken for none."""
+        return True
+
     @property
     def names(self) -> Collection[str]:
         """Names of the topics known."""
