@@ -10,15 +10,18 @@ import click
 import yaml
 from pydantic import ValidationError
 
+from leader_hints.address import Address
 from leader_hints.cli.entrance import make_local, takes_entrance
 from leader_hints.cli.refusals import shown
 from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
-from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
 from leader_hints.faults.fault import problems as fault_problems
 from leader_hints.faults.scenario import Scenario
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.log import LogFormat, LogLevel
+from leader_hints.settings.settings import HintsMode, Settings
 
 if TYPE_CHECKING:
     from leader_hints.mock.steady import SteadyCluster
@@ -203,12 +206,14 @@ def _settings(
     file: Path | None,
     flags: dict[str, str | None],
 ) -> Settings:
-    book = AddressBook(local.host, local.listen.port, local.ports, lambda node, host, port: None)
+    rewriting = AddressRewriting(
+        local.host, local.listen.port, local.ports, lambda node, host, port: None
+    )
     routes = []
     for node, upstream in brokers.items():
-        port = book.port(node)
+        port = rewriting.port(node)
         if not port:
-            raise ConfigurationError(book.lack(node))
+            raise ConfigurationError(rewriting.lack(node))
         routes.append(f"{Address(local.listen.host, port)}={upstream}")
     by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
     return load_settings({**by_key, "routes": routes}, os.environ, file)

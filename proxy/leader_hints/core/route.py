@@ -7,11 +7,11 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.link.latency_sampler import LatencySampler
-from leader_hints.core.link.traffic_counters import Tally
+from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
-from leader_hints.core.sessions.fetch_by_name import NamedSessions
+from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
 from leader_hints.core.sessions.fetch_sessions import FetchSessions
-from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan
 
 
@@ -36,10 +36,11 @@ class Route:
     :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
     ``synthetic_plan``: the ``plan`` for that. ``raised``: versions were offered here that the
     broker lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is
-    relayed unread, and not refused. ``book``: of a virtual cluster, whose addresses stand in place
-    of the brokers'. ``crossed``: why clients meet another broker than they look for, "" where that
-    is not proved; ``misled``: where nodes are advertised although others answer there; ``past``:
-    the route's broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
+    relayed unread, and not refused. ``address_rewriting``: of a virtual cluster, whose addresses
+    replace the brokers'. ``crossed``: why clients meet another broker than they look for, ""
+    where that is not proved; ``misled``: where nodes are advertised although others answer there;
+    ``past``: the route's broker is advertised where no proxy is; see
+    :mod:`leader_hints.core.destination`.
     """
 
     name: str
@@ -59,10 +60,10 @@ class Route:
     ids_everywhere: bool = False
     synthetic_plan: Plan | None = None
     sessions: FetchSessions = field(default_factory=FetchSessions)
-    named_sessions: NamedSessions = field(default_factory=NamedSessions)
-    tally: Tally = field(default_factory=Tally)
+    sessions_by_name: FetchSessionsByName = field(default_factory=FetchSessionsByName)
+    traffic: TrafficCounters = field(default_factory=TrafficCounters)
     latencies: LatencySampler | None = None
-    book: AddressBook | None = None
+    address_rewriting: AddressRewriting | None = None
     relays_tls: bool = False
     crossed: str = ""
     misled: Mapping[int, Endpoint] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class Route:
     def link_plan(self) -> Plan:
         """The plan that a new link starts with."""
         plan = self._plan
-        return plan if self.book is None else plan.reading()
+        return plan if self.address_rewriting is None else plan.reading()
 
     def endpoint(self, node: int) -> Endpoint | None:
         """Return where clients of this route find a broker, ``None`` where that is not known.
@@ -98,9 +99,9 @@ class Route:
         endpoint = self.endpoints.get(node)
         if endpoint is not None and self.misled.get(node) == endpoint:
             return None
-        if endpoint is None or self.book is None:
+        if endpoint is None or self.address_rewriting is None:
             return endpoint
-        return self.book.endpoint(node, endpoint)
+        return self.address_rewriting.endpoint(node, endpoint)
 
     @property
     def _plan(self) -> Plan:

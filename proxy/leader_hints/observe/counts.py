@@ -13,12 +13,12 @@ from leader_hints.core.events import (
     ClientSeen,
     ErrorAnswered,
     Event,
+    EventLoopStalled,
     HintGiven,
     HintMissed,
     LeaderMoved,
     LimitReached,
     LinkFailed,
-    LoopStood,
     NotUnderstood,
     TaskFailed,
     UpstreamUnreachable,
@@ -106,7 +106,7 @@ class Counts:
             self.unusable.discard((event.route, event.group))
         elif isinstance(event, LimitReached):
             self.limits[event.route, event.limit] += 1
-        elif isinstance(event, LoopStood):
+        elif isinstance(event, EventLoopStalled):
             self.stalls += 1
         elif isinstance(event, TaskFailed):
             self.defects[event.task] += 1

@@ -562,16 +562,34 @@ def test_nor_by_one_of_which_only_metadata_says_that_it_leads() -> None:
 def test_a_produce_is_released_when_its_broker_comes_to_lead_again() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
-    learn(link.route, {0: (1, 6)}, source=2)
+    learn(link.route, {0: (1, 7)}, source=2)
     assert counter.review(T + 0.002) == [[None]]
     assert counter.reasons() == ["leader_not_ready"]
+
+
+def test_a_produce_is_held_by_a_leader_whose_epoch_rose_while_it_stayed() -> None:
+    # Nobody led between two epochs in a row, so it served on until it went.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=2)
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (1, 7)}, source=2)
+    assert counter.review(T + 0.002) == []
+    learn(link.route, {0: (2, 8)}, source=2)
+    assert counter.review(T + 0.004) == [[hint(2, 8)]]
+
+
+def test_nor_does_a_rise_prove_that_one_serves_that_has_just_come_to_lead() -> None:
+    link, counter = _link(node=2), Counter()
+    learn(link.route, {0: (2, 6)}, source=1)
+    learn(link.route, {0: (2, 7)}, source=1)
+    assert counter.produce(link, T) == [None]
 
 
 def test_one_such_partition_releases_the_whole_response_with_the_hints_that_are_known() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T, 0, 1) is None
-    learn(link.route, {1: (1, 6)}, source=2)
+    learn(link.route, {1: (1, 7)}, source=2)
     assert counter.review(T + 0.002) == [[hint(2, 6), None]]
 
 

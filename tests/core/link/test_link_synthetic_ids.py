@@ -190,7 +190,7 @@ def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
     broken = asked[:-4] + b"\x7f" + asked[-3:]
     driven.up(broken)
     assert driven.to_broker == broken
-    assert driven.link.state.tally.raw["not understood"] == 1
+    assert driven.link.state.traffic.raw["not understood"] == 1
 
 
 def test_metadata_that_cannot_be_brought_up_ends_the_link() -> None:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.core.versions.client_capabilities import Use
+from leader_hints.core.versions.client_capabilities import HintForm
 from leader_hints.core.versions.plan import PASS, RESTAMPED, ROWS, Plan, Row, plan_for
 from tests.apis.messages import as_version, decode, encode, entities, request_type, response_type
 
 P, F, M = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA
 _NATIVE = Plan(reads=False, native=True)
-_KIP = frozenset({Use.PRODUCE, Use.FETCH})
-_JAVA = _KIP | {Use.FETCH_WITHOUT_ENDPOINTS}
-_KAFKA_PYTHON = frozenset({Use.FETCH_WITHOUT_ENDPOINTS})
+_KIP = frozenset({HintForm.PRODUCE, HintForm.FETCH})
+_JAVA = _KIP | {HintForm.FETCH_WITHOUT_ENDPOINTS}
+_KAFKA_PYTHON = frozenset({HintForm.FETCH_WITHOUT_ENDPOINTS})
 
 #: Release: maxima of Produce, Fetch and Metadata; what Java, other clients of KIP-951 and
 #: kafka-python are offered; what all of them are where there are no topic ids.

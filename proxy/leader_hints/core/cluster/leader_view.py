@@ -57,10 +57,10 @@ class _Move:
 
     __slots__ = ("at", "before", "serves", "word")
 
-    def __init__(self, before: Leader, at: float, word: bool | None) -> None:
+    def __init__(self, before: Leader, at: float, word: bool | None, serves: bool) -> None:
         self.before = before
         self.at = at
-        self.serves = False
+        self.serves = serves
         self.word = word
 
 
@@ -489,7 +489,10 @@ class LeaderView:
         itself = led.leader == source
         if itself:
             self._doubts.confirmed(key)
-        self._moves[key] = _Move(before, self._clock(), True if itself else None)
+        # Each election raises the epoch by one: a leader that stays has served at the next one too.
+        stays = before == Leader(led.leader, led.epoch - 1)
+        serves = stays and ((last := self._moves.get(key)) is None or last.serves)
+        self._moves[key] = _Move(before, self._clock(), True if itself else None, serves)
         self._moves.move_to_end(key)
         if len(self._moves) > RECENT_MOVES:
             self._moves.popitem(last=False)

@@ -724,8 +724,7 @@ class HoldQueue:
         itself = route.is_self(leader.node) if leader is not None and leader.node >= 0 else None
         just = self._has_just_gone(route, wanted)
         if leader is not None and itself:
-            new = just and not (route.view and route.view.serves(*wanted.failure[:2]))
-            waiting.exposed |= new or leader.epoch > wanted.led
+            waiting.exposed |= just and not (route.view and route.view.serves(*wanted.failure[:2]))
         elif itself is None or wanted.led < 0 or not just:
             # The client may know of a move that the view does not; its broker's Metadata tells.
             waiting.exposed |= wanted.asked

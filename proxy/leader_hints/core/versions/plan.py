@@ -14,43 +14,43 @@ from typing import NamedTuple
 from leader_hints.apis import metadata
 from leader_hints.apis.fetch_request import RACK_FROM
 from leader_hints.apis.keys import ApiKey
-from leader_hints.core.versions.client_capabilities import Use
+from leader_hints.core.versions.client_capabilities import HintForm
 
 
 class Row(NamedTuple):
     """A broker whose maximum for ``key`` is ``takes`` is offered as if it took ``offered``.
 
-    ``use``: only to clients that can use what it brings. ``topic_ids``: only where the cluster
+    ``form``: only to clients that can use hints in that form. ``topic_ids``: only where the cluster
     has topic ids and each can be named. Requests above ``takes`` go as that version.
     """
 
     key: ApiKey
     takes: int
     offered: int
-    use: Use
+    form: HintForm
     topic_ids: bool = False
 
 
 #: The whole plan. Brokers, by release: Produce 8 and Fetch 11 2.4 to 2.6, Fetch 12 2.7 to 3.0,
 #: Produce 9 from 2.8, Fetch 13 3.1 to 3.4, Fetch 15 3.5 and 3.6.
 ROWS = (
-    Row(ApiKey.PRODUCE, 9, 10, Use.PRODUCE),
-    Row(ApiKey.PRODUCE, 8, 10, Use.PRODUCE),
-    Row(ApiKey.FETCH, 15, 16, Use.FETCH),
-    Row(ApiKey.FETCH, 14, 16, Use.FETCH),
-    Row(ApiKey.FETCH, 13, 16, Use.FETCH),
+    Row(ApiKey.PRODUCE, 9, 10, HintForm.PRODUCE),
+    Row(ApiKey.PRODUCE, 8, 10, HintForm.PRODUCE),
+    Row(ApiKey.FETCH, 15, 16, HintForm.FETCH),
+    Row(ApiKey.FETCH, 14, 16, HintForm.FETCH),
+    Row(ApiKey.FETCH, 13, 16, HintForm.FETCH),
     # Without topic ids clients stay at 12 of themselves, but librdkafka 2.5.0 to 2.5.3, which
     # sends zero ids.
-    Row(ApiKey.FETCH, 12, 16, Use.FETCH, topic_ids=True),
+    Row(ApiKey.FETCH, 12, 16, HintForm.FETCH, topic_ids=True),
     # CurrentLeader alone, as in the KIP's draft.
-    Row(ApiKey.FETCH, 11, 12, Use.FETCH_WITHOUT_ENDPOINTS),
+    Row(ApiKey.FETCH, 11, 12, HintForm.FETCH_WITHOUT_ENDPOINTS),
 )
 #: The whole plan where topic ids are synthetic: for clients that can use what Fetch 16 brings.
 ROWS_SYNTHETIC = (
     *(row for row in ROWS if row.key is ApiKey.PRODUCE),
-    Row(ApiKey.FETCH, 12, 16, Use.FETCH),
-    Row(ApiKey.FETCH, 11, 16, Use.FETCH),
-    *(Row(ApiKey.METADATA, takes, 12, Use.FETCH) for takes in (11, 10, 9)),
+    Row(ApiKey.FETCH, 12, 16, HintForm.FETCH),
+    Row(ApiKey.FETCH, 11, 16, HintForm.FETCH),
+    *(Row(ApiKey.METADATA, takes, 12, HintForm.FETCH) for takes in (11, 10, 9)),
 )
 #: The newest version in which a broker is asked by name.
 _NEWEST_BY_NAME = 12
@@ -87,16 +87,16 @@ class Plan:
     recoded: frozenset[tuple[int, int]] = frozenset()
     rackless: int | None = None
 
-    def offers(self, uses: Collection[Use], *, topic_ids: bool) -> dict[int, int]:
+    def offers(self, forms: Collection[HintForm], *, topic_ids: bool) -> dict[int, int]:
         """Return the maxima that are offered in place of the broker's, by API key.
 
-        ``uses``: what the client can use; ``topic_ids``: whether the cluster has them, with names
-        for all.
+        ``forms``: those that the client can use; ``topic_ids``: whether the cluster has them, with
+        names for all.
         """
         return {
             row.key: row.offered
             for row in self.rows
-            if row.use in uses and (topic_ids or not row.topic_ids)
+            if row.form in forms and (topic_ids or not row.topic_ids)
         }
 
     def reading(self) -> "Plan":

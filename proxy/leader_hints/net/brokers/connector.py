@@ -6,14 +6,14 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.broker_stream import OpenStream, open_broker_stream
 from leader_hints.net.brokers.sasl import Credentials
-from leader_hints.net.clients.preamble import HandshakeError, Session, shake_hands
+from leader_hints.net.clients.preamble import HandshakeError, TlsSession, do_tls_handshake
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address
 
 _T = TypeVar("_T")
 
@@ -74,14 +74,16 @@ class Connector:
         address: Address,
         patience: float,
         open_tcp: Callable[[Address, float], Awaitable[trio.SocketStream]] = open_broker_stream,
-    ) -> tuple[trio.SocketStream, Session | None]:
+    ) -> tuple[trio.SocketStream, TlsSession | None]:
         """The same for the pump, which speaks TLS itself: the stream, and its session if any."""
         deadline = trio.current_time() + patience
         stream = await open_tcp(address, patience)
         if self._tls is None:
             return stream, None
         context, name = self._tls.context, self._server_name or address.host
-        return stream, await _finish(stream, lambda: shake_hands(stream, context, name), deadline)
+        return stream, await _finish(
+            stream, lambda: do_tls_handshake(stream, context, name), deadline
+        )
 
 
 class Connectors(NamedTuple):

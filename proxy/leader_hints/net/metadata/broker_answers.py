@@ -198,7 +198,7 @@ class BrokerAnswers:
             for topic in answer.topics:
                 self._report(view.learn(topic, route.proved_node, route=route.name))
         except WireError:
-            route.tally.raw["not understood"] += 1
+            route.traffic.raw["not understood"] += 1
             return
         self._hold_timer.news()
 

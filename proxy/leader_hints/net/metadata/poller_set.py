@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.metadata.broker_poller import BrokerPoller, Listener, PollerSettings
-from leader_hints.settings import Address
 
 
 class PollerSet:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.core.cluster.refresh_plan import RefreshPlan
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import Event
@@ -17,7 +18,6 @@ from leader_hints.net.metadata.broker_answers import BrokerAnswers
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.observe.watched import KnownCluster, Upstream
-from leader_hints.settings import Address
 
 #: Brokers that are asked before other tasks get their turn: each question costs 0.1 ms.
 _ASKED_AT_ONCE = 20

@@ -10,28 +10,30 @@ from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.sasl import Credentials
-from leader_hints.net.clients.handshake import Gate
+from leader_hints.net.clients.handshake import Handshake
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings, SaslSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.sasl import SaslSettings
+from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 
 #: Seconds between two looks whether files have changed.
 LOOK_SECONDS = 10.0
 
 
 class Security:
-    """The gates and connectors of routes, by the routes' names.
+    """The handshakes and connectors of routes, by the routes' names.
 
     ``decrypts``: some socket of the pump's speaks TLS.
     """
 
-    def __init__(self, routes: Sequence[RouteSettings], greeting: float) -> None:
-        """``greeting``: seconds for all that a client must do before its first request.
+    def __init__(self, routes: Sequence[RouteSettings], handshake_seconds: float) -> None:
+        """``handshake_seconds``: seconds for all that a client must do before its first request.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
-        self._greeting = greeting
+        self._handshake_seconds = handshake_seconds
         self._files: list[tuple[str, str, TlsFiles]] = []
-        self.gates: dict[str, Gate] = {}
+        self.handshakes: dict[str, Handshake] = {}
         self.connectors: dict[str, Connectors] = {}
         for route in routes:
             self.add(route)
@@ -40,14 +42,16 @@ class Security:
         )
 
     def add(self, route: RouteSettings) -> None:
-        """Make the gate and the connectors of one more route.
+        """Make the handshake and the connectors of one more route.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
         terminates = route.client_tls.mode == "terminate"
         tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
         proxied = route.proxy_protocol
-        self.gates[route.name] = Gate(tls, proxy_protocol=proxied, seconds=self._greeting)
+        self.handshakes[route.name] = Handshake(
+            tls, proxy_protocol=proxied, seconds=self._handshake_seconds
+        )
         self.connectors[route.name] = Connectors(
             self._connector(route, "upstream_tls", route.upstream_tls),
             self._connector(route, "peer_tls", route.peer_tls),
@@ -59,8 +63,8 @@ class Security:
             yield route, group, files.expires
 
     def share(self, of: str, route: str) -> None:
-        """Give one more route the gate and the connectors of another. It reads nothing."""
-        self.gates[route], self.connectors[route] = self.gates[of], self.connectors[of]
+        """Give one more route the handshake and the connectors of another. It reads nothing."""
+        self.handshakes[route], self.connectors[route] = self.handshakes[of], self.connectors[of]
 
     def _connector(
         self, route: RouteSettings, group: str, settings: BrokerTlsSettings
