@@ -74,13 +74,9 @@ class _OfRoute:
 
 
 class HeldIndex:
-    """Held responses by route and topic, and by link.
-
-    ``steps``: responses that were looked at because of news, so far.
-    """
+    """Held responses by route and topic, and by link."""
 
     def __init__(self) -> None:
-        self.steps = 0
         self._routes: dict[int, _OfRoute] = {}
         self._links: dict[int, _Responses] = {}
 
@@ -118,9 +114,7 @@ class HeldIndex:
     def changed(self) -> Iterator[HeldResponse]:
         """Iterate over the responses whose topics or route have changed since the last call."""
         for of_route in self._routes.values():
-            for response in of_route.changed():
-                self.steps += 1
-                yield response
+            yield from of_route.changed()
 
     def unasked(
         self, route: Route, topics: Collection[Topic], since: float
@@ -134,7 +128,6 @@ class HeldIndex:
             return
         for topic in [*of_route.topics_of(topics)]:
             for response in [*of_route.unasked[topic]]:
-                self.steps += 1
                 if response.since <= since:
                     yield response, topic
                     if not response.partitions.missing:
@@ -156,7 +149,6 @@ class HeldIndex:
                 if view.name(topic) != name:
                     continue
                 for response in of_route.by_topic.get(topic, ()):
-                    self.steps += 1
                     if response.since <= since:
                         yield response, topic, name
 

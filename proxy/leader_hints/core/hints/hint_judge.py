@@ -21,14 +21,10 @@ JUDGED_AT_ONCE = 200
 
 
 class HintJudge:
-    """Applies the hint rules, and remembers when each leader was found first.
-
-    ``steps``: judgements of single partitions so far.
-    """
+    """Applies the hint rules, and remembers when each leader was found first."""
 
     def __init__(self, rules: HoldRules) -> None:
         self._rules = rules
-        self.steps = 0
         #: By route and partition: the epoch of the leader found last, and when it first was.
         self._first_found: OrderedDict[tuple[str, Topic, int], tuple[int, float]] = OrderedDict()
 
@@ -44,7 +40,6 @@ class HintJudge:
             partition = partitions.next_one(make)
             self._judge_one(response, partition, now)
             judged.append(partition)
-        self.steps += len(judged)
         if partitions.judged and response.hinted and response.first_hint is None:
             response.first_hint = now
             response.deadline = min(response.deadline, now + self._rules.grace)

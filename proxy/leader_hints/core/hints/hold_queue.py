@@ -90,11 +90,6 @@ class HoldQueue:
         """How many responses are held now, including those whose hints are only counted."""
         return len(self._held)
 
-    @property
-    def steps(self) -> int:
-        """Responses that were looked at because of news, and partitions judged, so far."""
-        return self._index.steps + self._judge.steps
-
     def submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
         """Take an error response; return its hints, or ``None`` while it is held.
 
@@ -136,8 +131,6 @@ class HoldQueue:
         done = []
         for response in self._index.changed():
             self._note_news(response)
-        while self._sought and next(iter(self._sought)).deadline <= now:
-            self._give_up(next(iter(self._sought)))
         left = JUDGED_AT_ONCE
         while (due := self._next_due(now, ahead)) is not None and left > 0:
             looked, hints = self._review(due, now, ahead)
@@ -145,6 +138,8 @@ class HoldQueue:
             if hints is not None and not due.detached:
                 done.append((due.held, hints))
         self.unfinished = due is not None
+        while self._sought and next(iter(self._sought)).deadline <= now:
+            self._give_up(next(iter(self._sought)))
         self._report_some()
         return done
 
