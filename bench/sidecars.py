@@ -10,16 +10,17 @@ from pathlib import Path
 import trio
 
 from bench.cost import cpu_seconds
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PeerSettings
+from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
-from leader_hints.settings import Address, SubscriptionSettings
+from leader_hints.net.metadata.refresher import Refresher
+from leader_hints.settings.subscription import SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 
@@ -60,7 +61,7 @@ def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
         idle = _rate(cluster, seconds)
         polled, answers = trio.run(partial(_poll, cluster, sidecars, partitions, seconds))
         default = sidecars * _answers_of_a_poll(partitions)
-        default /= SubscriptionSettings().poll_interval_ms / 1000
+        default /= SubscriptionSettings().poll_interval
         return SidecarCost(sidecars, partitions, idle, polled, answers, default)
 
 
@@ -100,13 +101,13 @@ async def _poll(
         answers += cause == Cause.POLL
 
     default = SubscriptionSettings()
-    settings = PeerSettings(
+    settings = PollerSettings(
         client=ClientSoftware("leader-hints", "bench"),
-        poll=default.poll_interval_ms / 1000 / _FASTER,
-        answer=default.answer_timeout_ms / 1000,
+        poll=default.poll_interval / _FASTER,
+        answer=default.answer_timeout,
         connect=10.0,
-        reconnect_min=default.reconnect_min_ms / 1000,
-        reconnect_max=default.reconnect_max_ms / 1000,
+        reconnect_min=default.reconnect_min,
+        reconnect_max=default.reconnect_max,
         slice_partitions=default.slice_partitions,
     )
     brokers = [*cluster.brokers.values()]
@@ -114,16 +115,16 @@ async def _poll(
     async with trio.open_nursery() as nursery:
         for number, route in enumerate(routes):
             host, port = brokers[number % len(brokers)].upstream
-            subscription = Subscription(
+            refresher = Refresher(
                 [(route, Address(host, port))],
                 HoldTimer(HoldQueue(HoldRules()), lambda event: None),
                 RefreshRate(default.refreshes_per_second, default.refresh_burst),
-                default.refresh_interval_ms / 1000,
+                default.refresh_interval,
                 settings,
                 lambda event: None,
                 refreshed,
             )
-            nursery.start_soon(subscription.run)
+            nursery.start_soon(refresher.run)
             # Sidecars are not started at the same moment, and their polls keep apart.
             await trio.sleep(settings.poll / sidecars)
         with trio.fail_after(120):

@@ -12,8 +12,10 @@ import pytest
 import trio
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.errors import ListenError
-from leader_hints.settings import Address, RouteSettings, Settings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
@@ -212,7 +214,7 @@ def test_a_signal_ends_it_with_0(log: _Log, number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("patience", [0, 600_000])
-async def test_with_made_up_ids_nobody_is_let_in_before_brokers_were_asked(
+async def test_with_synthetic_ids_nobody_is_let_in_before_brokers_were_asked(
     patience: int, log: _Log
 ) -> None:
     async with trio.open_nursery() as nursery:
@@ -258,7 +260,7 @@ async def test_nobody_is_let_in_before_versions_are_known_but_for_a_moment(
 
 
 @pytest.mark.parametrize("hints", ["observe", "off"])
-async def test_without_hints_nobody_waits_for_made_up_ids(hints: str, log: _Log) -> None:
+async def test_without_hints_nobody_waits_for_synthetic_ids(hints: str, log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         broker, address = _tcp_broker(nursery)
         broker.gate = trio.Event()

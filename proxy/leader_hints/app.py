@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import math
 import signal
 import socket
 import time
@@ -14,6 +13,7 @@ from typing import TypeVarTuple, Unpack
 import structlog
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.check.route_watch import Watched as WatchedRoute
@@ -27,10 +27,10 @@ from leader_hints.core.events import (
     ClientRefused,
     DescriptorsShort,
     Event,
+    EventLoopStalled,
     HintsSwitched,
     LimitReached,
     Listening,
-    LoopStood,
     RouteLoops,
     Stopped,
     Stopping,
@@ -54,13 +54,13 @@ from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
 from leader_hints.net.clients.handshake import Admitted, RefusedError, peer_name
 from leader_hints.net.clients.listening import Handler, accept, open_listeners
-from leader_hints.net.clients.preamble import Session
+from leader_hints.net.clients.preamble import TlsSession
 from leader_hints.net.clients.reset import turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.journal.journal_opening import make_sampler, open_journal
-from leader_hints.net.metadata.broker_poller import PeerSettings
+from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump, PumpLimits
 from leader_hints.net.pump.tls_socket import TlsSocket, Transport
@@ -74,15 +74,12 @@ from leader_hints.observe.metrics import Metrics
 from leader_hints.observe.status import status
 from leader_hints.observe.summary import Summary
 from leader_hints.observe.watched import Load, Watched
-from leader_hints.settings import (
-    Address,
-    HoldSettings,
-    LimitSettings,
-    LocalSettings,
-    LogSettings,
-    RouteSettings,
-    Settings,
-)
+from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings.limits import LimitSettings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.log import LogSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 
 _Ts = TypeVarTuple("_Ts")
 
@@ -186,7 +183,7 @@ class _App:
         #: Set when all TLS files are to be read again.
         self._renewal = trio.Event()
         self._security = Security(
-            settings.routes if local is None else (), settings.greeting_timeout_ms / 1000
+            settings.routes if local is None else (), settings.greeting_timeout
         )
         decrypts = self._security.decrypts
         if local is not None:
@@ -206,7 +203,7 @@ class _App:
         hold_queue = HoldQueue(_hold_rules(settings.hold, limits.held_responses))
         self._admission = Admission(routes, limits.connections_per_route, limits.connections)
         #: Of the routes' listeners; when all are cancelled no connection is taken any more.
-        self._doors: list[trio.CancelScope] = []
+        self._accepting: list[trio.CancelScope] = []
         self._stopping = False
         budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
         self._hold_timer = HoldTimer(hold_queue, self._emit)
@@ -227,26 +224,26 @@ class _App:
         if self._journal is not None:
             self._takers.append(self._journal.take)
         self._watchdog = Watchdog(
-            settings.stuck_ms / 1000,
+            settings.stuck,
             self._log.stuck,
-            lambda seconds: self._emit(LoopStood(seconds=seconds)),
+            lambda seconds: self._emit(EventLoopStalled(seconds=seconds)),
         )
         self._virtual = None if local is None else self._make_virtual(local.settings)
         self._stage = None if local is None else local.stage
         if self._stage is not None:
             self._stage.bind(self._emit, self._leaders)
 
-    def _make_subscription(self) -> Subscription:
+    def _make_subscription(self) -> Refresher:
         asking = self._settings.subscription
-        return Subscription(
+        return Refresher(
             [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
             self._hold_timer,
             RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
-            asking.refresh_interval_ms / 1000,
-            _peer_settings(self._settings),
+            asking.refresh_interval,
+            _poller_settings(self._settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
-            lambda route: self._security.doors[route.name],
+            lambda route: self._security.connectors[route.name],
             placed=self._guarded("virtual cluster", self._placed),
         )
 
@@ -272,7 +269,7 @@ class _App:
             self._hold_timer,
             self._emit,
             self._guarded("subscription", self._subscription.snooped),
-            self._guarded("subscription", self._subscription.lacking),
+            self._guarded("subscription", self._subscription.look_up_ids),
             self._guarded("subscription", self._subscription.doubt),
             self._recovery,
             _pump_limits(self._settings.limits),
@@ -309,10 +306,10 @@ class _App:
             try:
                 take(event)
             except Exception as error:
-                self._taker_failed(error)
+                self._report_failed_observer(error)
 
-    def _taker_failed(self, error: Exception) -> None:
-        """Tell that one who only watches has failed, by those who may have failed themselves."""
+    def _report_failed_observer(self, error: Exception) -> None:
+        """Report the failure of an observer to counts and log, which may be that observer."""
         failed = TaskFailed(task="events", traceback=places_of(error))
         for take in (self._counts.take, self._log.take):
             with contextlib.suppress(Exception):
@@ -351,7 +348,7 @@ class _App:
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         self._fit_to_descriptors()
-        if self._settings.stuck_ms:
+        if self._settings.stuck:
             nursery.start_soon(self._keep_up, "watchdog", self._watchdog.run)
         self._nursery = nursery
         nursery.start_soon(self._pump.run)
@@ -369,7 +366,7 @@ class _App:
         if any(route.synthesize for route, _ in self._routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would hear of no leader any more.
-            with trio.move_on_after(self._settings.topic_ids_wait_ms / 1000):
+            with trio.move_on_after(self._settings.topic_ids_wait):
                 await self._subscription.all_asked.wait()
         if self._virtual is not None and self._local is not None:
             self._virtual.start(nursery)
@@ -386,13 +383,13 @@ class _App:
                 await self._subscription.all_met.wait()
         for route, settings in self._routes:
             bound = await self._listen(
-                nursery, settings.listen, partial(self._accept, route, settings), self._doors
+                nursery, settings.listen, partial(self._accept, route, settings), self._accepting
             )
             self._listens[route.name] = bound
             self._own.listen(Address.parse(bound).port)
             self._emit(Listening(route=route.name, listen=bound, upstream=str(settings.upstream)))
-        doors = self._security.doors
-        watched = [WatchedRoute(r, s.upstream, doors[r.name]) for r, s in self._routes]
+        connectors = self._security.connectors
+        watched = [WatchedRoute(r, s.upstream, connectors[r.name]) for r, s in self._routes]
         watch = RouteWatch(watched, self._own, self._emit)
         nursery.start_soon(self._keep_up, "routes", watch.run)
 
@@ -408,11 +405,11 @@ class _App:
         """
         self._stopping = True
         self._emit(Stopping(links=self._links_open()))
-        for door in self._doors:
-            door.cancel()
+        for scope in self._accepting:
+            scope.cancel()
         self._pump.drain(_is_the_journals)
         with trio.move_on_after(self._settings.drain_ms / 1000):
-            while self._links_open() > self._pump.spared():  # noqa: ASYNC110 - to count is dear
+            while self._links_open() > self._pump.exempt():  # noqa: ASYNC110 - counting is expensive
                 await trio.sleep(_LOOK)
         self._emit(Stopped(links=self._links_open()))
         if self._journal is not None:
@@ -423,11 +420,11 @@ class _App:
         async def ready() -> Mapping[str, str]:
             if self._stopping:
                 return {r.name: "stopping" for r in self._watched.routes}
-            deaf = {r.name: "not listening yet" for r in self._watched.routes}
-            if len(self._listens) < len(deaf):
-                return deaf
+            not_listening = {r.name: "not listening yet" for r in self._watched.routes}
+            if len(self._listens) < len(not_listening):
+                return not_listening
             routes = [
-                (r, s.upstream, self._security.doors[r.name].upstream) for r, s in self._routes
+                (r, s.upstream, self._security.connectors[r.name].upstream) for r, s in self._routes
             ]
             return await Readiness(routes, self._subscription.upstream, OWN_NAME).check()
 
@@ -483,7 +480,7 @@ class _App:
             )
 
     def _links_open(self) -> int:
-        return sum(route.tally.links_open for route in self._watched.routes)
+        return sum(route.traffic.links_open for route in self._watched.routes)
 
     async def _tick(self) -> None:
         """End links whose time is over, and have the log write what it sums up, until cancelled."""
@@ -506,17 +503,17 @@ class _App:
         nursery: trio.Nursery,
         address: Address,
         handler: Handler,
-        doors: list[trio.CancelScope],
+        accepting: list[trio.CancelScope],
     ) -> str:
         """Serve connections to ``address`` in ``nursery``; return the address that was bound.
 
-        ``doors`` gets what closes it when it is cancelled.
+        ``accepting`` gets the scope that closes it when it is cancelled.
         """
         listeners, bound = await open_listeners(address)
 
         async def keep_open(listener: trio.SocketListener) -> None:
-            with trio.CancelScope() as door:
-                doors.append(door)
+            with trio.CancelScope() as scope:
+                accepting.append(scope)
                 await accept(listener, handler, nursery, self._pump, self._emit)
 
         for listener in listeners:
@@ -547,15 +544,15 @@ class _App:
         if limit is not None:
             self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
             return False
-        route.tally.connecting += 1
+        route.traffic.connecting += 1
         try:
             return await self._connect(route, upstream, client)
         except OSError as error:
-            # No room to watch the client while it greets.
-            self._tell_short(route, error)
+            # No room to watch the client during its handshake.
+            self._report_accept_failed(route, error)
             return False
         finally:
-            route.tally.connecting -= 1
+            route.traffic.connecting -= 1
 
     async def _connect(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
         try:
@@ -566,15 +563,15 @@ class _App:
                 self._emit(refused)
             await trio.aclose_forcefully(client)
             return True
-        patience = self._settings.connect_timeout_ms / 1000
-        door = self._security.doors[route.name].upstream
+        patience = self._settings.connect_timeout
+        connector = self._security.connectors[route.name].upstream
         try:
             with self._pump.urgent():
-                broker, broker_session = await door.open_for_link(
+                broker, broker_session = await connector.open_for_link(
                     upstream, patience, partial(self._own.open, made=Made(route.name))
                 )
         except BrokerError as error:
-            self._tell_unreachable(route, upstream, str(error))
+            self._report_unreachable(route, upstream, str(error))
             return False
         self._unreachable.discard(route.name)
         self._subscription.reached(route)
@@ -583,17 +580,17 @@ class _App:
                 client = self._stage.interpose(self._nursery, route, client)
             except OSError as error:
                 await trio.aclose_forcefully(broker)
-                self._tell_short(route, error)
+                self._report_accept_failed(route, error)
                 return False
         try:
             ends = self._transport(client, session), self._transport(broker, broker_session)
             self._pump.adopt(route, *ends, name)
         except OSError as error:
-            self._tell_short(route, error)
+            self._report_accept_failed(route, error)
         return True
 
-    def _tell_short(self, route: Route, error: OSError) -> None:
-        """Tell that the system is short of what a connection needs."""
+    def _report_accept_failed(self, route: Route, error: OSError) -> None:
+        """Report that the system is short of what a connection needs."""
         reason = (error.strerror or str(error)).lower()
         self._emit(AcceptFailed(listen=self._listens[route.name], error=reason))
 
@@ -605,13 +602,13 @@ class _App:
 
         :raises RefusedError: the client is not let in.
         """
-        gate = self._security.gates[route.name]
-        if gate.open:
-            return await gate.admit(client)
-        with self._pump.heeding(client.socket.fileno()):
-            return await gate.admit(client)
+        handshake = self._security.handshakes[route.name]
+        if handshake.empty:
+            return await handshake.admit(client)
+        with self._pump.wake_on_readable(client.socket.fileno()):
+            return await handshake.admit(client)
 
-    def _transport(self, stream: trio.SocketStream, session: Session | None) -> Transport:
+    def _transport(self, stream: trio.SocketStream, session: TlsSession | None) -> Transport:
         sock = _detached(stream)
         if session is None:
             return sock
@@ -647,8 +644,8 @@ class _App:
 
     async def _accept_all(self, listener: trio.SocketListener, handler: Handler) -> None:
         assert self._nursery is not None
-        with trio.CancelScope() as door:
-            self._doors.append(door)
+        with trio.CancelScope() as scope:
+            self._accepting.append(scope)
             await accept(listener, handler, self._nursery, self._pump, self._emit)
 
     def _leaders(self) -> dict[tuple[str, int], tuple[int, int]]:
@@ -663,7 +660,7 @@ class _App:
         """Have one more route."""
         assert self._virtual is not None
         route = self._route(settings)
-        route.book = self._virtual.book
+        route.address_rewriting = self._virtual.address_rewriting
         # Files that a broker of the first hour was entered with are good for one that joins.
         if self._routes:
             self._security.share(self._routes[0][0].name, route.name)
@@ -687,8 +684,8 @@ class _App:
         ]
         self._subscription.move(route, upstream)
 
-    def _tell_unreachable(self, route: Route, upstream: Address, error: str) -> None:
-        """Tell it once until a connection is made again: clients try many times a second."""
+    def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
+        """Report it once until a connection is made again: clients try many times a second."""
         if route.name in self._unreachable:
             return
         self._unreachable.add(route.name)
@@ -709,26 +706,23 @@ def _is_the_journals(link: LinkState) -> bool:
 
 
 def _pump_limits(limits: LimitSettings) -> PumpLimits:
-    def seconds(milliseconds: int) -> float:
-        return milliseconds / 1000 if milliseconds else math.inf
-
     return PumpLimits(
         request_bytes=limits.request_bytes,
         requests_in_flight=limits.requests_in_flight,
         queued_bytes=limits.queued_bytes,
-        first_bytes=seconds(limits.first_bytes_ms),
-        idle=seconds(limits.idle_ms),
-        linger=seconds(limits.linger_ms),
+        first_bytes=limits.first_bytes,
+        idle=limits.idle,
+        linger=limits.linger,
     )
 
 
 def _hold_rules(settings: HoldSettings, most: int) -> HoldRules:
     return HoldRules(
-        deadline=settings.deadline_ms / 1000,
-        link_second=settings.link_ms_per_second / 1000,
-        shared=settings.shared_response_ms / 1000,
-        grace=settings.grace_ms / 1000,
-        confirm=settings.confirm_ms / 1000,
+        deadline=settings.deadline,
+        link_second=settings.link_per_second,
+        shared=settings.shared_response,
+        grace=settings.grace,
+        confirm=settings.confirm,
         most=most,
     )
 
@@ -742,15 +736,15 @@ def _software() -> ClientSoftware:
     return ClientSoftware(OWN_NAME, version(_DISTRIBUTION))
 
 
-def _peer_settings(settings: Settings) -> PeerSettings:
+def _poller_settings(settings: Settings) -> PollerSettings:
     asking = settings.subscription
-    return PeerSettings(
+    return PollerSettings(
         client=_software(),
-        poll=asking.poll_interval_ms / 1000,
-        answer=asking.answer_timeout_ms / 1000,
-        connect=settings.connect_timeout_ms / 1000,
-        reconnect_min=asking.reconnect_min_ms / 1000,
-        reconnect_max=asking.reconnect_max_ms / 1000,
+        poll=asking.poll_interval,
+        answer=asking.answer_timeout,
+        connect=settings.connect_timeout,
+        reconnect_min=asking.reconnect_min,
+        reconnect_max=asking.reconnect_max,
         slice_partitions=asking.slice_partitions,
     )
 

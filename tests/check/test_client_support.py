@@ -5,7 +5,7 @@ import pytest
 from leader_hints.apis.keys import ApiKey
 from leader_hints.check.client_support import KINDS, PLAIN, outlooks
 from leader_hints.core.mode import Mode
-from leader_hints.core.versions.client_capabilities import Use, uses
+from leader_hints.core.versions.client_capabilities import HintForm, hint_forms
 
 _JAVA, _LIBRDKAFKA, _FRANZ_GO, _KAFKA_PYTHON, _PLAIN = range(5)
 
@@ -51,10 +51,10 @@ def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]
     ],
     ids=["3.6, no ids", "2.7", "2.4"],
 )
-def test_with_hints_and_ids_that_are_made_up(maxima: dict[int, int], expected: list[str]) -> None:
+def test_with_hints_and_ids_that_are_synthetic(maxima: dict[int, int], expected: list[str]) -> None:
     shown = [
         f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
-        for o in outlooks(maxima, Mode.ON, topic_ids=False, made_up=True)
+        for o in outlooks(maxima, Mode.ON, topic_ids=False, synthetic=True)
     ]
 
     assert shown == expected
@@ -69,7 +69,7 @@ def test_without_hints_all_get_what_the_broker_offers(mode: Mode) -> None:
 
 
 def test_the_kinds_are_those_that_use_hints_and_one_that_does_not() -> None:
-    assert [bool(uses(kind.software)) for kind in KINDS] == [True] * 4 + [False]
+    assert [bool(hint_forms(kind.software)) for kind in KINDS] == [True] * 4 + [False]
     assert PLAIN is KINDS[-1]
     # The first alone is enough to tell a proxy: whatever is raised is raised for it.
-    assert uses(KINDS[0].software) == frozenset(Use)
+    assert hint_forms(KINDS[0].software) == frozenset(HintForm)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.check import endpoint_probe
@@ -16,8 +17,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
-from leader_hints.net.brokers.connector import Door
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector
 from tests.harness.ports import free_ports
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import (
@@ -43,7 +43,7 @@ async def _serving(handler: Handler) -> AsyncIterator[Address]:
 
 async def _met(handler: Handler, known: Route | None = None) -> Met:
     async with _serving(handler) as address:
-        return await endpoint_probe.meet(Door(), address, Arrivals(), known)
+        return await endpoint_probe.meet(Connector(), address, Arrivals(), known)
 
 
 def _says(answer: bytes) -> Handler:
@@ -94,7 +94,7 @@ async def test_a_connection_that_comes_out_at_a_route() -> None:
     arrivals, address = Arrivals(), Address("127.0.0.1", free_ports(1)[0])
     async with trio.open_nursery() as nursery:
         await arrivals.listen(nursery, "r", address)
-        met = await endpoint_probe.meet(Door(), address, arrivals)
+        met = await endpoint_probe.meet(Connector(), address, arrivals)
         nursery.cancel_scope.cancel()
 
     assert met == Met(sort=Sort.ROUTE, route="r")
@@ -120,7 +120,7 @@ async def test_what_is_no_broker(answer: bytes, sort: Sort) -> None:
 
 
 async def test_nobody() -> None:
-    met = await endpoint_probe.meet(Door(), Address("127.0.0.1", free_ports(1)[0]), Arrivals())
+    met = await endpoint_probe.meet(Connector(), Address("127.0.0.1", free_ports(1)[0]), Arrivals())
 
     assert met == Met(sort=Sort.UNREACHABLE, reason="cannot connect: connection refused")
 
@@ -157,5 +157,5 @@ async def test_ports_that_are_none(port: int) -> None:
     except BrokerError:
         return
     assert (
-        await endpoint_probe.meet(Door(), Address("127.0.0.1", port), Arrivals())
+        await endpoint_probe.meet(Connector(), Address("127.0.0.1", port), Arrivals())
     ).sort is Sort.UNREACHABLE

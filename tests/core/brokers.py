@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
@@ -30,22 +30,22 @@ _RELEASES: Mapping[str, Mapping[int, int]] = {
     "3.7": {P: 10, F: 16, L: 8, M: 12, V: 3},
 }
 _UNKNOWN_TOPIC = 3
-#: Ends the names of those before which topic ids are made up.
-MADE_UP = "+"
+#: Ends the names of those before which topic ids are synthetic.
+SYNTHETIC = "+"
 BROKERS: Mapping[str, Mapping[int, int]] = {
     **_RELEASES,
-    **{release + MADE_UP: _RELEASES[release] for release in ("2.4", "2.6", "2.8", "3.6")},
+    **{release + SYNTHETIC: _RELEASES[release] for release in ("2.4", "2.6", "2.8", "3.6")},
 }
 #: The topics of :func:`route_before`, by id.
 NAMES = {ONE: "one", TWO: "a-topic-with-quite-a-long-name"}
 CLUSTER = "k"
-#: The same by the ids that are made up.
-NAMES_MADE_UP = {made_up_id(CLUSTER, name): name for name in NAMES.values()}
+#: The same by synthetic ids.
+NAMES_SYNTHETIC = {synthetic_id(CLUSTER, name): name for name in NAMES.values()}
 
 
 def names_before(release: str) -> Mapping[bytes, str]:
     """Return the topics by the ids that clients have of them."""
-    return NAMES_MADE_UP if release.endswith(MADE_UP) else NAMES
+    return NAMES_SYNTHETIC if release.endswith(SYNTHETIC) else NAMES
 
 
 def route_before(release: str, mode: Mode = Mode.ON) -> Route:
@@ -55,14 +55,14 @@ def route_before(release: str, mode: Mode = Mode.ON) -> Route:
         known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id
         view.learn(TopicMetadata(0, name, known, (Led(0, 1, 5), Led(1, 1, 6))), node)
     view.permitted(TopicMetadata(_UNKNOWN_TOPIC, ANY_TOPIC, ZERO_ID, ()))
-    made_up = release.endswith(MADE_UP)
+    synthetic = release.endswith(SYNTHETIC)
     return Route(
         "route",
         mode,
         plan=plan_for(BROKERS[release]),
         view=view,
         endpoints=NODES,
-        synthesize=made_up,
-        ids_everywhere=made_up,
-        made_up_plan=plan_for(BROKERS[release], made_up=True) if made_up else None,
+        synthesize=synthetic,
+        ids_everywhere=synthetic,
+        synthetic_plan=plan_for(BROKERS[release], synthetic=True) if synthetic else None,
     )

@@ -8,12 +8,12 @@ from leader_hints.core.route import Route
 def test_a_route_and_all_together_are_bounded() -> None:
     one, two = Route("one", Mode.ON), Route("two", Mode.ON)
     admission = Admission([one, two], per_route=2, total=3)
-    one.tally.links_open = 1
+    one.traffic.links_open = 1
     assert admission.refusal(one) is None
-    one.tally.connecting = 1
+    one.traffic.connecting = 1
     assert admission.refusal(one) == "connections_per_route"
     assert admission.refusal(two) is None
-    two.tally.connecting = 1
+    two.traffic.connecting = 1
     assert admission.refusal(two) == "connections"
-    one.tally.connecting = 0
+    one.traffic.connecting = 0
     assert admission.refusal(two) is None

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Self
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from tests.apis.chance import flexible
 from tests.apis.messages import Entity, request_type, response_type
-from tests.core.brokers import MADE_UP, NAMES, NAMES_MADE_UP
+from tests.core.brokers import NAMES, NAMES_SYNTHETIC, SYNTHETIC
 from tests.fuzz.case import Case, Outcome
 from tests.fuzz.reading import (
     TAGS,
@@ -41,8 +41,8 @@ _REWRITTEN: Mapping[tuple[int, int], Collection[int]] = {
     (F, 15): (12, 13, 14),
     (F, 16): (12, 13, 14),
 }
-#: The same where topic ids are made up.
-_REWRITTEN_MADE_UP: Mapping[tuple[int, int], Collection[int]] = {
+#: The same where topic ids are synthetic.
+_REWRITTEN_SYNTHETIC: Mapping[tuple[int, int], Collection[int]] = {
     **{cell: sent for cell, sent in _REWRITTEN.items() if cell[0] == P},
     # Clients that use no Fetch 16 are served as elsewhere.
     **{(F, asked): {11, 12, *_REWRITTEN.get((F, asked), ())} for asked in range(12, 17)},
@@ -60,7 +60,7 @@ _OFFERED: Mapping[tuple[int, int], Collection[int]] = {
     (F, 11): (12,),
     **{(F, takes): (16,) for takes in range(12, 16)},
 }
-_OFFERED_MADE_UP: Mapping[tuple[int, int], Collection[int]] = {
+_OFFERED_SYNTHETIC: Mapping[tuple[int, int], Collection[int]] = {
     **_OFFERED,
     (F, 11): (12, 16),
     **{(M, takes): (12,) for takes in (9, 10, 11)},
@@ -91,13 +91,13 @@ class Rules(NamedTuple):
 
     rewritten: Mapping[tuple[int, int], Collection[int]]
     names: Mapping[bytes, str]
-    made_up: bool
+    synthetic: bool
 
     @classmethod
     def of(cls, kind: str) -> Self:
         """Return those of a kind of links."""
-        made_up = kind.endswith(MADE_UP)
-        rewritten = _REWRITTEN_MADE_UP if made_up else _REWRITTEN
+        synthetic = kind.endswith(SYNTHETIC)
+        rewritten = _REWRITTEN_SYNTHETIC if synthetic else _REWRITTEN
         if kind.startswith("2.4"):
             rewritten = {
                 cell: (_RACKLESS, *sent) if cell[0] == F else sent
@@ -105,16 +105,16 @@ class Rules(NamedTuple):
             }
         # Brokers below 2.8 have no ids, and of a new one nothing is known.
         real = {} if kind.startswith(("2.4", "2.6")) or kind == "new" else NAMES
-        names = {**real, **(NAMES_MADE_UP if made_up else {})}
-        return cls(rewritten, names, made_up)
+        names = {**real, **(NAMES_SYNTHETIC if synthetic else {})}
+        return cls(rewritten, names, synthetic)
 
     def offered(self, key: int, takes: int) -> Collection[int]:
         """Return what may be offered of an API in place of a broker's maximum."""
-        if not self.made_up:
+        if not self.synthetic:
             return _OFFERED.get((key, takes), ())
         # Fetch by topic ids is none of the broker's.
         takes = min(takes, _IDS_FROM - 1) if key == F else takes
-        return _OFFERED_MADE_UP.get((key, takes), ())
+        return _OFFERED_SYNTHETIC.get((key, takes), ())
 
 
 def judge(case: Case, outcome: Outcome) -> None:
@@ -509,7 +509,7 @@ def _described(values: Values, got: Values, names: Mapping[bytes, str]) -> bool:
         if topic["error_code"] == bytes(2) and topic["name"] is not None:
             name = topic["name"].decode(errors="replace")
             allowed = {
-                made_up_id(cluster, name),
+                synthetic_id(cluster, name),
                 *(i for i, known in names.items() if known == name),
             }
         if other["topic_id"] not in allowed or {**topic, "topic_id": 0} != {**other, "topic_id": 0}:

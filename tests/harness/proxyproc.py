@@ -295,10 +295,10 @@ class ProxyFleet:
         return [sample for process in self.processes for sample in process.samples(name)]
 
     def wait_ids_offered(self) -> None:
-        """Wait until each of them offers made-up topic ids."""
+        """Wait until each of them offers synthetic topic ids."""
         until(
             lambda: all(process.events("topic_ids_offered") for process in self.processes),
-            "made-up topic ids are offered",
+            "synthetic topic ids are offered",
         )
 
     def check(self) -> None:

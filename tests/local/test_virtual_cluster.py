@@ -14,19 +14,17 @@ import trio
 import trustme
 
 from leader_hints import app
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.address import Address
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.faults.fault import Action, Fault
 from leader_hints.faults.injector import FaultStage
 from leader_hints.local.virtual_cluster import Found
-from leader_hints.settings import (
-    Address,
-    BrokerTlsSettings,
-    LocalSettings,
-    RouteSettings,
-    Settings,
-    SubscriptionSettings,
-)
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
+from leader_hints.settings.subscription import SubscriptionSettings
+from leader_hints.settings.tls import BrokerTlsSettings
 from tests.harness.ports import free_ports, free_range
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker, metadata_request
@@ -355,4 +353,4 @@ async def test_topic_ids_are_synthesized_and_no_client_comes_before_it_is_known_
     async with _local(real, log, settings={"topic_ids": "synthesize"}) as base:
         events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
         assert events.index("topic_ids_offered") < events.index("listening")
-        assert made_up_id("k", "t") in await _ask(base, request=metadata_request(12, 1))
+        assert synthetic_id("k", "t") in await _ask(base, request=metadata_request(12, 1))

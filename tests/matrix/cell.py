@@ -153,7 +153,7 @@ class CellRun:
     def _check_offsets(self, offsets: OffsetsRun, sandwich: Sandwich) -> None:
         offsets.stop()
         check_ends(offsets)
-        # Where ids are made up, Metadata differs on the same connections.
+        # Where ids are synthetic, Metadata differs on the same connections.
         if not self._broker.synthesize:
             assert sandwich.wait_unchanged(of_client(offsets.name), API_VERSIONS) > 0
         for relay in sandwich.before.values():

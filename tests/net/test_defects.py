@@ -13,17 +13,18 @@ import pytest
 import trio
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
 from leader_hints.net.journal.journal_writer import _in_thread as in_thread
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
+from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.pump.poller import EpollPoller
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.tls.route_security import Security
 from leader_hints.observe.history import History
-from leader_hints.settings import Address, Settings
+from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
@@ -94,7 +95,7 @@ async def test_connections_wait_while_the_system_refuses(
     """ENOSPC: fs.epoll.max_user_watches; EPERM: a firewall; the others: accept(2)."""
     error = OSError(number, os.strerror(number))
     at: Any = trio.SocketListener if where == "accept" else Pump
-    name = "accept" if where == "accept" else "heeding"
+    name = "accept" if where == "accept" else "wake_on_readable"
     monkeypatch.setattr(at, name, _Once(getattr(at, name), error))
     events: list[Event] = []
     served = trio.Event()
@@ -115,7 +116,7 @@ async def test_connections_wait_while_the_system_refuses(
 
 
 async def test_a_listener_goes_on_after_a_defect_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pump, "heeding", _Once(Pump.heeding))
+    monkeypatch.setattr(Pump, "wake_on_readable", _Once(Pump.wake_on_readable))
     events: list[Event] = []
     served = trio.Event()
 
@@ -224,7 +225,7 @@ async def test_look_ups_that_hang_keep_neither_journal_nor_certificates_from_a_t
 async def test_a_defect_in_what_is_learnt_of_a_broker_costs_one_connection_to_it(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Subscription, "learn", _Once(Subscription.learn))
+    monkeypatch.setattr(Refresher, "learn", _Once(Refresher.learn))
     async with trio.open_nursery() as nursery:
         upstream = await _broker(nursery)
         settings = _settings(upstream, subscription={"reconnect_min_ms": 10})

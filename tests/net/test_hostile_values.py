@@ -16,22 +16,19 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 from trio.testing import memory_stream_pair
 
+from leader_hints.address import Address
 from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, Event
 from leader_hints.errors import BrokerError, ConfigurationError
 from leader_hints.net.brokers.broker_stream import open_broker_stream
-from leader_hints.net.brokers.connector import Door
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.brokers.secret import read_secret
 from leader_hints.net.journal.journal_topic import KafkaSink
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.net.tls.route_security import Security
-from leader_hints.settings import (
-    Address,
-    BrokerTlsSettings,
-    ClientTlsSettings,
-    RouteSettings,
-    SaslSettings,
-)
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.sasl import SaslSettings
+from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 
 _PASSWORD = b"the password of the key"
 _SURROGATES = os.fsdecode(b"\xff\xfe")
@@ -169,9 +166,9 @@ async def test_an_advertised_host_that_no_certificate_can_have_costs_one_connect
     async def open_tcp(address: Address, patience: float) -> trio.abc.Stream:
         return ours
 
-    door = Door(TlsFiles(BrokerTlsSettings(enabled=True)), open_tcp=open_tcp)
+    connector = Connector(TlsFiles(BrokerTlsSettings(enabled=True)), open_tcp=open_tcp)
     with pytest.raises(BrokerError, match=r"^TLS: the broker cannot be verified by the name"):
-        await door.open_stream(Address(host, 9092), 1.0)
+        await connector.open_stream(Address(host, 9092), 1.0)
     assert await theirs.receive_some() == b""
 
 
@@ -182,9 +179,9 @@ async def test_the_same_for_a_clients_link(host: str) -> None:
     async def open_tcp(address: Address, patience: float) -> trio.SocketStream:
         return cast(trio.SocketStream, ours)
 
-    door = Door(TlsFiles(BrokerTlsSettings(enabled=True)))
+    connector = Connector(TlsFiles(BrokerTlsSettings(enabled=True)))
     with pytest.raises(BrokerError, match=r"^TLS: the broker cannot be verified by the name"):
-        await door.open_for_link(Address(host, 9092), 1.0, open_tcp)
+        await connector.open_for_link(Address(host, 9092), 1.0, open_tcp)
     assert await theirs.receive_some() == b""
 
 

@@ -10,18 +10,18 @@ from leader_hints.net.watchdog import Watchdog
 async def test_where_the_loop_stands_still_is_told_once_and_for_how_long_afterwards() -> None:
     told: list[tuple[float, str]] = []
     noticed = threading.Event()
-    stood: list[float] = []
+    stalled: list[float] = []
     over = trio.Event()
 
     def stuck(seconds: float, stack: str) -> None:
         told.append((seconds, stack))
         noticed.set()
 
-    def stood_still(seconds: float) -> None:
-        stood.append(seconds)
+    def stalled_still(seconds: float) -> None:
+        stalled.append(seconds)
         over.set()
 
-    watchdog = Watchdog(0.05, stuck, stood_still)
+    watchdog = Watchdog(0.05, stuck, stalled_still)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watchdog.run)
         await trio.testing.wait_all_tasks_blocked()
@@ -31,7 +31,7 @@ async def test_where_the_loop_stands_still_is_told_once_and_for_how_long_afterwa
     ((seconds, stack),) = told
     assert seconds >= 0.05
     assert "_stand_still_until" in stack
-    assert stood[0] >= seconds
+    assert stalled[0] >= seconds
 
 
 def _stand_still_until(noticed: threading.Event) -> None:

@@ -10,7 +10,7 @@ import structlog
 from leader_hints.core import events
 from leader_hints.observe.event_log import EventLog, name_of
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings import LogLevels
+from leader_hints.settings.log import LogLevels
 
 _ANSWERED = events.ErrorAnswered(
     route="r",
@@ -381,7 +381,7 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         "accept_failed",
         {"listen": "h:1", "error": "too many open files"},
     ),
-    (events.LoopStood(seconds=12.3456), "error", "loop_stood", {"seconds": 12.346}),
+    (events.EventLoopStalled(seconds=12.3456), "error", "event_loop_stalled", {"seconds": 12.346}),
     (events.Stopping(links=3), "info", "stopping", {"links": 3}),
     (events.Stopped(links=1), "info", "stopped", {"links": 1}),
 ]
@@ -445,7 +445,7 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         "topic_ids_withheld",
         "topics_hidden",
     }
-    errors = {"link_failed", "task_failed", "admin_failed", "accept_failed", "loop_stood"}
+    errors = {"link_failed", "task_failed", "admin_failed", "accept_failed", "event_loop_stalled"}
     assert written == errors | of_hints | of_subscription
 
 

@@ -19,12 +19,12 @@ from leader_hints.core.events import (
     CertificatesReloaded,
     ClientSeen,
     Event,
+    EventLoopStalled,
     HintGiven,
     HintMissed,
     LimitReached,
     LinkFailed,
     Listening,
-    LoopStood,
     Recovered,
     TaskFailed,
 )
@@ -32,7 +32,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.observe.client_names import ClientNames
 from leader_hints.observe.counts import Counts
-from leader_hints.observe.journal import JournalTally
+from leader_hints.observe.journal import JournalCounters
 from leader_hints.observe.metrics import FAMILIES, Metrics
 from leader_hints.observe.watched import KnownCluster
 from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
@@ -76,17 +76,17 @@ class _Taking(Metrics):
 def _counted() -> Metrics:
     """Metrics of two routes that differ in every count."""
     first, second = Route("a", Mode.ON), Route("b", Mode.OFF)
-    first.tally.links, first.tally.links_open = 5, 2
-    first.tally.up, first.tally.down = 100, 200
+    first.traffic.links, first.traffic.links_open = 5, 2
+    first.traffic.up, first.traffic.down = 100, 200
     for place, asked, answered in (
         ((0, 10, 9), 3, 2),
         ((1, 16, 15), 4, 4),
         ((1, 12, 12), 1, 0),
     ):
-        cell = first.tally.cell(*place)
+        cell = first.traffic.cell(*place)
         cell.requests, cell.responses = asked, answered
-    first.tally.raw["budget"] = 6
-    second.tally.links = 1
+    first.traffic.raw["budget"] = 6
+    second.traffic.links = 1
     return _Taking([first, second])
 
 
@@ -169,7 +169,7 @@ def test_limits_stalls_and_what_is_in_hand_are_counted() -> None:
     metrics = _Taking()
     for _ in range(3):
         metrics.take(LimitReached(route="a", limit="connections", client="c:1"))
-    metrics.take(LoopStood(seconds=12.0))
+    metrics.take(EventLoopStalled(seconds=12.0))
 
     samples = _samples(metrics)
     assert _value(samples, "limits_reached_total", route="a", limit="connections") == 3
@@ -203,7 +203,7 @@ def test_a_client_cannot_make_labels_without_bound() -> None:
     route = Route("a", Mode.ON)
     for key in range(-50, 700):
         for version in (-7, 3, 31, 32, 999):
-            route.tally.cell(key, version, version).requests += 1
+            route.traffic.cell(key, version, version).requests += 1
     samples = _samples(_Taking([route]))
 
     apis = {dict(labels)["api"] for name, labels in samples if "requests" in name}
@@ -249,9 +249,9 @@ def test_any_accept_header_gets_metrics(accept: str) -> None:
 
 
 def test_a_journals_counts_are_read_when_metrics_are_asked_for() -> None:
-    metrics, tally = _Taking(), JournalTally()
-    metrics.count_journal(tally)
-    tally.written, tally.dropped = 7, 3
+    metrics, counters = _Taking(), JournalCounters()
+    metrics.count_journal(counters)
+    counters.written, counters.dropped = 7, 3
     samples = _samples(metrics, _OPENMETRICS)
 
     assert _value(samples, "journal_written_total") == 7
@@ -404,6 +404,10 @@ def _of_topics(topics: bool | Sequence[str]) -> Samples:
         metrics.take(HintGiven(answered=answered, leader=2, epoch=2))
         metrics.take(HintMissed(answered=answered, reason="no_leader"))
         metrics.take(dataclasses.replace(MOVED, topic=f"t{number}"))
+    return _topic_samples(metrics)
+
+
+def _topic_samples(metrics: Metrics) -> Samples:
     return {key: n for key, n in _samples(metrics).items() if key[0].startswith(_TOPICS)}
 
 
@@ -432,11 +436,33 @@ def test_all_topics_are_counted_up_to_a_bound() -> None:
     assert _value(samples, "topic_leader_moves_total", topic="other", cluster="k") == 200
 
 
+def test_topics_that_are_deleted_are_forgotten_and_make_room() -> None:
+    known = cluster("k", 3, 1.5)
+    metrics = _Taking([], known, topics=True)
+    for topic in ("t", "hidden"):
+        metrics.take(
+            HintGiven(answered=dataclasses.replace(ANSWERED, topic=topic), leader=2, epoch=2)
+        )
+        metrics.take(
+            HintMissed(answered=dataclasses.replace(ANSWERED, topic=topic), reason="no_leader")
+        )
+        metrics.take(dataclasses.replace(MOVED, topic=topic))
+    assert len(_topic_samples(metrics)) == 6
+
+    for _ in range(2):
+        known.view.forget_absent([])
+    samples = _topic_samples(metrics)
+
+    assert {dict(labels)["topic"] for _, labels in samples} == {"hidden"}
+    assert len(samples) == 3
+    assert not metrics.counts.topic_given["t", "Produce"]
+
+
 def _everything() -> Metrics:
     """Metrics with a sample of every family."""
     route = Route("a", Mode.ON)
-    cell = route.tally.cell(0, 10, 9)
-    cell.requests = cell.responses = route.tally.raw["budget"] = 1
+    cell = route.traffic.cell(0, 10, 9)
+    cell.requests = cell.responses = route.traffic.raw["budget"] = 1
     metrics = _Taking([route], cluster("k", 3, 1.5), topics=True)
     metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
     metrics.take(HintMissed(answered=ANSWERED, reason="no_leader"))
@@ -446,7 +472,7 @@ def _everything() -> Metrics:
     metrics.take(BadClientBytes(route="a", client="127.0.0.1:5", reason="TLS"))
     metrics.take(LimitReached(route="a", limit="idle_ms", client="127.0.0.1:5"))
     metrics.refreshed("poll", 0.01)
-    metrics.count_journal(JournalTally())
+    metrics.count_journal(JournalCounters())
     return metrics
 
 

@@ -26,7 +26,7 @@ def _told() -> Status:
     heard = cluster("k", 3, 2.5)
     first = Route("a", Mode.ON, plan=plan_for(BROKER_3_6), node=1, view=heard.view)
     first.crossed = "crossed: node 1 advertises one:1, where node 2 answers"
-    cell = first.tally.cell(0, 10, 9)
+    cell = first.traffic.cell(0, 10, 9)
     cell.requests = cell.responses = 4
     events: list[Event] = [
         HintGiven(answered=ANSWERED, leader=2, epoch=2),

@@ -13,8 +13,8 @@ from tests.observe.watching import ANSWERED, MOVED, watched
 def test_it_has_what_was_added_since_the_last() -> None:
     route, counts = Route("a", Mode.ON), Counts()
     summary = Summary(watched([route, Route("b", Mode.ON)], counts))
-    route.tally.links, route.tally.links_open = 5, 2
-    route.tally.cell(0, 10, 9).requests = 7
+    route.traffic.links, route.traffic.links_open = 5, 2
+    route.traffic.cell(0, 10, 9).requests = 7
     counts.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
     for reason in ("no_leader", "no_leader", "hold_expired"):
         counts.take(HintMissed(answered=ANSWERED, reason=reason))
@@ -29,7 +29,7 @@ def test_it_has_what_was_added_since_the_last() -> None:
         "hints_missed": {"no_leader": 2, "hold_expired": 1},
         "leader_moves": 1,
     }
-    route.tally.cell(0, 10, 9).requests += 1
+    route.traffic.cell(0, 10, 9).requests += 1
     second = summary.take()
     assert second is not None
     assert (second["requests"], second["errors"], second["hints_missed"]) == (1, 0, {})
@@ -39,7 +39,7 @@ def test_there_is_none_of_a_minute_in_which_nothing_happened() -> None:
     route = Route("a", Mode.ON)
     summary = Summary(watched([route]))
     assert summary.take() is None
-    route.tally.links = route.tally.links_open = 1
+    route.traffic.links = route.traffic.links_open = 1
     assert summary.take() is not None
     # A link that is open and says nothing is no news.
     assert summary.take() is None

@@ -512,7 +512,7 @@ def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(
         few = check((broker.advertised, broker.upstream))
         with monkeypatch.context() as environment:
             environment.setenv("LEADER_HINTS_TOPIC_IDS", "synthesize")
-            made_up = check((broker.advertised, broker.upstream))
+            synthetic = check((broker.advertised, broker.upstream))
         for number in range(60):
             source = (f"127.0.0.{2 + number % 2}", 0)
             client = socket.create_connection(broker.upstream, source_address=source)
@@ -521,7 +521,7 @@ def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(
 
     always = {"no_topic_ids", "requests_limited", "advertised_loopback"}
     assert few.codes == always
-    assert made_up.codes == always - {"no_topic_ids"} | {"topic_ids_made_up"}
+    assert synthetic.codes == always - {"no_topic_ids"} | {"topic_ids_made_up"}
     assert many.codes == always | {"connections_limited"}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from leader_hints.core.mode import Mode
 from tests.apis.messages import read_response_frame, response_frame, response_type
-from tests.core.brokers import BROKERS, MADE_UP, F, M, P, V, route_before
+from tests.core.brokers import BROKERS, SYNTHETIC, F, M, P, V, route_before
 from tests.core.links import Driven
 from tests.fuzz.seeds import Exchanged
 from tests.recordings import clients, exchanges, load
@@ -77,8 +77,8 @@ def test_recorded_streams_pass_but_for_what_the_plan_names(
     chance = random.Random(f"{client} {release} {mode}")
     name = release
     if release not in _OFFERED[client]:
-        # Ids are made up for those alone that can use what comes with them.
-        release = release.removesuffix(MADE_UP)
+        # Ids are synthesized for those alone that can use what comes with them.
+        release = release.removesuffix(SYNTHETIC)
     judged = 0
     for talk in load(client):
         talked = [

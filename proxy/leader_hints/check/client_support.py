@@ -8,7 +8,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
 from leader_hints.core.mode import Mode
-from leader_hints.core.versions.client_capabilities import Use, uses
+from leader_hints.core.versions.client_capabilities import HintForm, hint_forms
 from leader_hints.core.versions.plan import plan_for
 
 
@@ -54,42 +54,44 @@ class Outlook:
 
 
 def offered(
-    maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, made_up: bool = False
+    maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, synthetic: bool = False
 ) -> dict[int, int]:
     """Return the maxima that a proxy with hints on offers before a broker of ``maxima``.
 
-    ``topic_ids``: the cluster has them; ``made_up``: the proxies of its brokers make them up.
+    ``topic_ids``: the cluster has them; ``synthetic``: the proxies of its brokers synthesize them.
     """
-    used = uses(software)
-    plan = plan_for(maxima, made_up=made_up and Use.FETCH in used)
+    used = hint_forms(software)
+    plan = plan_for(maxima, synthetic=synthetic and HintForm.FETCH in used)
     return {**maxima, **plan.offers(used, topic_ids=topic_ids)}
 
 
 def outlooks(
-    maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, made_up: bool = False
+    maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, synthetic: bool = False
 ) -> tuple[Outlook, ...]:
     """Return what each kind gets before a broker of ``maxima``, by API key; see :func:`offered`."""
-    return tuple(_outlook(kind, maxima, mode, topic_ids, made_up) for kind in KINDS)
+    return tuple(_outlook(kind, maxima, mode, topic_ids, synthetic) for kind in KINDS)
 
 
 def _outlook(
-    kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, made_up: bool
+    kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, synthetic: bool
 ) -> Outlook:
-    plan, used = plan_for(maxima), uses(kind.software)
+    plan, used = plan_for(maxima), hint_forms(kind.software)
     newest = dict(maxima)
     if mode is Mode.ON:
-        newest = offered(maxima, kind.software, topic_ids=topic_ids, made_up=made_up)
+        newest = offered(maxima, kind.software, topic_ids=topic_ids, synthetic=synthetic)
     produce, fetch = newest.get(ApiKey.PRODUCE, -1), newest.get(ApiKey.FETCH, -1)
     gives = plan.native or (mode is Mode.ON and bool(plan.rows))
-    at_fetch_16 = fetch >= NODE_ENDPOINTS_FROM[ApiKey.FETCH] and Use.FETCH in used
-    at_fetch_12 = fetch >= CURRENT_LEADER_FROM[ApiKey.FETCH] and Use.FETCH_WITHOUT_ENDPOINTS in used
+    at_fetch_16 = fetch >= NODE_ENDPOINTS_FROM[ApiKey.FETCH] and HintForm.FETCH in used
+    at_fetch_12 = (
+        fetch >= CURRENT_LEADER_FROM[ApiKey.FETCH] and HintForm.FETCH_WITHOUT_ENDPOINTS in used
+    )
     return Outlook(
         client=kind.name,
         produce=produce,
         fetch=fetch,
         produce_hints=gives
         and produce >= CURRENT_LEADER_FROM[ApiKey.PRODUCE]
-        and Use.PRODUCE in used,
+        and HintForm.PRODUCE in used,
         fetch_hints=gives and (at_fetch_16 or at_fetch_12),
         remark=kind.remark,
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import api_versions, list_offsets
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
@@ -20,8 +21,7 @@ from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.broker_stream import open_broker_stream
-from leader_hints.net.brokers.connector import Door
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.wire.errors import WireError
 
 #: Seconds for a connection, for an answer, and for the answer of what is no broker.
@@ -54,18 +54,18 @@ async def resolve(host: str, port: int) -> tuple[str, ...]:
 
 
 async def connect(
-    door: Door, address: Address, token: str = "", *, answer: float = ANSWER
+    connector: Connector, address: Address, token: str = "", *, answer: float = ANSWER
 ) -> BrokerConnection:
     """Open a connection that says who asks; ``answer``: seconds for each of its answers.
 
     :raises BrokerError: there is none.
     """
     client_id = f"{_CLIENT_ID}-{token}" if token else _CLIENT_ID
-    return await door.connect(address, CONNECT, client_id, answer)
+    return await connector.connect(address, CONNECT, client_id, answer)
 
 
 async def meet(
-    door: Door,
+    connector: Connector,
     address: Address,
     arrivals: Arrivals,
     known: Route | None = None,
@@ -78,18 +78,20 @@ async def meet(
     """
     met = Met(sort=Sort.NOT_KAFKA, reason=f"no answer within {_WHOLE:g} s")
     with trio.move_on_after(_WHOLE):
-        met = await _meet(door, address, arrivals, known)
+        met = await _meet(connector, address, arrivals, known)
         if met.sort is Sort.BROKER:
-            met = await _meet_again(door, address, met, kinds)
+            met = await _meet_again(connector, address, met, kinds)
     return met
 
 
-async def _meet(door: Door, address: Address, arrivals: Arrivals, known: Route | None) -> Met:
+async def _meet(
+    connector: Connector, address: Address, arrivals: Arrivals, known: Route | None
+) -> Met:
     token = arrivals.token()
     try:
-        connection = await connect(door, address, token)
+        connection = await connect(connector, address, token)
     except BrokerError as error:
-        if door.speaks_tls and (route := await _arrival(address, arrivals)) is not None:
+        if connector.speaks_tls and (route := await _arrival(address, arrivals)) is not None:
             return Met(sort=Sort.ROUTE, route=route)
         return Met(sort=Sort.UNREACHABLE, reason=str(error))
     try:
@@ -111,12 +113,14 @@ async def _arrival(address: Address, arrivals: Arrivals) -> str | None:
     """Return where a plain connection comes out, if at a route: arrivals speak no TLS."""
     token = arrivals.token()
     with contextlib.suppress(BrokerError, WireError):
-        async with contextlib.aclosing(await connect(Door(), address, token)) as connection:
+        async with contextlib.aclosing(await connect(Connector(), address, token)) as connection:
             await offered(connection, PLAIN)
     return arrivals.route(token)
 
 
-async def _meet_again(door: Door, address: Address, met: Met, kinds: Collection[ClientKind]) -> Met:
+async def _meet_again(
+    connector: Connector, address: Address, met: Met, kinds: Collection[ClientKind]
+) -> Met:
     """Ask as other kinds of client, each on a connection of its own.
 
     A listener with SASL takes one question for its versions on each connection, no more.
@@ -125,7 +129,7 @@ async def _meet_again(door: Door, address: Address, met: Met, kinds: Collection[
 
     async def ask(kind: ClientKind) -> None:
         with contextlib.suppress(BrokerError, WireError):
-            async with contextlib.aclosing(await connect(door, address)) as connection:
+            async with contextlib.aclosing(await connect(connector, address)) as connection:
                 offers[kind.name] = await offered(connection, kind)
 
     async with trio.open_nursery() as nursery:

@@ -87,7 +87,7 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
             route.met.maxima,
             route.mode,
             topic_ids=route.ids_have_names,
-            made_up=route.makes_up_ids and not route.has_topic_ids and not route.hidden,
+            synthetic=route.synthesizes_ids and not route.has_topic_ids and not route.hidden,
         )
     return RouteReport(
         route=route.name,

@@ -12,6 +12,7 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import describe_configs, metadata, sasl_handshake
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.keys import ApiKey
@@ -32,10 +33,11 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
-from leader_hints.net.brokers.connector import Doors
+from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
 from leader_hints.net.tls.route_security import Security, make_route
-from leader_hints.settings import Address, RouteSettings, Settings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 from leader_hints.wire.errors import WireError
 
 #: Most seconds for Metadata and for the look behind a route; for all advertised addresses.
@@ -58,7 +60,7 @@ class _Patient:
 
     settings: RouteSettings
     route: Route
-    doors: Doors
+    connectors: Connectors
     met: Met = field(default_factory=lambda: Met(sort=Sort.NOT_KAFKA))
     mechanisms: tuple[str, ...] | None = None
     silence: str | None = None
@@ -89,7 +91,7 @@ class _Patient:
             cluster=view.cluster_id if view else "",
             topics=len(view.names) if view else 0,
             without_ids=self.without_ids,
-            makes_up_ids=self.route.synthesize,
+            synthesizes_ids=self.route.synthesize,
             hidden=self.hidden,
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             nodes=nodes,
@@ -112,9 +114,11 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
-    security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
+    security = Security(settings.routes, settings.greeting_timeout)
     patients = [
-        _Patient(route, make_route(route, mode, synthesize=synthesize), security.doors[route.name])
+        _Patient(
+            route, make_route(route, mode, synthesize=synthesize), security.connectors[route.name]
+        )
         for route in settings.routes
     ]
     arrivals = Arrivals()
@@ -144,13 +148,13 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
     except BrokerError as error:
         patient.met = Met(sort=Sort.UNRESOLVED, reason=str(error))
         return
-    patient.met = await endpoint_probe.meet(patient.doors.upstream, upstream, arrivals)
+    patient.met = await endpoint_probe.meet(patient.connectors.upstream, upstream, arrivals)
     if patient.met.sort in KAFKA and all(map(host.is_here, patient.addresses)):
         patient.connections = host.connections_to(upstream.port)
     newest = patient.met.maxima.get(ApiKey.METADATA, -1)
     if newest < metadata.OLDEST:
         return
-    patience = min(settings.subscription.answer_timeout_ms / 1000, _LEARN)
+    patience = min(settings.subscription.answer_timeout, _LEARN)
     with trio.move_on_after(_LEARN) as scope:
         try:
             await _learn(patient, min(newest, metadata.NEWEST), patience)
@@ -168,8 +172,8 @@ async def _learn(patient: _Patient, version: int, patience: float) -> None:
     :raises BrokerError: it does not answer Metadata.
     :raises WireError: its answer is not well formed.
     """
-    door, upstream = patient.doors.upstream, patient.settings.upstream
-    connection = await endpoint_probe.connect(door, upstream, answer=patience)
+    connector, upstream = patient.connectors.upstream, patient.settings.upstream
+    connection = await endpoint_probe.connect(connector, upstream, answer=patience)
     async with contextlib.aclosing(connection):
 
         async def ask(topics: tuple[str, ...] | None) -> ClusterMetadata:
@@ -203,8 +207,10 @@ async def _look_behind(patient: _Patient) -> None:
 async def _look(patient: _Patient, place: Address) -> None:
     # A name may have addresses where nobody listens, such as ::1 for localhost.
     with contextlib.suppress(BrokerError, WireError):
-        door = patient.doors.upstream.to(patient.settings.upstream)
-        async with contextlib.aclosing(await endpoint_probe.connect(door, place)) as connection:
+        connector = patient.connectors.upstream.to(patient.settings.upstream)
+        async with contextlib.aclosing(
+            await endpoint_probe.connect(connector, place)
+        ) as connection:
             look = await endpoint_probe.prove(connection, patient.route)
             patient.looks.append(look)
 
@@ -215,7 +221,9 @@ async def _ask_limits(patient: _Patient) -> None:
     if node is None:
         return
     with contextlib.suppress(BrokerError, WireError):
-        connection = await endpoint_probe.connect(patient.doors.upstream, patient.settings.upstream)
+        connection = await endpoint_probe.connect(
+            patient.connectors.upstream, patient.settings.upstream
+        )
         async with contextlib.aclosing(connection):
             body = describe_configs.write_request_body(node, _LIMITS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
@@ -239,9 +247,11 @@ async def _mechanisms(patient: _Patient) -> tuple[str, ...]:
     """
     if patient.settings.sasl.mechanism != "none":
         return ()
-    door, upstream = patient.doors.upstream, patient.settings.upstream
+    connector, upstream = patient.connectors.upstream, patient.settings.upstream
     with contextlib.suppress(BrokerError, WireError):
-        async with contextlib.aclosing(await endpoint_probe.connect(door, upstream)) as connection:
+        async with contextlib.aclosing(
+            await endpoint_probe.connect(connector, upstream)
+        ) as connection:
             # A mechanism of no name is none that is enabled: the answer lists those that are.
             body = sasl_handshake.write_request_body("")
             key, version = ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION
@@ -258,7 +268,7 @@ async def _meet_listener(patient: _Patient, arrivals: Arrivals) -> None:
     if listen.is_wildcard:
         listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
     patient.listener = await endpoint_probe.meet(
-        patient.doors.peers, listen, arrivals, patient.route, KINDS
+        patient.connectors.advertised, listen, arrivals, patient.route, KINDS
     )
 
 
@@ -288,7 +298,9 @@ async def _meet_advertised(
             and bool(set(found) & set(patient.addresses)),
         )
         patient.brokers[node] = known(met=late)
-        met = await endpoint_probe.meet(patient.doors.peers, address, arrivals, patient.route)
+        met = await endpoint_probe.meet(
+            patient.connectors.advertised, address, arrivals, patient.route
+        )
         patient.brokers[node] = known(met=met)
 
 

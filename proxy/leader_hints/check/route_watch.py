@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.check import endpoint_probe, host
@@ -22,9 +23,8 @@ from leader_hints.core.events import Event
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
-from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 #: Seconds between two looks around, and between two looks of a route where nothing has changed.
@@ -42,7 +42,7 @@ class Watched(NamedTuple):
 
     route: Route
     upstream: Address
-    doors: Doors
+    connectors: Connectors
 
 
 class RouteWatch:
@@ -127,11 +127,11 @@ class RouteWatch:
             return Look(node=node, endpoint=endpoint, arrived=route)
         unraised, own = None, None
         if arrived is not None:
-            found = await _node(arrived.doors.upstream, arrived.upstream, view)
+            found = await _node(arrived.connectors.upstream, arrived.upstream, view)
         else:
             found, unraised = await _meet(watched, address, view)
         if is_own:
-            own = await _node(watched.doors.upstream, watched.upstream, view)
+            own = await _node(watched.connectors.upstream, watched.upstream, view)
         at = arrived.route if arrived is not None else None
         return Look(
             node=node, endpoint=endpoint, arrived=at, own=own, found=found, unraised=unraised
@@ -153,8 +153,8 @@ async def _is_here(address: Address) -> bool:
     return any(map(host.is_here, await endpoint_probe.resolve(address.host, address.port)))
 
 
-async def _node(door: Door, address: Address, view: LeaderView) -> int | None:
-    async with contextlib.aclosing(await endpoint_probe.connect(door, address)) as connection:
+async def _node(connector: Connector, address: Address, view: LeaderView) -> int | None:
+    async with contextlib.aclosing(await endpoint_probe.connect(connector, address)) as connection:
         return await endpoint_probe.led_by(connection, view)
 
 
@@ -168,7 +168,7 @@ async def _meet(
     plan = watched.route.plan
     rows = plan.rows if plan is not None and watched.route.mode is Mode.ON else ()
     own = next((row.takes for row in rows if row.key == ApiKey.PRODUCE), None)
-    connection = await endpoint_probe.connect(watched.doors.peers, address)
+    connection = await endpoint_probe.connect(watched.connectors.advertised, address)
     async with contextlib.aclosing(connection):
         offers = await endpoint_probe.offered(connection, _CLIENT)
         unraised = None if own is None else offers.get(ApiKey.PRODUCE) == own

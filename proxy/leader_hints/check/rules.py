@@ -105,10 +105,10 @@ class RouteFacts:
 
     ``mechanisms``: the SASL mechanisms that its listener asks for, ``None`` where it asks for none.
     ``silence``: why Metadata was not answered, ``None`` where it was. ``topics``: visible ones,
-    ``without_ids`` of them have no id; ``makes_up_ids``: the proxy is to make them up; ``hidden``:
-    some may not be seen. ``node``: the broker's, where it is proved; ``nodes``: all that were met
-    over several connections; ``others``: proved to be none of them. ``connections``: that the
-    broker has now; ``most_connections``: that it takes from this machine's address;
+    ``without_ids`` of them have no id; ``synthesizes_ids``: the proxy is to synthesize them;
+    ``hidden``: some may not be seen. ``node``: the broker's, where it is proved; ``nodes``: all
+    that were met over several connections; ``others``: proved to be none of them. ``connections``:
+    that the broker has now; ``most_connections``: that it takes from this machine's address;
     ``largest_request``: that it takes, in bytes; ``None`` where that is not known. ``listener``:
     what answers at a listening address that is taken.
     """
@@ -123,7 +123,7 @@ class RouteFacts:
     cluster: str = ""
     topics: int = 0
     without_ids: int = 0
-    makes_up_ids: bool = False
+    synthesizes_ids: bool = False
     hidden: bool = False
     node: int | None = None
     nodes: frozenset[int] = frozenset()
@@ -286,7 +286,7 @@ def _leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:
         yield finding("topics_partly_hidden", route.name, topics=route.topics)
     elif not route.topics:
         yield finding("no_topics", route.name)
-    if route.makes_up_ids and not route.has_topic_ids:
+    if route.synthesizes_ids and not route.has_topic_ids:
         yield finding("topic_ids_made_up", route.name)
     elif maxima[ApiKey.METADATA] < metadata.TOPIC_IDS_FROM:
         yield finding("no_topic_ids", route.name)
@@ -334,18 +334,18 @@ def _listener(route: RouteFacts, listener: Met) -> Iterator[Finding]:
 
 def _not_raised(route: RouteFacts, listener: Met) -> dict[str, object] | None:
     """Return words for the first kind of client that is not offered what it should be."""
-    # Where ids are made up, that begins when all proxies of the cluster do it.
-    for made_up in (False, route.makes_up_ids):
-        short = _short(route, listener, made_up=made_up)
+    # Where ids are synthetic, that begins when all proxies of the cluster do it.
+    for synthetic in (False, route.synthesizes_ids):
+        short = _short(route, listener, synthetic=synthetic)
         if short is None:
             break
     return short
 
 
-def _short(route: RouteFacts, listener: Met, *, made_up: bool) -> dict[str, object] | None:
+def _short(route: RouteFacts, listener: Met, *, synthetic: bool) -> dict[str, object] | None:
     for kind in KINDS:
         wanted = offered(
-            route.met.maxima, kind.software, topic_ids=route.ids_have_names, made_up=made_up
+            route.met.maxima, kind.software, topic_ids=route.ids_have_names, synthetic=synthetic
         )
         for key in (ApiKey.PRODUCE, ApiKey.FETCH):
             given = listener.offers.get(kind.name, {}).get(key, -1)

@@ -10,15 +10,18 @@ import click
 import yaml
 from pydantic import ValidationError
 
+from leader_hints.address import Address, overlap
 from leader_hints.cli.entrance import make_local, takes_entrance
 from leader_hints.cli.refusals import shown
 from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
-from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
 from leader_hints.faults.fault import problems as fault_problems
 from leader_hints.faults.scenario import Scenario
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.log import LogFormat, LogLevel
+from leader_hints.settings.settings import HintsMode, Settings
 
 if TYPE_CHECKING:
     from leader_hints.mock.steady import SteadyCluster
@@ -165,9 +168,9 @@ def _serve(
     from leader_hints.app import run
     from leader_hints.local.discovery import discover
     from leader_hints.local.virtual_cluster import Found
-    from leader_hints.net.tls.route_security import make_door
+    from leader_hints.net.tls.route_security import make_connector
 
-    brokers = discover(local.bootstrap, make_door(local.upstream_tls, local.sasl))
+    brokers = discover(local.bootstrap, make_connector(local.upstream_tls, local.sasl))
     settings = _settings(local, brokers, file, flags)
     configure_logs(settings.log.least, settings.log.format)
     stage = None
@@ -203,15 +206,22 @@ def _settings(
     file: Path | None,
     flags: dict[str, str | None],
 ) -> Settings:
-    book = AddressBook(local.host, local.listen.port, local.ports, lambda node, host, port: None)
+    rewriting = AddressRewriting(
+        local.host, local.listen.port, local.ports, lambda node, host, port: None
+    )
     routes = []
     for node, upstream in brokers.items():
-        port = book.port(node)
+        port = rewriting.port(node)
         if not port:
-            raise ConfigurationError(book.lack(node))
+            raise ConfigurationError(rewriting.lack(node))
         routes.append(f"{Address(local.listen.host, port)}={upstream}")
     by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
-    return load_settings({**by_key, "routes": routes}, os.environ, file)
+    settings = load_settings({**by_key, "routes": routes}, os.environ, file)
+    if settings.admin is not None and overlap(local.listen, settings.admin):
+        raise ConfigurationError(
+            f"--listen {local.listen} and admin {settings.admin} overlap; give each its own port"
+        )
+    return settings
 
 
 def _ports(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -20,13 +20,14 @@ from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
+from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.kio_messages import Message, read_body, write_body
 from leader_hints.errors import BrokerError
 from leader_hints.local.discovery import discover
-from leader_hints.net.brokers.connector import Door
-from leader_hints.net.tls.route_security import make_door
-from leader_hints.settings import Address, LocalSettings
+from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.tls.route_security import make_connector
+from leader_hints.settings.local import LocalSettings
 from leader_hints.wire.errors import WireError
 
 _CLIENT_ID: Final = "leader-hints-conformance"
@@ -53,8 +54,8 @@ class StandingCluster:
         :raises ConfigurationError: a certificate, key or root cannot be used.
         :raises BrokerError: there is no cluster at the addresses.
         """
-        self._door: Door = make_door(settings.upstream_tls, settings.sasl)
-        found = discover(settings.bootstrap, self._door)
+        self._connector: Connector = make_connector(settings.upstream_tls, settings.sasl)
+        found = discover(settings.bootstrap, self._connector)
         self.brokers = {node: (address.host, address.port) for node, address in found.items()}
 
     @property
@@ -203,7 +204,7 @@ class StandingCluster:
 
     async def _ask(self, address: Address, request: Message) -> Message:
         key, version = ApiKey(type(request).__api_key__), type(request).__version__
-        opened = await self._door.connect(address, _CONNECT, _CLIENT_ID, _ANSWER)
+        opened = await self._connector.connect(address, _CONNECT, _CLIENT_ID, _ANSWER)
         async with aclosing(opened) as connection:
             try:
                 reader = await connection.ask(key, version, write_body(request))

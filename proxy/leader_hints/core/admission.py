@@ -26,4 +26,4 @@ class Admission:
 
 
 def _open(route: Route) -> int:
-    return route.tally.links_open + route.tally.connecting
+    return route.traffic.links_open + route.traffic.connecting

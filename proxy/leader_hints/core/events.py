@@ -259,7 +259,7 @@ class AcceptFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoopStood:
+class EventLoopStalled:
     """The event loop stalled for ``seconds``; nothing was served in that time."""
 
     seconds: float
@@ -492,7 +492,7 @@ Event = (
     | LimitReached
     | DescriptorsShort
     | AcceptFailed
-    | LoopStood
+    | EventLoopStalled
     | Stopping
     | Stopped
     | SubscriptionLost

@@ -7,11 +7,11 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.link.latency_sampler import LatencySampler
-from leader_hints.core.link.traffic_counters import Tally
+from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
-from leader_hints.core.sessions.fetch_by_name import NamedSessions
+from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
 from leader_hints.core.sessions.fetch_sessions import FetchSessions
-from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan
 
 
@@ -31,14 +31,16 @@ class Route:
     so it does so for whoever connects. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``awaited``: a success of some client would tell something; see
     :mod:`leader_hints.core.hints.recovery`.
-    ``synthesize``: topic ids are made up, where ``ids_everywhere``: every broker of the cluster is
-    behind a proxy that does the same; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
-    ``made_up_plan``: the ``plan`` for that. ``raised``: versions were offered here that the broker
-    lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is relayed unread,
-    and not refused. ``book``: of a virtual cluster, whose addresses stand in place of the brokers'.
-    ``crossed``: why clients meet another broker than they look for, "" where that is not proved;
-    ``misled``: where nodes are advertised although others answer there; ``past``: the route's
-    broker is advertised where no proxy is; see :mod:`leader_hints.core.destination`.
+    ``synthesize``: topic ids are synthetic, where ``ids_everywhere``: every broker of the cluster
+    is behind a proxy that does the same; see
+    :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
+    ``synthetic_plan``: the ``plan`` for that. ``raised``: versions were offered here that the
+    broker lacks, so clients may keep to them. ``relays_tls``: a link that begins in TLS is
+    relayed unread, and not refused. ``address_rewriting``: of a virtual cluster, whose addresses
+    replace the brokers'. ``crossed``: why clients meet another broker than they look for, ""
+    where that is not proved; ``misled``: where nodes are advertised although others answer there;
+    ``past``: the route's broker is advertised where no proxy is; see
+    :mod:`leader_hints.core.destination`.
     """
 
     name: str
@@ -56,12 +58,12 @@ class Route:
     awaited: bool = False
     synthesize: bool = False
     ids_everywhere: bool = False
-    made_up_plan: Plan | None = None
+    synthetic_plan: Plan | None = None
     sessions: FetchSessions = field(default_factory=FetchSessions)
-    named_sessions: NamedSessions = field(default_factory=NamedSessions)
-    tally: Tally = field(default_factory=Tally)
+    sessions_by_name: FetchSessionsByName = field(default_factory=FetchSessionsByName)
+    traffic: TrafficCounters = field(default_factory=TrafficCounters)
     latencies: LatencySampler | None = None
-    book: AddressBook | None = None
+    address_rewriting: AddressRewriting | None = None
     relays_tls: bool = False
     crossed: str = ""
     misled: Mapping[int, Endpoint] = field(default_factory=dict)
@@ -87,7 +89,7 @@ class Route:
     def link_plan(self) -> Plan:
         """The plan that a new link starts with."""
         plan = self._plan
-        return plan if self.book is None else plan.reading()
+        return plan if self.address_rewriting is None else plan.reading()
 
     def endpoint(self, node: int) -> Endpoint | None:
         """Return where clients of this route find a broker, ``None`` where that is not known.
@@ -97,9 +99,9 @@ class Route:
         endpoint = self.endpoints.get(node)
         if endpoint is not None and self.misled.get(node) == endpoint:
             return None
-        if endpoint is None or self.book is None:
+        if endpoint is None or self.address_rewriting is None:
             return endpoint
-        return self.book.endpoint(node, endpoint)
+        return self.address_rewriting.endpoint(node, endpoint)
 
     @property
     def _plan(self) -> Plan:
@@ -112,8 +114,8 @@ class Route:
         plan = self.plan or self.former
         if plan is None or not plan.reads or not self.raised:
             return READ_ONLY
-        if self.ids_everywhere and self.made_up_plan is not None:
-            return self.made_up_plan
+        if self.ids_everywhere and self.synthetic_plan is not None:
+            return self.synthetic_plan
         return plan
 
     def lose(self) -> None:

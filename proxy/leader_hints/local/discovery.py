@@ -6,12 +6,12 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import api_versions, metadata
 from leader_hints.apis.keys import ApiKey
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
-from leader_hints.net.brokers.connector import Door
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.wire.errors import WireError
 
 _CLIENT_ID = "leader-hints-local"
@@ -19,19 +19,19 @@ _CLIENT_ID = "leader-hints-local"
 _PATIENCE = 5.0
 
 
-def discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Address]:
+def discover(bootstrap: Sequence[Address], connector: Connector) -> dict[int, Address]:
     """Return where the brokers are by node id, as the first address that answers says it.
 
     :raises BrokerError: none of the addresses leads to a broker that can be used.
     """
-    return trio.run(partial(_discover, bootstrap, door))
+    return trio.run(partial(_discover, bootstrap, connector))
 
 
-async def _discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Address]:
+async def _discover(bootstrap: Sequence[Address], connector: Connector) -> dict[int, Address]:
     reasons = []
     for address in bootstrap:
         try:
-            opened = await door.connect(address, _PATIENCE, _CLIENT_ID, _PATIENCE)
+            opened = await connector.connect(address, _PATIENCE, _CLIENT_ID, _PATIENCE)
         except BrokerError as error:
             reasons.append(f"no cluster at {address}: {error}")
             continue
@@ -39,13 +39,13 @@ async def _discover(bootstrap: Sequence[Address], door: Door) -> dict[int, Addre
             async with contextlib.aclosing(opened) as connection:
                 return await _brokers(connection)
         except (BrokerError, WireError) as error:
-            reasons.append(f"no cluster at {address}: {error}{_advice(door)}")
+            reasons.append(f"no cluster at {address}: {error}{_advice(connector)}")
     raise BrokerError("\n".join(reasons))
 
 
-def _advice(door: Door) -> str:
+def _advice(connector: Connector) -> str:
     """What a listener may want that was not given; it ends the connection then, or says garbage."""
-    given = {"--tls": door.speaks_tls, "--sasl": door.authenticates}
+    given = {"--tls": connector.speaks_tls, "--sasl": connector.authenticates}
     lacking = " or ".join(flag for flag, is_given in given.items() if not is_given)
     return f"; perhaps its listener needs {lacking}" if lacking else ""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.core.events import (
     BrokerLeft,
     BrokerMoved,
@@ -21,11 +22,12 @@ from leader_hints.core.events import (
     Listening,
 )
 from leader_hints.core.route import Route
-from leader_hints.core.versions.address_rewriting import AddressBook
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.net.clients.listening import Handler
 from leader_hints.net.clients.reset import turn_away
-from leader_hints.settings import Address, LocalSettings, RouteSettings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.route import RouteSettings
 
 if TYPE_CHECKING:
     # It needs kio, which a process without faults must not load.
@@ -91,7 +93,9 @@ class VirtualCluster:
         self._nodes: dict[int, _Node] = {}
         self._nursery: trio.Nursery | None = None
         self._turn = 0
-        self.book = AddressBook(settings.host, settings.listen.port, settings.ports, self.met)
+        self.address_rewriting = AddressRewriting(
+            settings.host, settings.listen.port, settings.ports, self.met
+        )
 
     def prepare(self, brokers: Mapping[int, Address]) -> None:
         """Make the routes of the brokers that there are; they can be asked from then on."""
@@ -130,7 +134,7 @@ class VirtualCluster:
                     self.met(node, address.host, address.port)
 
     def met(self, node: int, host: str, port: int) -> None:
-        """Have a listener for a broker whose address goes by; see AddressBook."""
+        """Have a listener for a broker whose address goes by; see AddressRewriting."""
         if self._nursery is None:
             return
         self._meet(node, Address(host, port))
@@ -164,13 +168,13 @@ class VirtualCluster:
             if node not in known and found.scope is not None:
                 found.scope.cancel()
                 found.scope = None
-                listen = Address(self._settings.listen.host, self.book.port(node))
+                listen = Address(self._settings.listen.host, self.address_rewriting.port(node))
                 self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
 
     def _meet(self, node: int, upstream: Address) -> None:
         found = self._nodes.get(node)
         if found is None:
-            listen = Address(self._settings.listen.host, self.book.port(node))
+            listen = Address(self._settings.listen.host, self.address_rewriting.port(node))
             # The model is for what operators write; a broker may advertise anything.
             settings = RouteSettings.model_construct(
                 listen=listen,
@@ -192,9 +196,9 @@ class VirtualCluster:
 
     def _open(self, node: int) -> None:
         found = self._nodes[node]
-        port = self.book.port(node)
+        port = self.address_rewriting.port(node)
         if not port:
-            raise ListenError(self.book.lack(node))
+            raise ListenError(self.address_rewriting.lack(node))
         listen = Address(self._settings.listen.host, port)
         listener = _listener(listen)
         found.scope = trio.CancelScope()

@@ -1,4 +1,4 @@
-"""Notices when the event loop stands still, and says where."""
+"""Detects stalls of the event loop, and where the code is meanwhile."""
 
 import sys
 import threading
@@ -8,27 +8,27 @@ from collections.abc import Callable
 
 import trio
 
-#: So often within the patience the loop says that it turns, and the thread looks whether it did.
+#: So often within the patience the loop reports that it runs, and the thread checks that it did.
 _PARTS = 5
 
 
 class Watchdog:
-    """A thread that looks whether a task still gets its turn.
+    """A thread that checks whether a task still gets its turn.
 
-    ``patience``: seconds. ``stuck``: told once each time, in the thread, for how many seconds the
-    loop has stood still and where: lines of code, no values. ``stood``: told by the loop itself
-    for how long it had stood still, once it turns again.
+    ``patience``: seconds. ``stuck``: called once for each stall, in the thread, with the seconds
+    that it has lasted and the stack: lines of code, no values. ``stalled``: called in the loop
+    itself after a stall, with the seconds that it lasted.
     """
 
     def __init__(
         self,
         patience: float,
         stuck: Callable[[float, str], None],
-        stood: Callable[[float], None],
+        stalled: Callable[[float], None],
     ) -> None:
         self._patience = patience
         self._stuck = stuck
-        self._stood = stood
+        self._stalled = stalled
         self._beat = 0.0
         self._over = threading.Event()
 
@@ -44,19 +44,19 @@ class Watchdog:
                 await trio.sleep(self._patience / _PARTS)
                 before, self._beat = self._beat, time.monotonic()
                 if self._beat - before >= self._patience:
-                    self._stood(self._beat - before)
+                    self._stalled(self._beat - before)
         finally:
             # It ends by itself within a part of the patience: nothing waits for it.
             self._over.set()
 
     def _watch(self, watched: int) -> None:
-        told = 0.0
+        reported = 0.0
         while not self._over.wait(self._patience / _PARTS):
             beat = self._beat
-            still = time.monotonic() - beat
-            if still >= self._patience and told != beat:
-                told = beat
-                self._stuck(still, _stack(watched))
+            seconds = time.monotonic() - beat
+            if seconds >= self._patience and reported != beat:
+                reported = beat
+                self._stuck(seconds, _stack(watched))
 
 
 def _stack(thread: int) -> str:

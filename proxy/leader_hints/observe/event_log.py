@@ -47,7 +47,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.LimitReached: _Line("routes", "warning"),
     events.DescriptorsShort: _Line("routes", "warning"),
     events.AcceptFailed: _Line("routes", "error"),
-    events.LoopStood: _Line("routes", "error"),
+    events.EventLoopStalled: _Line("routes", "error"),
     events.Stopping: _Line("routes", "info"),
     events.Stopped: _Line("routes", "info"),
     events.BadClientBytes: _Line("clients", "warning"),

@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class JournalTally:
+class JournalCounters:
     """``written``: events that the sink took; ``dropped``: events that never will be written."""
 
     written: int = 0

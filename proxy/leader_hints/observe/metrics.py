@@ -26,7 +26,7 @@ from leader_hints.core.events import Event, HintGiven, HintMissed, Recovered
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.mode import Mode
 from leader_hints.observe.counts import FAULTS
-from leader_hints.observe.journal import JournalTally
+from leader_hints.observe.journal import JournalCounters
 from leader_hints.observe.watched import Watched
 
 _PREFIX = "leader_hints_"
@@ -251,9 +251,9 @@ class Metrics:
         """Measure a question that a broker has answered."""
         self._refreshed.labels(cause).observe(seconds)
 
-    def count_journal(self, tally: JournalTally) -> None:
-        """Show what ``tally`` counts as well."""
-        self._registry.register(_Journalled(tally))
+    def count_journal(self, counters: JournalCounters) -> None:
+        """Show what ``counters`` counts as well."""
+        self._registry.register(_Journalled(counters))
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """Return the exposition and its content type for an HTTP Accept header."""
@@ -312,34 +312,49 @@ class _Read(Collector):
         yield _family("topics", (((view.cluster_id,), len(view.names)) for view, _ in clusters))
         yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
         if counts.topics:
+            counts.forget_deleted(lambda topic: any(topic in view.names for view, _ in clusters))
             yield _family("topic_hints_given", counts.topic_given.items())
             yield _family("topic_hints_missed", counts.topic_missed.items())
             yield _family("topic_leader_moves", counts.topic_moves.items())
 
     def _of_routes(self) -> Iterator[Metric]:
         routes = self._watched.routes
-        tallies = [(route.name, route.tally) for route in routes]
-        yield _family("links_open", (((name,), tally.links_open) for name, tally in tallies))
-        yield _family("links", (((name,), tally.links) for name, tally in tallies))
+        traffic_by_route = [(route.name, route.traffic) for route in routes]
+        yield _family(
+            "links_open", (((name,), traffic.links_open) for name, traffic in traffic_by_route)
+        )
+        yield _family("links", (((name,), traffic.links) for name, traffic in traffic_by_route))
         yield _family(
             "bytes",
             (
                 ((name, direction), size)
-                for name, tally in tallies
-                for direction, size in (("up", tally.up), ("down", tally.down))
+                for name, traffic in traffic_by_route
+                for direction, size in (("up", traffic.up), ("down", traffic.down))
             ),
         )
         yield _family(
             "requests",
-            (((name, *cell), n) for name, t in tallies for cell, n in _named(t.requests).items()),
+            (
+                ((name, *cell), n)
+                for name, t in traffic_by_route
+                for cell, n in _named(t.requests).items()
+            ),
         )
         yield _family(
             "responses",
-            (((name, *cell), n) for name, t in tallies for cell, n in _named(t.responses).items()),
+            (
+                ((name, *cell), n)
+                for name, t in traffic_by_route
+                for cell, n in _named(t.responses).items()
+            ),
         )
         yield _family(
             "passed_raw",
-            (((name, reason), n) for name, tally in tallies for reason, n in tally.raw.items()),
+            (
+                ((name, reason), n)
+                for name, traffic in traffic_by_route
+                for reason, n in traffic.raw.items()
+            ),
         )
         yield _family(
             "hints_mode",
@@ -358,14 +373,14 @@ class _Read(Collector):
 
 
 class _Journalled(Collector):
-    """Reads the journal's tally when it is asked."""
+    """Reads the journal's counters when it is asked."""
 
-    def __init__(self, tally: JournalTally) -> None:
-        self._tally = tally
+    def __init__(self, counters: JournalCounters) -> None:
+        self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
-        yield _family("journal_written", [((), self._tally.written)])
-        yield _family("journal_dropped", [((), self._tally.dropped)])
+        yield _family("journal_written", [((), self._counters.written)])
+        yield _family("journal_dropped", [((), self._counters.dropped)])
 
 
 def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Metric:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import api_name
 from leader_hints.core.route import Route
-from leader_hints.core.versions.client_capabilities import KNOWN_NAMES, uses
+from leader_hints.core.versions.client_capabilities import KNOWN_NAMES, hint_forms
 from leader_hints.observe import history
 from leader_hints.observe.client_names import OTHER
 from leader_hints.observe.counts import Counts
@@ -246,7 +246,7 @@ def _clients(counts: Counts, past: History, started: float) -> list[Client]:
 def _route(
     watched: Watched, past: History, route: Route, listen: str, upstream: str
 ) -> RouteStatus:
-    counts, tally, name = watched.counts, route.tally, route.name
+    counts, traffic, name = watched.counts, route.traffic, route.name
     answers, error = watched.upstream(route)
     plan = route.plan
     return RouteStatus(
@@ -266,12 +266,12 @@ def _route(
             if plan
             else {},
         ),
-        links_open=tally.links_open,
-        links=tally.links,
-        bytes_up=tally.up,
-        bytes_down=tally.down,
-        requests=tally.requests.total(),
-        responses=tally.responses.total(),
+        links_open=traffic.links_open,
+        links=traffic.links,
+        bytes_up=traffic.up,
+        bytes_down=traffic.down,
+        requests=traffic.requests.total(),
+        responses=traffic.responses.total(),
         errors=sum(n for (of, *_), n in counts.errors.items() if of == name),
         hints_given=_given(watched, name, "on"),
         hints_missed=_missed(watched, name, "on"),
@@ -311,4 +311,4 @@ def _of(times: history.Percentiles) -> Percentiles:
 def _uses(software: str, version: str) -> Any:
     if software not in KNOWN_NAMES or version == OTHER:
         return None
-    return sorted(use.name.lower() for use in uses(ClientSoftware(software, version)))
+    return sorted(use.name.lower() for use in hint_forms(ClientSoftware(software, version)))

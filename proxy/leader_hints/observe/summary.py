@@ -22,7 +22,7 @@ class Summary:
             return None
         missed = "hints_missed "
         return {
-            "links_open": sum(route.tally.links_open for route in self._watched.routes),
+            "links_open": sum(route.traffic.links_open for route in self._watched.routes),
             **{name: added[name] for name in ("links", "requests", "errors", "hints_given")},
             "hints_missed": {
                 name.removeprefix(missed): n for name, n in added.items() if name.startswith(missed)
@@ -32,10 +32,10 @@ class Summary:
 
     def _totals(self) -> Counter[str]:
         counts = self._watched.counts
-        tallies = [route.tally for route in self._watched.routes]
+        traffic_by_route = [route.traffic for route in self._watched.routes]
         totals = Counter(
-            links=sum(tally.links for tally in tallies),
-            requests=sum(tally.requests.total() for tally in tallies),
+            links=sum(traffic.links for traffic in traffic_by_route),
+            requests=sum(traffic.requests.total() for traffic in traffic_by_route),
             errors=counts.errors.total(),
             hints_given=counts.given.total(),
             leader_moves=counts.moves.total(),

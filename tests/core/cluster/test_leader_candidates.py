@@ -4,7 +4,7 @@ import pytest
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
-from leader_hints.core.cluster.leader_candidates import Candidates
+from leader_hints.core.cluster.leader_candidates import LeaderCandidates
 from leader_hints.core.cluster.leader_view import LeaderView
 
 _T0 = ("t", 0)
@@ -20,20 +20,20 @@ def _view(leader: int, epoch: int) -> LeaderView:
 
 
 def test_a_broker_declines_one_epoch_for_good_and_no_other() -> None:
-    candidates = Candidates(_view(1, 5))
-    candidates.declined(2, _T0, 6)
+    candidates = LeaderCandidates(_view(1, 5))
+    candidates.denied(2, _T0, 6)
     assert not candidates.may_lead(2, _T0, 6)
     assert candidates.may_lead(2, _T0, 7)
     assert candidates.may_lead(2, ("t", 1), 6)
     assert candidates.may_lead(3, _T0, 6)
-    candidates.declined(2, _T0, 7)
+    candidates.denied(2, _T0, 7)
     assert not candidates.may_lead(2, _T0, 7)
 
 
 def test_a_topic_that_is_made_anew_has_other_epochs() -> None:
     view = _view(1, 5)
-    candidates = Candidates(view)
-    candidates.declined(2, _T0, 6)
+    candidates = LeaderCandidates(view)
+    candidates.denied(2, _T0, 6)
     view.learn(TopicMetadata(0, "t", _OTHER_ID, (Led(0, 1, 5),)), 1)
     assert candidates.may_lead(2, _T0, 6)
 
@@ -41,35 +41,35 @@ def test_a_topic_that_is_made_anew_has_other_epochs() -> None:
 def test_a_recreated_topic_without_an_id_is_asked_about_at_its_own_epochs() -> None:
     view = LeaderView("k")
     view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5),)), 1)
-    candidates = Candidates(view)
-    candidates.declined(2, _T0, 6)
+    candidates = LeaderCandidates(view)
+    candidates.denied(2, _T0, 6)
     view.learn(TopicMetadata(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t", ZERO_ID, ()), 1)
     view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5),)), 1)
     assert candidates.may_lead(2, _T0, 6)
 
 
 def test_of_an_epoch_whose_leader_is_named_only_that_one_is_asked() -> None:
-    candidates = Candidates(_view(2, 6))
-    candidates.declined(2, _T0, 6)
+    candidates = LeaderCandidates(_view(2, 6))
+    candidates.denied(2, _T0, 6)
     assert candidates.may_lead(2, _T0, 6)
     assert not candidates.may_lead(3, _T0, 6)
     assert candidates.may_lead(3, _T0, 7)
 
 
 def test_where_nobody_leads_anyone_may() -> None:
-    candidates = Candidates(_view(-1, 6))
+    candidates = LeaderCandidates(_view(-1, 6))
     assert candidates.may_lead(2, _T0, 6)
-    candidates.declined(2, _T0, 6)
+    candidates.denied(2, _T0, 6)
     assert not candidates.may_lead(2, _T0, 6)
 
 
 def test_a_broker_of_which_it_is_not_known_who_it_is_is_always_asked() -> None:
-    assert Candidates(_view(2, 6)).may_lead(None, _T0, 6)
-    assert Candidates(_view(1, 5)).may_lead(None, _T0, 6)
+    assert LeaderCandidates(_view(2, 6)).may_lead(None, _T0, 6)
+    assert LeaderCandidates(_view(1, 5)).may_lead(None, _T0, 6)
 
 
 def test_behind_an_epoch_that_is_over_the_next_one_is_asked() -> None:
-    candidates = Candidates(_view(1, 5))
+    candidates = LeaderCandidates(_view(1, 5))
     assert candidates.epoch(_T0, 6) == 6
     assert candidates.fenced(_T0, 6)
     assert candidates.epoch(_T0, 6) == 7
@@ -86,7 +86,7 @@ def test_behind_an_epoch_that_is_over_the_next_one_is_asked() -> None:
 def test_what_is_over_counts_until_the_view_moves(topic_id: bytes) -> None:
     view = LeaderView("k")
     view.learn(TopicMetadata(0, "t", topic_id, (Led(0, 1, 5),)), 1)
-    candidates = Candidates(view)
+    candidates = LeaderCandidates(view)
     candidates.fenced(_T0, 8)
     assert candidates.epoch(_T0, 6) == 9
     view.learn(TopicMetadata(0, "t", topic_id, (Led(0, 2, 6),)), 1)
@@ -96,7 +96,7 @@ def test_what_is_over_counts_until_the_view_moves(topic_id: bytes) -> None:
 def test_a_topic_that_is_made_anew_without_an_id_is_not_asked_about_at_former_epochs() -> None:
     view = LeaderView("k")
     view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5),)), 1)
-    candidates = Candidates(view)
+    candidates = LeaderCandidates(view)
     candidates.fenced(_T0, 8)
     view.learn(TopicMetadata(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t", ZERO_ID, ()), 1)
     view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 0),)), 1)
@@ -104,9 +104,9 @@ def test_a_topic_that_is_made_anew_without_an_id_is_not_asked_about_at_former_ep
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    candidates = Candidates(_view(9, 5), capacity=2)
+    candidates = LeaderCandidates(_view(9, 5), capacity=2)
     for node in (1, 2, 3):
-        candidates.declined(node, _T0, 6)
+        candidates.denied(node, _T0, 6)
     assert len(candidates) == 2
     assert candidates.may_lead(1, _T0, 6)
     for partition in (1, 2, 3):

@@ -9,7 +9,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import LeaderMoved
 from tests.core.samples import topic_id
 
@@ -79,7 +79,7 @@ def test_when_a_move_was_learnt_is_remembered() -> None:
     now = 4.0
     view.learn(_said({0: (2, 6)}), 2)
     assert (view.moved_at("t", 0), view.moved_at("t", 1)) == (3.0, None)
-    view.elected("t", 0, Leader(3, 7))
+    view.leader_confirms("t", 0, Leader(3, 7))
     assert view.moved_at("t", 0) == 4.0
 
 
@@ -90,7 +90,7 @@ def test_only_so_many_moves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
         view.learn(_said({partition: (2, 6)}), None)
     assert [view.before("t", p) for p in range(3)] == [None, Leader(1, 5), Leader(1, 5)]
     # Where a move is not remembered, the leader counts as one that has led for long.
-    assert [view.in_office("t", p) for p in range(3)] == [True, None, None]
+    assert [view.is_confirmed("t", p) for p in range(3)] == [True, None, None]
 
 
 def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
@@ -112,7 +112,7 @@ def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
 def test_the_first_word_of_a_partition_is_no_move() -> None:
     view = LeaderView("cluster")
     assert view.learn(_said({0: (1, 5)}), None) == []
-    assert view.in_office("t", 0)
+    assert view.is_confirmed("t", 0)
 
 
 def test_an_epoch_that_rises_under_the_same_leader_is_a_move() -> None:
@@ -144,31 +144,31 @@ def test_nobody_leads_at_a_higher_epoch_and_then_somebody() -> None:
 def test_a_move_is_confirmed_by_the_new_leaders_own_word() -> None:
     view = _view({0: (1, 5)})
     view.learn(_said({0: (2, 6)}), 1)
-    assert None is view.in_office("t", 0)
+    assert None is view.is_confirmed("t", 0)
     for source in (None, 3):
         view.learn(_said({0: (2, 6)}), source)
-        assert None is view.in_office("t", 0)
+        assert None is view.is_confirmed("t", 0)
     view.learn(_said({0: (2, 6)}), 2)
-    assert view.in_office("t", 0)
+    assert view.is_confirmed("t", 0)
     view.learn(_said({0: (3, 7)}), 3)
-    assert view.in_office("t", 0)
+    assert view.is_confirmed("t", 0)
     view.learn(_said({0: (2, 8)}), 3)
-    assert None is view.in_office("t", 0)
+    assert None is view.is_confirmed("t", 0)
 
 
 def test_who_says_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
     view = _view({0: (1, 5)}, topic=topic_id(1))
-    (moved,) = view.elected("t", 0, Leader(2, 6))
+    (moved,) = view.leader_confirms("t", 0, Leader(2, 6))
     assert (moved.leader_before, moved.epoch_before) == (1, 5)
     assert (moved.leader, moved.epoch) == (2, 6)
     assert view.leader("t", 0) == Leader(2, 6)
-    assert view.in_office("t", 0)
+    assert view.is_confirmed("t", 0)
 
 
 def test_who_says_that_it_leads_as_is_known_confirms_it() -> None:
     view = _view({0: (1, 5)}, {0: (2, 6)})
-    assert view.elected("t", 0, Leader(2, 6)) == []
-    assert view.in_office("t", 0)
+    assert view.leader_confirms("t", 0, Leader(2, 6)) == []
+    assert view.is_confirmed("t", 0)
 
 
 @pytest.mark.parametrize(
@@ -180,29 +180,29 @@ def test_other_words_of_leading_change_nothing(
     topic: str, partition: int, leader: tuple[int, int]
 ) -> None:
     view = _view({0: (1, 5)}, {0: (2, 6)})
-    assert view.elected(topic, partition, Leader(*leader)) == []
+    assert view.leader_confirms(topic, partition, Leader(*leader)) == []
     assert view.leader("t", 0) == Leader(2, 6)
-    assert view.in_office("t", 0) is None
+    assert view.is_confirmed("t", 0) is None
     assert list(view.names) == ["t"]
 
 
 def test_a_leader_may_say_that_it_does_not_lead_yet() -> None:
     view = _view({0: (1, 5)}, {0: (2, 6)})
     for other in (Leader(3, 6), Leader(2, 7), Leader(2, 5)):
-        view.declined("t", 0, other)
-        assert view.in_office("t", 0) is None
-    view.declined("t", 0, Leader(2, 6))
-    assert view.in_office("t", 0) is False
-    view.elected("t", 0, Leader(2, 6))
-    assert view.in_office("t", 0)
+        view.leader_denies("t", 0, other)
+        assert view.is_confirmed("t", 0) is None
+    view.leader_denies("t", 0, Leader(2, 6))
+    assert view.is_confirmed("t", 0) is False
+    view.leader_confirms("t", 0, Leader(2, 6))
+    assert view.is_confirmed("t", 0)
 
 
 def test_a_leader_that_was_in_office_is_not_taken_out_of_it() -> None:
     # What it said last may have been asked first: only a higher epoch ends an office.
     view = _view({0: (1, 5)}, {0: (2, 6)})
-    view.elected("t", 0, Leader(2, 6))
-    view.declined("t", 0, Leader(2, 6))
-    assert view.in_office("t", 0)
+    view.leader_confirms("t", 0, Leader(2, 6))
+    view.leader_denies("t", 0, Leader(2, 6))
+    assert view.is_confirmed("t", 0)
 
 
 # Topics made anew, and deleted.
@@ -379,7 +379,7 @@ def test_a_topic_with_an_id_is_in_doubt_only_where_two_lead_at_one_epoch() -> No
 def test_the_leaders_own_confirmation_ends_a_doubt_and_outweighs_who_lags() -> None:
     view, time = _doubtful()
     news = view.changes
-    assert view.elected("t", 0, Leader(3, 8)) == []
+    assert view.leader_confirms("t", 0, Leader(3, 8)) == []
     assert not view.in_doubt("t", 0)
     assert view.changed_since(news) == {view.aliases("t")}
     view.learn(_said({0: (1, 7)}), 1)
@@ -423,10 +423,10 @@ def test_who_leads_instead_is_taken_over_when_both_leaders_say_so(
     forgotten = view.forgotten
 
     def deny() -> list[LeaderMoved]:
-        return view.declined("t", 0, Leader(3, 8))
+        return view.leader_denies("t", 0, Leader(3, 8))
 
     def confirm() -> list[LeaderMoved]:
-        return view.elected("t", 0, Leader(*claim))
+        return view.leader_confirms("t", 0, Leader(*claim))
 
     first, second = (deny, confirm) if denied_first else (confirm, deny)
     assert first() == []
@@ -435,22 +435,22 @@ def test_who_leads_instead_is_taken_over_when_both_leaders_say_so(
     assert (moved.leader, moved.epoch, moved.epoch_before) == (*claim, 8)
     assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(*claim), False)
     # The former topic's leader never led this one.
-    assert (view.before("t", 0), view.in_office("t", 0)) == (None, True)
+    assert (view.before("t", 0), view.is_confirmed("t", 0)) == (None, True)
     assert view.forgotten > forgotten
 
 
 def test_a_leader_that_says_that_it_leads_at_a_lower_epoch_denies_the_other() -> None:
     view, time = _doubtful(claim=(3, 2))
     time.now += 1
-    view.elected("t", 0, Leader(3, 2))
+    view.leader_confirms("t", 0, Leader(3, 2))
     assert view.leader("t", 0) == Leader(3, 2)
 
 
 def test_of_two_that_both_lead_the_higher_epoch_counts() -> None:
     view, time = _doubtful()
     time.now += 1
-    view.elected("t", 0, Leader(2, 2))
-    view.elected("t", 0, Leader(3, 8))
+    view.leader_confirms("t", 0, Leader(2, 2))
+    view.leader_confirms("t", 0, Leader(3, 8))
     assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), False)
 
 
@@ -459,20 +459,20 @@ def test_while_some_broker_agrees_with_the_view_its_leader_may_be_the_last_to_he
     for _ in range(10):
         time.now += 0.4
         view.learn(_said({0: (3, 8)}), 2)
-        view.declined("t", 0, Leader(3, 8))
-        view.elected("t", 0, Leader(1, 7))
+        view.leader_denies("t", 0, Leader(3, 8))
+        view.leader_confirms("t", 0, Leader(1, 7))
         assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), True)
     time.now += 0.5
-    view.declined("t", 0, Leader(3, 8))
+    view.leader_denies("t", 0, Leader(3, 8))
     assert view.leader("t", 0) == Leader(1, 7)
 
 
 def test_what_was_denied_long_ago_settles_nothing() -> None:
     view, time = _doubtful()
     time.now += 1
-    view.declined("t", 0, Leader(3, 8))
+    view.leader_denies("t", 0, Leader(3, 8))
     time.now += 2
-    view.elected("t", 0, Leader(2, 2))
+    view.leader_confirms("t", 0, Leader(2, 2))
     assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), True)
 
 
@@ -514,7 +514,7 @@ def test_without_ids_a_forgotten_topics_moves_are_forgotten_too() -> None:
     view.learn(_said({}, error=3), None)
     view.learn(_said({0: (2, 0)}), None)
     assert view.before("t", 0) is None
-    assert view.in_office("t", 0)
+    assert view.is_confirmed("t", 0)
 
 
 def test_with_ids_a_lagging_broker_that_lacks_a_topic_costs_nothing() -> None:
@@ -742,55 +742,55 @@ def test_a_topic_that_is_deleted_while_it_is_learnt_stays_forgotten() -> None:
     assert len(view) == 0
 
 
-# Made-up ids.
+# Synthetic ids.
 
 
-_MADE_UP = made_up_id("cluster", "t")
+_SYNTHETIC = synthetic_id("cluster", "t")
 
 
-def test_a_made_up_id_leads_to_the_topic() -> None:
+def test_a_synthetic_id_leads_to_the_topic() -> None:
     for known in (ZERO_ID, topic_id(1)):
         view = _view({0: (1, 5)}, {0: (2, 6)}, topic=known)
-        assert view.name(_MADE_UP) == "t"
-        assert view.key(_MADE_UP) == view.key("t")
-        assert view.leader(_MADE_UP, 0) == Leader(2, 6)
-        assert view.before(_MADE_UP, 0) == Leader(1, 5)
+        assert view.name(_SYNTHETIC) == "t"
+        assert view.key(_SYNTHETIC) == view.key("t")
+        assert view.leader(_SYNTHETIC, 0) == Leader(2, 6)
+        assert view.before(_SYNTHETIC, 0) == Leader(1, 5)
 
 
-def test_a_made_up_id_is_no_id_to_the_view() -> None:
-    view = _view({0: (1, 5)}, topic=_MADE_UP)
+def test_a_synthetic_id_is_no_id_to_the_view() -> None:
+    view = _view({0: (1, 5)}, topic=_SYNTHETIC)
     assert view.key("t") == "t"
     assert not view.topic_ids
     view.learn(_said({0: (2, 6)}), None)
     assert view.leader("t", 0) == Leader(2, 6)
 
 
-def test_a_made_up_id_does_not_take_the_place_of_a_real_one() -> None:
+def test_a_synthetic_id_does_not_take_the_place_of_a_real_one() -> None:
     """It cannot tell the topic from a former one of its name, whose epochs were higher."""
     view = _view({0: (1, 0)}, topic=topic_id(2))
-    view.learn(_said({0: (2, 50)}, topic=_MADE_UP), None)
+    view.learn(_said({0: (2, 50)}, topic=_SYNTHETIC), None)
     assert view.leader("t", 0) == Leader(1, 0)
     assert view.key("t") == topic_id(2)
 
 
-def test_a_topic_made_anew_keeps_its_made_up_id() -> None:
+def test_a_topic_made_anew_keeps_its_synthetic_id() -> None:
     view = _view({0: (1, 5)})
     view.learn(_said({}, error=3), None)
-    assert view.name(_MADE_UP) == "t"
-    assert view.leader(_MADE_UP, 0) is None
+    assert view.name(_SYNTHETIC) == "t"
+    assert view.leader(_SYNTHETIC, 0) is None
     view.learn(_said({0: (2, 0)}), None)
-    assert view.leader(_MADE_UP, 0) == Leader(2, 0)
+    assert view.leader(_SYNTHETIC, 0) == Leader(2, 0)
 
 
 def test_names_are_made_known_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leader_hints.core.cluster.leader_view._ALIASES", 2)
     view = LeaderView("cluster")
     made = [view.make_up(name) for name in ("a", "b", "a", "c")]
-    assert made[0] == made[2] == made_up_id("cluster", "a")
+    assert made[0] == made[2] == synthetic_id("cluster", "a")
     assert [view.name(one) for one in made[1:]] == [None, "a", "c"]
 
 
 def test_what_merely_does_not_exist_is_not_remembered() -> None:
     view = _view({0: (1, 5)})
     view.learn(_said({}, name="u", error=3), None)
-    assert view.name(made_up_id("cluster", "u")) is None
+    assert view.name(synthetic_id("cluster", "u")) is None

@@ -1,12 +1,12 @@
-from leader_hints.core.cluster.synthetic_id_agreement import Agreement
+from leader_hints.core.cluster.synthetic_id_agreement import SyntheticIdAgreement
 from leader_hints.core.events import TopicIdsOffered, TopicIdsWithheld
 
 _NODES = (1, 2, 3)
 _OFFERED = TopicIdsOffered(cluster="k")
 
 
-def _agreed() -> Agreement:
-    agreement = Agreement("k")
+def _agreed() -> SyntheticIdAgreement:
+    agreement = SyntheticIdAgreement("k")
     for node in _NODES:
         assert agreement.judge(node, str(node), None) == []
     assert agreement.review(_NODES) == [_OFFERED]
@@ -14,7 +14,7 @@ def _agreed() -> Agreement:
 
 
 def test_who_was_never_asked_gives_none() -> None:
-    agreement = Agreement("k")
+    agreement = SyntheticIdAgreement("k")
     assert agreement.review(()) == []
     agreement.judge(1, "1", None)
     agreement.judge(2, "2", None)

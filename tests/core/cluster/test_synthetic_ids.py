@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 #: Written down once. Where this fails, it is the code that is to be changed.
@@ -18,14 +18,14 @@ _GOLDEN = {
 
 
 def test_they_are_the_same_for_ever() -> None:
-    made = {asked: str(UUID(bytes=made_up_id(*asked))) for asked in _GOLDEN}
+    made = {asked: str(UUID(bytes=synthetic_id(*asked))) for asked in _GOLDEN}
     assert made == _GOLDEN
 
 
 @given(st.text(max_size=30), st.text(max_size=300))
 def test_none_can_be_an_id_of_kafka(cluster_id: str, name: str) -> None:
     """Kafka's own are of version 4; 0 and 1 are reserved and have no version."""
-    made = UUID(bytes=made_up_id(cluster_id, name))
+    made = UUID(bytes=synthetic_id(cluster_id, name))
     assert made.version == 8
     assert made.variant == "specified in RFC 4122"
     assert made.int > 1
@@ -33,4 +33,4 @@ def test_none_can_be_an_id_of_kafka(cluster_id: str, name: str) -> None:
 
 def test_topics_and_clusters_are_told_apart() -> None:
     asked = [("a", "b"), ("a", "c"), ("ab", ""), ("", "ab"), ("b", "a")]
-    assert len({made_up_id(*one) for one in asked}) == len(asked)
+    assert len({synthetic_id(*one) for one in asked}) == len(asked)

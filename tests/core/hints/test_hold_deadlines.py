@@ -41,10 +41,10 @@ def test_each_response_is_due_when_its_own_time_has_come(
     now = 0.0
     for step, ahead in turns:
         now += step
-        while (response := deadlines.due(now, ahead)) is not None:
-            assert min(response.over_at(ahead), response.confirm_at) <= now
-            deadlines.remove(response)
-            left.remove(response)
+        while (due := deadlines.due(now, ahead)) is not None:
+            assert min(due.over_at(ahead), due.confirm_at) <= now
+            deadlines.remove(due)
+            left.remove(due)
         times = [min(response.over_at(ahead), response.confirm_at) for response in left]
         # Never too late, and never so early that the caller is kept busy.
         assert now < deadlines.next(ahead) <= min(times, default=float("inf"))

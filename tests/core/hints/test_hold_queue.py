@@ -10,7 +10,7 @@ from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintGiven, HintMissed
 from leader_hints.core.hints import hold_queue
 from leader_hints.core.hints.hold_rules import HoldRules
@@ -163,7 +163,7 @@ def test_a_hint_that_was_found_in_time_stays_good_while_it_is_held() -> None:
     assert counter.produce(link, T + 0.9) is None
     learn(link.route, {1: (2, 6)})
     assert counter.review(T + 2) == []
-    assert _view(link).elected("t", 0, Leader(2, 6)) == []
+    assert _view(link).leader_confirms("t", 0, Leader(2, 6)) == []
     assert counter.review(T + 2.1) == [[hint(2, 6)]]
 
 
@@ -555,23 +555,41 @@ def test_nor_by_one_of_which_only_metadata_says_that_it_leads() -> None:
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T) == [None]
     # A KRaft broker's own Metadata names it before it serves; ListOffsets shows that it does.
-    _view(link).elected("t", 0, Leader(2, 6))
+    _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.produce(link, T) is None
 
 
 def test_a_produce_is_released_when_its_broker_comes_to_lead_again() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
-    learn(link.route, {0: (1, 6)}, source=2)
+    learn(link.route, {0: (1, 7)}, source=2)
     assert counter.review(T + 0.002) == [[None]]
     assert counter.reasons() == ["leader_not_ready"]
+
+
+def test_a_produce_is_held_by_a_leader_whose_epoch_rose_while_it_stayed() -> None:
+    # Nobody led between two epochs in a row, so it served on until it went.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 6)}, source=2)
+    assert counter.produce(link, T) is None
+    learn(link.route, {0: (1, 7)}, source=2)
+    assert counter.review(T + 0.002) == []
+    learn(link.route, {0: (2, 8)}, source=2)
+    assert counter.review(T + 0.004) == [[hint(2, 8)]]
+
+
+def test_nor_does_a_rise_prove_that_one_serves_that_has_just_come_to_lead() -> None:
+    link, counter = _link(node=2), Counter()
+    learn(link.route, {0: (2, 6)}, source=1)
+    learn(link.route, {0: (2, 7)}, source=1)
+    assert counter.produce(link, T) == [None]
 
 
 def test_one_such_partition_releases_the_whole_response_with_the_hints_that_are_known() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T, 0, 1) is None
-    learn(link.route, {1: (1, 6)}, source=2)
+    learn(link.route, {1: (1, 7)}, source=2)
     assert counter.review(T + 0.002) == [[hint(2, 6), None]]
 
 
@@ -678,11 +696,11 @@ def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
 def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for_to_the_end() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
-    _view(link).declined("t", 0, Leader(2, 6))
+    _view(link).leader_denies("t", 0, Leader(2, 6))
     assert counter.fetch(link, T, {0: 5}) is None
     assert counter.queue.next_deadline() == pytest.approx(T + 0.1)
     assert counter.review(T + 0.05) == []
-    _view(link).elected("t", 0, Leader(2, 6))
+    _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.review(T + 0.06) == [[hint(2, 6)]]
 
 
@@ -690,7 +708,7 @@ def test_a_leader_that_never_says_that_it_leads_is_not_named() -> None:
     # The client would go there, be refused, and back off for longer than without a hint.
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
-    _view(link).declined("t", 0, Leader(2, 6))
+    _view(link).leader_denies("t", 0, Leader(2, 6))
     assert counter.fetch(link, T, {0: 5}) is None
     assert counter.review(T + 0.1001) == [[None]]
     assert counter.reasons() == ["leader_not_ready"]
@@ -797,7 +815,7 @@ def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(syntheti
     link, counter = LinkState(route(clock=time), 1), Counter()
     learn(link.route, {0: (3, 8)}, topic_id=topic_id(1))
     time.now += 100
-    topic = made_up_id("cluster", "t") if synthetic else "t"
+    topic = synthetic_id("cluster", "t") if synthetic else "t"
     assert counter.fetch(link, time.now, {0: 0}, error=NOT_LEADER, topic=topic) is None
     counter.queue.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, time.now + 0.001)
     assert counter.review(time.now + 0.002) == []
@@ -871,9 +889,9 @@ def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_sai
     (wanted,) = counter.queue.wanted_leaders()
     assert wanted.epochs == {("t", 0): 8}
     assert wanted.claims == {("t", 0): Leader(2, 2)}
-    _view(link).declined("t", 0, Leader(3, 8))
+    _view(link).leader_denies("t", 0, Leader(3, 8))
     assert counter.review(time.now + 0.002) == []
-    _view(link).elected("t", 0, Leader(2, 2))
+    _view(link).leader_confirms("t", 0, Leader(2, 2))
     assert counter.review(time.now + 0.003) == [[hint(2, 2)]]
 
 
@@ -883,7 +901,7 @@ def test_a_lagging_broker_delays_a_hint_until_the_leader_itself_confirms_it() ->
     learn(link.route, {0: (1, 5)}, source=1)
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
     assert counter.review(T + 0.05) == []
-    _view(link).elected("t", 0, Leader(2, 6))
+    _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.review(T + 0.051) == [[hint(2, 6)]]
     learn(link.route, {0: (1, 5)}, source=1)
     assert counter.fetch(link, T + 0.06, {0: 5}, error=NOT_LEADER) == [hint(2, 6)]
@@ -1010,13 +1028,13 @@ def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
 
 
 @pytest.mark.parametrize("known", [ZERO_ID, topic_id(9)])
-def test_topics_by_made_up_ids_are_those_of_the_name(known: bytes) -> None:
-    made_up = made_up_id("cluster", "t")
+def test_topics_by_synthetic_ids_are_those_of_the_name(known: bytes) -> None:
+    synthetic = synthetic_id("cluster", "t")
     # A consumer without an epoch, at a broker that never led: its own word is waited for.
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (1, 5)}, topic_id=known)
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
-    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=made_up) is None
+    assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=synthetic) is None
     assert link.route.view is not None
     counter.queue.asked(link.route, {link.route.view.key("t")}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(2, 6)]]

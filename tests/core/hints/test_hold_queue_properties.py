@@ -104,13 +104,13 @@ class Holds(RuleBasedStateMachine):
                 leads = known == epoch and moves[known] == node
                 leader = Leader(node, epoch)
                 if leads:
-                    view.elected(name, partition, leader)
+                    view.leader_confirms(name, partition, leader)
                     self.said.add((partition, node, epoch))
                     errors[name, partition] = 0
                 elif known > epoch:
                     errors[name, partition] = FENCED
                 else:
-                    view.declined(name, partition, leader)
+                    view.leader_denies(name, partition, leader)
                     errors[name, partition] = NOT_LEADER if known == epoch else UNKNOWN_EPOCH
             if wanted.route.node == node:
                 self.queue.probed(wanted.route, errors, self.now)

@@ -237,7 +237,7 @@ def test_who_a_client_is_is_looked_for_in_other_versions_where_one_cannot_be_rea
     link = Driven(route())
     for correlation_id in (1, 2):
         link.up(struct.pack(">ihhihb", 11, 18, 4, correlation_id, -1, 0))
-    assert link.link.state.tally.raw["client software"] == 1
+    assert link.link.state.traffic.raw["client software"] == 1
     said = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
     link.up(request(18, 3, 3, **said))
     assert link.link.state.software == "librdkafka/2.5.0"
@@ -299,7 +299,7 @@ def test_a_malformed_fetch_request_does_not_cost_the_link(known: bool) -> None:
     failed = fetch_answer(15, 1, [(ONE, 0, FENCED, b"")])
     driven.down(failed + fetch_answer(15, 2, [(ONE, 0, 0, b"x")]))
     assert driven.to_client == failed + fetch_answer(15, 2, [(ONE, 0, 0, b"x")])
-    assert driven.link.state.route.tally.raw["not understood"] >= 1
+    assert driven.link.state.route.traffic.raw["not understood"] >= 1
     assert [event.side for event in driven.not_understood] == ["client"]
 
 
@@ -311,7 +311,7 @@ def test_of_messages_that_cannot_be_read_each_is_counted_and_the_first_told() ->
         driven.up(asked[:at] + b"\x7f" + asked[at + 1 :])
         driven.down(fetch_answer(15, number, [(ONE, 0, FENCED, b"")]))
     state = driven.link.state
-    assert state.tally.raw["not understood"] == 3
+    assert state.traffic.raw["not understood"] == 3
     assert [type(event).__name__ for event in state.events] == ["NotUnderstood"]
 
 
@@ -383,7 +383,7 @@ def test_versions_that_end_early_or_late_stay_as_they_are(version: int, behind: 
     odd = struct.pack(">i", len(payload)) + payload
     driven.down(odd)
     assert driven.to_client == odd
-    assert driven.link.state.tally.raw["not understood"] == 1
+    assert driven.link.state.traffic.raw["not understood"] == 1
 
 
 # Streams that turn opaque.
@@ -439,7 +439,7 @@ def test_a_fetch_response_that_is_not_understood_passes(cut: tuple[int, ...]) ->
     odd[-1] = 9
     driven.down(bytes(odd) + samples.answer(8, 8, 2), cut)
     assert driven.to_client == odd + samples.answer(8, 8, 2)
-    assert driven.link.state.route.tally.raw["not understood"] == 1
+    assert driven.link.state.route.traffic.raw["not understood"] == 1
 
 
 def test_a_produce_response_that_is_not_understood_passes() -> None:
@@ -448,7 +448,7 @@ def test_a_produce_response_that_is_not_understood_passes() -> None:
     odd = produce_answer(9, 1, {0: NOT_LEADER})[:-1] + b"\x05"
     driven.down(odd + samples.answer(8, 8, 2), [20])
     assert driven.to_client == odd + samples.answer(8, 8, 2)
-    assert driven.link.state.route.tally.raw["not understood"] == 1
+    assert driven.link.state.route.traffic.raw["not understood"] == 1
 
 
 @pytest.mark.parametrize(
@@ -594,7 +594,7 @@ def test_without_budget_all_passes_without_hints_and_is_counted(cut: int) -> Non
     for frame in answers:
         driven.down(frame, [cut])
     assert driven.to_client == b"".join(answers)
-    assert driven.link.state.route.tally.raw["budget"] == 3
+    assert driven.link.state.route.traffic.raw["budget"] == 3
     assert driven.budget.used == 0
 
 
@@ -649,7 +649,7 @@ def _metadata_13(correlation_id: int) -> bytes:
 
 def test_requests_are_counted_as_asked_and_as_sent() -> None:
     driven = _talk([], [])
-    requests = driven.link.state.route.tally.requests
+    requests = driven.link.state.route.traffic.requests
     assert requests[0, 10, 9] == 3
     assert requests[0, 7, 7] == 1
     assert requests[1, 16, 15] == 2
@@ -662,7 +662,7 @@ def test_a_client_that_asks_what_nobody_does_fills_no_memory_with_counts() -> No
     for key in range(100, 200):
         driven.up(b"".join(struct.pack(">ihhi", 8, key, version, 1) for version in range(100)))
     driven.up(produce_request(10, 1))
-    requests = driven.link.state.route.tally.requests
+    requests = driven.link.state.route.traffic.requests
     assert len(requests) < 5000
     assert sum(requests.values()) == 10_001
 
@@ -672,7 +672,7 @@ def test_what_nobody_asks_keeps_nothing_that_clients_ask_from_being_counted() ->
     for key in range(32_000, 32_005):
         driven.up(b"".join(struct.pack(">ihhi", 8, key, v, 1) for v in range(-500, 500)))
     driven.up(produce_request(10, 1) + request(18, 3, 2))
-    requests = driven.link.state.route.tally.requests
+    requests = driven.link.state.route.traffic.requests
     assert len(requests) < 100
     assert requests[0, 10, 9] == 1
     assert requests[18, 3, 3] == 1
@@ -722,7 +722,7 @@ def test_off_reads_nothing() -> None:
     driven.down(_ANSWERED, [5])
     assert driven.to_broker == _ASKED + b"\xff\xff\xff\xff no Kafka at all"
     assert driven.to_client == _ANSWERED
-    assert not driven.link.state.route.tally.requests
+    assert not driven.link.state.route.traffic.requests
 
 
 # All other APIs.
@@ -785,7 +785,7 @@ def test_a_link_keeps_its_versions_when_hints_are_switched_off(mode: Mode) -> No
         15, 3, {(ONE, 0): 5}
     )
     # Nothing is looked at where hints are off; where they are counted, all is.
-    assert [e.handling.hintable for e in state.exchanges] == [True, *[mode is Mode.OBSERVE] * 2]
+    assert [e.policy.hintable for e in state.exchanges] == [True, *[mode is Mode.OBSERVE] * 2]
     failed = [produce_answer(9, number, {0: NOT_LEADER}) for number in (1, 2)]
     driven.down(b"".join(failed))
     assert driven.to_client == b"".join(failed)
@@ -840,4 +840,4 @@ def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: lis
         expected = exchanged.got if hinted else exchanged.answered
         assert driven.to_client[before:] == expected
     assert driven.to_broker == _SENT
-    assert not at.tally.raw
+    assert not at.traffic.raw

@@ -143,7 +143,7 @@ def test_few_kinds_of_requests_are_remembered() -> None:
     for version in range(5, 2000):
         driven.up(_frame(18, version, b"\xff"))
         driven.down(versions_answer(0, 1, {}, error=35))
-        assert len(driven.link.state.handlings) <= 64
+        assert len(driven.link.state.policies) <= 64
     assert driven.link.matched
 
 

@@ -8,7 +8,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.core.versions.address_rewriting import NEWEST, AddressBook
+from leader_hints.core.versions.address_rewriting import NEWEST, AddressRewriting
 from leader_hints.core.versions.plan import PASS, plan_for
 from tests.apis.messages import decode, element, plain, response_type
 from tests.core.links import Driven
@@ -31,8 +31,8 @@ _SECRET = b"secret.example"
 
 
 def _route(maxima: dict[int, int] = BROKER_3_6, mode: Mode = Mode.ON) -> Route:
-    book = AddressBook("here", 19092, {}, lambda node, host, port: None)
-    return Route("route", mode, plan=plan_for(maxima), book=book)
+    rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
+    return Route("route", mode, plan=plan_for(maxima), address_rewriting=rewriting)
 
 
 def _brokers(key: int, version: int) -> bytes:

@@ -363,7 +363,7 @@ def test_before_2_4_a_client_with_a_rack_may_be_answered_by_a_follower() -> None
     assert (header.request_api_version, down.rack_id) == (11, "a")
     driven.down(fetch_answer(11, 5, [("one", 0, 0, b"r")]))
     assert driven.to_client == fetch_answer(12, 5, [("one", 0, 0, b"r")])
-    assert driven.link.state.tally.cells[F, 12, 11].requests == 1
+    assert driven.link.state.traffic.cells[F, 12, 11].requests == 1
 
 
 def _most_asked(driven: Driven, **values: object) -> int:
@@ -539,4 +539,4 @@ def test_a_fetch_by_a_name_longer_than_older_versions_say_goes_on_as_it_is() -> 
     driven.to_broker.clear()
     driven.up(asked)
     assert driven.to_broker == asked
-    assert driven.link.state.tally.raw["not understood"] == 1
+    assert driven.link.state.traffic.raw["not understood"] == 1

@@ -1,4 +1,4 @@
-"""Links on which topic ids are made up."""
+"""Links on which topic ids are synthetic."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
 from tests.apis.messages import (
@@ -35,7 +35,7 @@ from tests.core.samples import (
 )
 
 P, F, M = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA
-MADE_UP = made_up_id(CLUSTER, "one")
+SYNTHETIC = synthetic_id(CLUSTER, "one")
 _RELEASES = pytest.mark.parametrize("release", ["2.4", "2.6", "2.8", "3.6"])
 
 
@@ -89,22 +89,22 @@ def test_topics_get_ids_whatever_the_broker_says(release: str, version: int) -> 
     assert _asked(driven, ["one", "no-id", "absent"], version).__version__ == sent
     driven.down(_answered(sent, (0, "one", ONE), (0, "no-id", ZERO_ID), (3, "absent", ZERO_ID)))
     assert _ids(driven, version) == {
-        "one": MADE_UP,
-        "no-id": made_up_id(CLUSTER, "no-id"),
+        "one": SYNTHETIC,
+        "no-id": synthetic_id(CLUSTER, "no-id"),
         "absent": None,
     }
     view = driven.link.state.route.view
     assert view is not None
-    assert view.name(made_up_id(CLUSTER, "no-id")) == "no-id"
+    assert view.name(synthetic_id(CLUSTER, "no-id")) == "no-id"
     ((snooped, _),) = driven.link.responses.snooped
     assert snooped == sent
 
 
 @_RELEASES
-def test_fetches_by_made_up_and_by_real_ids_go_by_name(release: str) -> None:
+def test_fetches_by_synthetic_and_by_real_ids_go_by_name(release: str) -> None:
     sent = {"2.4": 10, "2.6": 11}.get(release, 12)
     # No topic of a cluster below 2.8 has a real one.
-    for known in [MADE_UP] if sent < 12 else [MADE_UP, ONE]:
+    for known in [SYNTHETIC] if sent < 12 else [SYNTHETIC, ONE]:
         driven = _link(release)
         driven.up(fetch_request(16, 5, {(known, 1): 5}, session=(0, 0)))
         assert driven.to_broker == fetch_request(sent, 5, {("one", 1): 5}, session=(0, 0))
@@ -144,12 +144,12 @@ def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
     ]
 
 
-def test_ids_are_made_up_before_anything_is_known_of_the_cluster() -> None:
+def test_ids_are_synthetic_before_anything_is_known_of_the_cluster() -> None:
     driven = _link("2.6")
     driven.link.state.route.view = None
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
-    assert _ids(driven) == {"one": MADE_UP}
+    assert _ids(driven) == {"one": SYNTHETIC}
 
 
 def test_a_view_of_another_cluster_learns_no_names_of_this_one() -> None:
@@ -157,8 +157,8 @@ def test_a_view_of_another_cluster_learns_no_names_of_this_one() -> None:
     driven.link.state.route.view = other = LeaderView("other")
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
-    assert _ids(driven) == {"one": MADE_UP}
-    assert other.name(MADE_UP) is None
+    assert _ids(driven) == {"one": SYNTHETIC}
+    assert other.name(SYNTHETIC) is None
 
 
 def test_what_a_replica_asks_by_id_passes() -> None:
@@ -178,7 +178,7 @@ def test_a_fetch_without_an_id_ends_the_link(forgotten: bool) -> None:
     if forgotten:
         driven.up(fetch_request(16, 5, {}, session=(4, 1), forgotten=[(ZERO_ID, 0)]))
     else:
-        driven.up(fetch_request(16, 5, {(MADE_UP, 0): 5, (ZERO_ID, 0): 5}))
+        driven.up(fetch_request(16, 5, {(SYNTHETIC, 0): 5, (ZERO_ID, 0): 5}))
     assert driven.link.requests.fault == "Fetch v16 for a topic without an id"
     assert driven.link.state.without_ids
     assert not driven.to_broker
@@ -190,7 +190,7 @@ def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
     broken = asked[:-4] + b"\x7f" + asked[-3:]
     driven.up(broken)
     assert driven.to_broker == broken
-    assert driven.link.state.tally.raw["not understood"] == 1
+    assert driven.link.state.traffic.raw["not understood"] == 1
 
 
 def test_metadata_that_cannot_be_brought_up_ends_the_link() -> None:
@@ -211,7 +211,7 @@ def test_large_metadata_in_pieces(cut: int) -> None:
     topics = tuple(plain(kind, name=name, topic_id=None) for name in names)
     driven.up(request(M, 12, 5, topics=topics), range(cut, 20_000, cut))
     driven.down(_answered(9, *((0, name, ZERO_ID) for name in names)), range(cut, 20_000, cut))
-    assert _ids(driven) == {name: made_up_id(CLUSTER, name) for name in names}
+    assert _ids(driven) == {name: synthetic_id(CLUSTER, name) for name in names}
     driven.link.close()
     assert driven.budget.used == 0
 
@@ -231,11 +231,11 @@ _ALL = {P: 10, F: 16, M: 12}
         # Without a use for Fetch 16.
         (("kafka-python", "3.0.0"), True, {F: 12}),
         (("librdkafka", "2.3.0"), True, {}),
-        # Proxies ask whether this one makes them up.
+        # Proxies ask whether this one synthesizes them.
         (("leader-hints", "1"), False, _ALL),
     ],
 )
-def test_who_is_offered_made_up_ids(
+def test_who_is_offered_synthetic_ids(
     software: tuple[str, str], everywhere: bool, offered: Mapping[int, int]
 ) -> None:
     route = route_before("2.6+")
@@ -252,7 +252,7 @@ def test_a_link_that_was_offered_them_keeps_them() -> None:
     driven.link.state.route.ids_everywhere = False
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
-    assert _ids(driven) == {"one": MADE_UP}
+    assert _ids(driven) == {"one": SYNTHETIC}
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
@@ -262,11 +262,11 @@ def test_a_link_without_api_versions_does_as_a_new_one(everywhere: bool) -> None
     driven = Driven(route)
     _asked(driven, ["one"], 11)
     driven.down(_answered(11, (0, "one", ONE)))
-    assert _ids(driven, 11) == {"one": MADE_UP if everywhere else ONE}
+    assert _ids(driven, 11) == {"one": SYNTHETIC if everywhere else ONE}
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
-def test_without_hints_nothing_is_made_up(mode: Mode) -> None:
+def test_without_hints_nothing_is_synthetic(mode: Mode) -> None:
     driven = Driven(route_before("2.8+", mode))
     hello = request(18, 3, 1, client_software_name="leader-hints", client_software_version="1")
     driven.up(hello)

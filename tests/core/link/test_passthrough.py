@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintMissed
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
@@ -23,7 +23,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
-from tests.core.brokers import BROKERS, MADE_UP, F, M, P, V, names_before, route_before
+from tests.core.brokers import BROKERS, SYNTHETIC, F, M, P, V, names_before, route_before
 from tests.core.links import Driven
 from tests.core.samples import versions_answer
 
@@ -217,7 +217,7 @@ def _asked(release: str, kind: type[Entity], by_chance: random.Random) -> Entity
         return entity
     ids = [UUID(bytes=known) for known in names_before(release)]
     topics = tuple(replace(t, topic_id=i) for t, i in zip(entity.topics, ids, strict=False))
-    if release.endswith(MADE_UP):
+    if release.endswith(SYNTHETIC):
         # What replicas ask by id goes by id.
         entity = _of_a_client(entity)
     return replace(entity, topics=topics, forgotten_topics_data=(), session_epoch=0)
@@ -285,4 +285,4 @@ def _id(answered: Entity, topic: Entity) -> UUID | None:
     """Return the id that a client gets of a topic."""
     if topic.error_code.value or topic.name is None:
         return getattr(topic, "topic_id", None)
-    return UUID(bytes=made_up_id(answered.cluster_id or "", topic.name))
+    return UUID(bytes=synthetic_id(answered.cluster_id or "", topic.name))

@@ -94,7 +94,7 @@ def test_errors_without_a_hint_are_told(key: int, version: int, mode: Mode, reas
     )
     assert (first.answered.topic, first.answered.client_id) == ("one", "c")
     assert (first.answered.hold_ms, first.answered.observed) == (0.0, mode is Mode.OBSERVE)
-    assert not driven.link.state.tally.raw
+    assert not driven.link.state.traffic.raw
 
 
 @_EACH
@@ -187,7 +187,7 @@ def test_errors_beyond_the_budget_are_told(key: int, version: int, sent: int) ->
     events = driven.link.state.events
     expected = [(0, NOT_LEADER, MissReason.BUDGET), (21, NOT_LEADER, MissReason.BUDGET)]
     assert _missed(events) == expected
-    assert driven.link.state.tally.raw["budget"] >= 1
+    assert driven.link.state.traffic.raw["budget"] >= 1
 
 
 @pytest.mark.parametrize(("key", "version", "release"), [(P, 9, "2.6"), (F, 12, "2.6")])

@@ -8,7 +8,7 @@ import pytest
 from leader_hints.apis.fetch_request import FetchRequest
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.sessions.fetch_by_name import NamedFetch, NamedSessions
+from leader_hints.core.sessions.fetch_by_name import FetchByName, FetchSessionsByName
 
 A, B, C = (bytes([n]) * 16 for n in (1, 2, 3))
 
@@ -32,14 +32,14 @@ def _request(
 class _Scene:
     def __init__(self, **topics: bytes) -> None:
         self.view = LeaderView("k")
-        self.sessions = NamedSessions()
+        self.sessions = FetchSessionsByName()
         for name, topic_id in topics.items():
             self.learn(name, topic_id)
 
     def learn(self, name: str, topic_id: bytes) -> None:
         self.view.learn(TopicMetadata(0, name, topic_id, (Led(0, 1, 0),)), 1)
 
-    def down(self, request: FetchRequest) -> tuple[FetchRequest, NamedFetch]:
+    def down(self, request: FetchRequest) -> tuple[FetchRequest, FetchByName]:
         return self.sessions.down(request, self.view)
 
     def open(self, session: int, *topics: bytes) -> None:
@@ -112,7 +112,7 @@ def _is_lost(sent: FetchRequest) -> bool:
 def test_sessions_are_bounded_by_their_topics_too() -> None:
     """The one used last stays, however large it is; who comes back to another begins a new one."""
     scene = _Scene(a=A, b=B)
-    scene.sessions = NamedSessions(most_topics=3)
+    scene.sessions = FetchSessionsByName(most_topics=3)
     for session in (1, 2, 3):
         scene.open(session, A)
     # A session grows by what it asks for later.
@@ -120,7 +120,7 @@ def test_sessions_are_bounded_by_their_topics_too() -> None:
     assert _is_lost(scene.down(_request(2, 1))[0])
     assert not _is_lost(scene.down(_request(1, 2))[0])
     assert not _is_lost(scene.down(_request(3, 1))[0])
-    scene.sessions = NamedSessions(most_topics=1)
+    scene.sessions = FetchSessionsByName(most_topics=1)
     scene.open(4, A, B)
     assert not _is_lost(scene.down(_request(4, 1))[0])
     assert len(scene.sessions) == 1
@@ -180,7 +180,7 @@ def test_a_full_fetch_ends_the_session_that_it_names() -> None:
 
 def test_the_least_recently_used_session_goes() -> None:
     scene = _Scene(a=A)
-    scene.sessions = NamedSessions(2)
+    scene.sessions = FetchSessionsByName(2)
     scene.open(1, A)
     scene.open(2, A)
     assert not _is_lost(scene.down(_request(1, 1))[0])

@@ -9,7 +9,7 @@ from kio.index import UnknownAPIKey, UnknownEntity, load_response_schema
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
-from leader_hints.core.versions.address_rewriting import NEWEST, AddressBook
+from leader_hints.core.versions.address_rewriting import NEWEST, AddressRewriting
 
 #: Responses with a host that is none of a broker: those of clients, of ACLs, and of the
 #: applications that Kafka Streams runs.
@@ -18,8 +18,8 @@ _HOST_FIELDS = {"host", "client_host"}
 _MOST_KEYS, _MOST_VERSIONS = 110, 30
 
 
-def _book(ports: dict[int, int] | None = None) -> AddressBook:
-    return AddressBook("here", 19092, ports or {}, lambda node, host, port: None)
+def _book(ports: dict[int, int] | None = None) -> AddressRewriting:
+    return AddressRewriting("here", 19092, ports or {}, lambda node, host, port: None)
 
 
 def _responses() -> Iterator[tuple[int, int, type]]:
@@ -56,8 +56,12 @@ def test_every_response_that_says_a_brokers_host_is_rewritten_or_cannot_be_asked
     looked_at = 0
     for key, version, kind in _responses():
         looked_at += 1
-        if key not in _OTHER_HOSTS and _says_a_host(kind) and AddressBook.offered(key, version):
-            assert AddressBook.rewriter(key, version) is not None, (key, version)
+        if (
+            key not in _OTHER_HOSTS
+            and _says_a_host(kind)
+            and AddressRewriting.offered(key, version)
+        ):
+            assert AddressRewriting.rewriter(key, version) is not None, (key, version)
     assert looked_at > 250
 
 
@@ -66,9 +70,9 @@ def test_what_is_not_known_is_not_offered() -> None:
     for key, version, _ in _responses():
         newest[key] = max(version, newest.get(key, -1))
     for key, version in newest.items():
-        assert not AddressBook.offered(key, version + 1) or key == ApiKey.API_VERSIONS, key
-    assert not AddressBook.offered(max(newest) + 1, 0)
-    assert not AddressBook.offered(ApiKey.SASL_HANDSHAKE, 0)
+        assert not AddressRewriting.offered(key, version + 1) or key == ApiKey.API_VERSIONS, key
+    assert not AddressRewriting.offered(max(newest) + 1, 0)
+    assert not AddressRewriting.offered(ApiKey.SASL_HANDSHAKE, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +81,15 @@ def test_what_is_not_known_is_not_offered() -> None:
 def test_addresses_of_the_quorum_and_of_share_groups_are_not_offered(
     key: int, version: int
 ) -> None:
-    assert not AddressBook.offered(key, version)
+    assert not AddressRewriting.offered(key, version)
     assert version > NEWEST.get(key, -1)
 
 
 def test_ports_follow_from_the_base_unless_given() -> None:
-    book = _book({7: 9})
-    assert [book.port(node) for node in (0, 1, 3, 7)] == [19093, 19094, 19096, 9]
-    assert book.port(46442) == 65535
-    assert book.port(46443) == 0
+    rewriting = _book({7: 9})
+    assert [rewriting.port(node) for node in (0, 1, 3, 7)] == [19093, 19094, 19096, 9]
+    assert rewriting.port(46442) == 65535
+    assert rewriting.port(46443) == 0
 
 
 def test_endpoints_keep_their_rack() -> None:
@@ -94,6 +98,8 @@ def test_endpoints_keep_their_rack() -> None:
 
 def test_who_opens_listeners_is_told_of_each_address() -> None:
     met: list[tuple[int, str, int]] = []
-    book = AddressBook("here", 19092, {}, lambda node, host, port: met.append((node, host, port)))
-    assert book.readdress(2, "b", 9092) == ("here", 19095)
+    rewriting = AddressRewriting(
+        "here", 19092, {}, lambda node, host, port: met.append((node, host, port))
+    )
+    assert rewriting.readdress(2, "b", 9092) == ("here", 19095)
     assert met == [(2, "b", 9092)]

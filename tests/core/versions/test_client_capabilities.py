@@ -1,10 +1,10 @@
 import pytest
 
 from leader_hints.apis.api_versions import ClientSoftware
-from leader_hints.core.versions.client_capabilities import Use, uses
+from leader_hints.core.versions.client_capabilities import HintForm, hint_forms
 
-_KIP = {Use.PRODUCE, Use.FETCH}
-_ALONE = {Use.FETCH_WITHOUT_ENDPOINTS}
+_KIP = {HintForm.PRODUCE, HintForm.FETCH}
+_ALONE = {HintForm.FETCH_WITHOUT_ENDPOINTS}
 
 
 @pytest.mark.parametrize(
@@ -30,9 +30,9 @@ _ALONE = {Use.FETCH_WITHOUT_ENDPOINTS}
         ("apache-kafka-java", "3." + "9" * 5000, set()),
     ],
 )
-def test_what_clients_can_use(name: str, version: str, expected: set[Use]) -> None:
-    assert uses(ClientSoftware(name, version)) == expected
+def test_what_clients_can_use(name: str, version: str, expected: set[HintForm]) -> None:
+    assert hint_forms(ClientSoftware(name, version)) == expected
 
 
 def test_a_client_that_says_nothing_is_offered_what_the_kip_has() -> None:
-    assert uses(None) == _KIP
+    assert hint_forms(None) == _KIP

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.core.versions.client_capabilities import Use
+from leader_hints.core.versions.client_capabilities import HintForm
 from leader_hints.core.versions.plan import PASS, RESTAMPED, ROWS, Plan, Row, plan_for
 from tests.apis.messages import as_version, decode, encode, entities, request_type, response_type
 
 P, F, M = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA
 _NATIVE = Plan(reads=False, native=True)
-_KIP = frozenset({Use.PRODUCE, Use.FETCH})
-_JAVA = _KIP | {Use.FETCH_WITHOUT_ENDPOINTS}
-_KAFKA_PYTHON = frozenset({Use.FETCH_WITHOUT_ENDPOINTS})
+_KIP = frozenset({HintForm.PRODUCE, HintForm.FETCH})
+_JAVA = _KIP | {HintForm.FETCH_WITHOUT_ENDPOINTS}
+_KAFKA_PYTHON = frozenset({HintForm.FETCH_WITHOUT_ENDPOINTS})
 
 #: Release: maxima of Produce, Fetch and Metadata; what Java, other clients of KIP-951 and
 #: kafka-python are offered; what all of them are where there are no topic ids.
@@ -69,11 +69,11 @@ def test_a_raised_request_goes_as_the_newest_that_the_broker_takes() -> None:
         pytest.param((9, 15, 12), {P: 10, F: 16}, 12, {10: 10, 11: 11, 12: 12}, id="3.6"),
     ],
 )
-def test_where_ids_are_made_up_brokers_are_asked_by_name(
+def test_where_ids_are_synthetic_brokers_are_asked_by_name(
     maxima: tuple[int, int, int], offered: dict[int, int], fetch: int, older: dict[int, int]
 ) -> None:
-    plan = plan_for(dict(zip((P, F, M), maxima, strict=True)), made_up=True)
-    assert plan.made_up
+    plan = plan_for(dict(zip((P, F, M), maxima, strict=True)), synthetic=True)
+    assert plan.synthetic
     for topic_ids in (False, True):
         assert plan.offers(_KIP, topic_ids=topic_ids) == offered
         assert plan.offers(_KAFKA_PYTHON, topic_ids=topic_ids) == {}
@@ -83,9 +83,9 @@ def test_where_ids_are_made_up_brokers_are_asked_by_name(
     assert {(F, 16), (M, 10), (M, 11), (M, 12)} <= plan.recoded
 
 
-def test_where_ids_are_made_up_other_releases_pass_too() -> None:
-    assert plan_for({P: 7, F: 11, M: 8}, made_up=True) == PASS
-    assert plan_for({P: 10, F: 16, M: 12}, made_up=True) == _NATIVE
+def test_where_ids_are_synthetic_other_releases_pass_too() -> None:
+    assert plan_for({P: 7, F: 11, M: 8}, synthetic=True) == PASS
+    assert plan_for({P: 10, F: 16, M: 12}, synthetic=True) == _NATIVE
 
 
 def test_what_needs_more_than_another_number_is_recoded() -> None:
@@ -94,13 +94,13 @@ def test_what_needs_more_than_another_number_is_recoded() -> None:
     assert plan_for({P: 9, F: 14, M: 12}).recoded == {(F, 15), (F, 16)}
 
 
-@pytest.mark.parametrize("made_up", [False, True])
-def test_only_2_4_is_asked_otherwise_by_clients_without_a_rack(made_up: bool) -> None:
+@pytest.mark.parametrize("synthetic", [False, True])
+def test_only_2_4_is_asked_otherwise_by_clients_without_a_rack(synthetic: bool) -> None:
 
     releases = {"2.4": (8, 11, 9, 6), "2.5": (8, 11, 9, 7), "2.8": (9, 12, 11, 7)}
     rackless = {
         release: plan_for(
-            dict(zip((P, F, M, ApiKey.JOIN_GROUP), maxima, strict=True)), made_up=made_up
+            dict(zip((P, F, M, ApiKey.JOIN_GROUP), maxima, strict=True)), synthetic=synthetic
         ).rackless
         for release, maxima in releases.items()
     }

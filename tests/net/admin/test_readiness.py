@@ -4,12 +4,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.admin.readiness import Readiness
-from leader_hints.net.brokers.connector import Door
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.observe.watched import Upstream
-from leader_hints.settings import Address
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
 from tests.net.messages import API_VERSIONS, Broker
 
@@ -22,9 +22,9 @@ def _readiness(net: FakeNetwork, *modes: Mode, answers: bool | None = None) -> R
         (Route(f"r{number}", mode), address)
         for number, (mode, address) in enumerate(zip(modes, (_ONE, _TWO), strict=False))
     ]
-    door = Door(open_tcp=net.open)
-    doors = [(route, address, door) for route, address in routes]
-    return Readiness(doors, lambda route: Upstream(answers), "leader-hints")
+    connector = Connector(open_tcp=net.open)
+    connectors = [(route, address, connector) for route, address in routes]
+    return Readiness(connectors, lambda route: Upstream(answers), "leader-hints")
 
 
 def _broker() -> FakeBroker:

@@ -20,7 +20,7 @@ from leader_hints.core.events import (
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.journal.journal_writer import JournalWriter, LinesLostError, Sink, Work
-from leader_hints.observe.journal import Journal, JournalTally
+from leader_hints.observe.journal import Journal, JournalCounters
 from tests.observe.journal_lines import Line, checked, in_order
 
 _FULL = OSError(28, "No space left on device")
@@ -80,10 +80,10 @@ class _Scene:
         in_thread: Callable[[Work], Awaitable[None]] = _at_once,
     ) -> None:
         self.told: list[Event] = []
-        self.tally = JournalTally()
+        self.counters = JournalCounters()
         journal = Journal([Route("r", Mode.ON)], "s", "run-1", lambda: 0)
         self.writer = JournalWriter(
-            journal, sink, self.tally, buffer_bytes, _FLUSH, self.told.append, in_thread
+            journal, sink, self.counters, buffer_bytes, _FLUSH, self.told.append, in_thread
         )
         self.writer.begin("leader-hints", "1", "on")
 
@@ -124,7 +124,7 @@ async def test_events_are_written_many_at_a_time(autojump_clock: trio.testing.Mo
         assert len(sink.batches) == 2
         nursery.cancel_scope.cancel()
     assert _moves(sink.lines) == list(range(1, 102))
-    assert scene.tally == JournalTally(written=103, dropped=0)
+    assert scene.counters == JournalCounters(written=103, dropped=0)
 
 
 @pytest.mark.parametrize("how", ["finished", "cancelled"])
@@ -209,7 +209,7 @@ async def test_what_finds_no_room_is_dropped_and_told_as_a_gap(
         await trio.sleep(1)
         for epoch in range(1, 101):
             scene.move(epoch)
-        assert 80 < scene.tally.dropped < 100
+        assert 80 < scene.counters.dropped < 100
         sink.fault = None
         await trio.sleep(5)
         # It is told without another event.
@@ -218,15 +218,15 @@ async def test_what_finds_no_room_is_dropped_and_told_as_a_gap(
         await trio.sleep(1)
         nursery.cancel_scope.cancel()
     lines = in_order(sink.lines)
-    kept = 100 - scene.tally.dropped
+    kept = 100 - scene.counters.dropped
     assert _moves(lines) == [*range(1, kept + 1), 101]
     (gap,) = (line for line in lines if line["event"] == "gap")
-    assert gap["dropped"] == scene.tally.dropped
+    assert gap["dropped"] == scene.counters.dropped
     assert (gap["first_seq"], gap["last_seq"]) == (kept + 1, 100)
     assert gap["reason"] == "no space left on device"
     assert scene.told == [
         JournalFailing(reason="no space left on device"),
-        JournalWritten(dropped=scene.tally.dropped),
+        JournalWritten(dropped=scene.counters.dropped),
     ]
 
 
@@ -248,7 +248,7 @@ async def test_every_gap_is_whole_whatever_fits_between(
     lines = in_order(sink.lines)  # Numbers, gaps and all.
     assert _events(lines).count("gap") >= 2
     dropped = sum(line["dropped"] for line in lines if line["event"] == "gap")
-    assert dropped == scene.tally.dropped == epoch - len(_moves(lines))
+    assert dropped == scene.counters.dropped == epoch - len(_moves(lines))
     reasons = {line["reason"] for line in lines if line["event"] == "gap"}
     assert reasons == {"it is written more slowly than events come"}
 
@@ -374,7 +374,7 @@ async def test_lines_that_the_sink_lost_are_reported_as_a_gap(
         (0, lost - 1, lost)
     ]
     assert {gap["reason"] for gap in gaps} == {"the file cannot be read"}
-    assert scene.tally.dropped == lost
+    assert scene.counters.dropped == lost
     assert JournalFailing(reason="the file cannot be read") in scene.told
     assert scene.told[-1] == JournalWritten(dropped=lost)
     numbers = [line["seq"] for line in sink.lines]
@@ -432,7 +432,7 @@ async def test_a_sink_that_hangs_is_left_behind_at_the_end(
     sink = _Stuck()
     told: list[Any] = []
     journal = Journal([], "s", "run-1", lambda: 0)
-    writer = JournalWriter(journal, sink, JournalTally(), 1 << 20, _FLUSH, told.append)
+    writer = JournalWriter(journal, sink, JournalCounters(), 1 << 20, _FLUSH, told.append)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer.run)

@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import ClusterMetadata
@@ -14,9 +15,8 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.brokers.connector import Door
-from leader_hints.net.metadata.broker_poller import Cause, Peer, PeerSettings
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerSettings
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
 from tests.net.messages import API_VERSIONS, LIST_OFFSETS, METADATA, Broker
@@ -24,7 +24,7 @@ from tests.net.rig import LEGACY
 
 _ADDRESS = Address("one", 9092)
 _BROKERS = [Broker(1, "one", 1), Broker(2, "two", 2), Broker(3, "three", 3)]
-_SETTINGS = PeerSettings(
+_SETTINGS = PollerSettings(
     client=ClientSoftware("leader-hints", "1"),
     poll=30,
     answer=2,
@@ -44,22 +44,28 @@ class _Told:
         self.reasons: list[str] = []
         self.identities: list[int | None] = []
         self.causes: list[Cause] = []
-        self.offices_told: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
+        self.leaderships: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
 
-    def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
+    def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
 
-    def identified(self, peer: Peer) -> None:
-        self.identities.append(peer.node)
+    def identified(self, poller: BrokerPoller) -> None:
+        self.identities.append(poller.node)
 
-    def lost(self, peer: Peer, reason: str) -> None:
+    def lost(self, poller: BrokerPoller, reason: str) -> None:
         self.reasons.append(reason)
 
     def failed(self, error: Exception) -> None:
         raise error
 
     async def learn(
-        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
+        self,
+        poller: BrokerPoller,
+        answer: ClusterMetadata,
+        asked_at: float,
+        *,
+        poll: bool,
+        whole: bool,
     ) -> set[str]:
         if self.route.view is None:
             self.route.view = LeaderView(answer.cluster_id)
@@ -67,41 +73,41 @@ class _Told:
         names = set()
         for topic in answer.topics:
             names.add(topic.name)
-            self.route.view.learn(topic, peer.node, poll=poll)
+            self.route.view.learn(topic, poller.node, poll=poll)
         return names
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         view.forget_absent(present)
 
-    def offices(
+    def leadership(
         self,
-        peer: Peer,
+        poller: BrokerPoller,
         epochs: Mapping[Partition, int],
         errors: Mapping[Partition, int],
         asked_at: float,
     ) -> None:
-        self.offices_told.append((dict(epochs), dict(errors), asked_at))
+        self.leaderships.append((dict(epochs), dict(errors), asked_at))
 
     def refreshed(self, cause: Cause, seconds: float) -> None:
         self.causes.append(cause)
 
-    def view(self, peer: Peer) -> LeaderView | None:
+    def view(self, poller: BrokerPoller) -> LeaderView | None:
         return self.route.view
 
-    def sample(self, peer: Peer) -> list[str]:
+    def sample(self, poller: BrokerPoller) -> list[str]:
         return []
 
 
 class _Scene:
-    """A peer of one broker's route, and that broker."""
+    """A poller of one broker's route, and that broker."""
 
     def __init__(self, net: FakeNetwork, leaders: Leaders) -> None:
         self.net = net
         self.broker = FakeBroker(1, _BROKERS, leaders)
         self.route = Route("r", Mode.ON)
         self.told = _Told(self.route)
-        self.peer = Peer(
-            _ADDRESS, _SETTINGS, self.told, route=self.route, door=Door(open_tcp=net.open)
+        self.poller = BrokerPoller(
+            _ADDRESS, _SETTINGS, self.told, route=self.route, connector=Connector(open_tcp=net.open)
         )
         self._begin = trio.current_time()
 
@@ -121,7 +127,7 @@ async def _scene(leaders: Leaders, *, up: bool = True) -> AsyncIterator[_Scene]:
         if up:
             net.brokers[_ADDRESS] = scene.broker
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(scene.peer.run)
+            nursery.start_soon(scene.poller.run)
             yield scene
             nursery.cancel_scope.cancel()
 
@@ -139,9 +145,9 @@ async def test_it_asks_versions_then_everything_then_who_the_broker_is(
         assert scene.told.opened_with == [LEGACY]
         assert scene.route.view is not None
         assert scene.route.view.leader("t", 1) == Leader(2, 6)
-        assert (scene.route.node, scene.peer.node) == (1, 1)
+        assert (scene.route.node, scene.poller.node) == (1, 1)
         assert scene.told.identities == [1]
-        assert scene.peer.connected
+        assert scene.poller.connected
         assert scene.told.reasons == []
 
 
@@ -169,7 +175,7 @@ async def test_pauses_double_up_to_the_longest_while_a_broker_is_down(
         await trio.sleep(20)
         assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
         assert set(scene.told.reasons) == {"cannot connect: connection refused"}
-        assert not scene.peer.connected
+        assert not scene.poller.connected
 
 
 async def test_a_broker_that_others_reach_is_tried_at_once_but_not_without_pause(
@@ -179,14 +185,14 @@ async def test_a_broker_that_others_reach_is_tried_at_once_but_not_without_pause
         await trio.sleep(7)
         assert scene.attempts()[-2:] == [3.1, 6.3]
         scene.net.brokers[_ADDRESS] = scene.broker
-        scene.peer.reached()
+        scene.poller.reached()
         await trio.sleep(0.01)
         assert scene.attempts()[-1] == 7
-        assert scene.peer.connected
+        assert scene.poller.connected
         del scene.net.brokers[_ADDRESS]
         await scene.broker.drop()
         for _ in range(100):
-            scene.peer.reached()
+            scene.poller.reached()
             await trio.sleep(0.01)
         assert len([at for at in scene.attempts() if at > 7]) <= 10
 
@@ -199,7 +205,7 @@ async def test_a_broker_that_refuses_is_not_tried_sooner_because_others_reach_it
             METADATA, version, correlation, b"too short"
         )
         for _ in range(20):
-            scene.peer.reached()
+            scene.poller.reached()
             await trio.sleep(1)
         assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
 
@@ -209,7 +215,7 @@ async def test_pauses_begin_anew_after_a_poll_went_well(autojump_clock: MockCloc
         await trio.sleep(2)
         scene.net.brokers[_ADDRESS] = scene.broker
         await trio.sleep(2)
-        assert scene.peer.connected
+        assert scene.poller.connected
         del scene.net.brokers[_ADDRESS]
         await scene.broker.drop()
         await trio.sleep(1)
@@ -225,8 +231,8 @@ async def test_a_broker_that_went_and_came_back_can_be_asked_at_once(
         await trio.sleep(1)
         await scene.broker.drop()
         await trio.sleep(0.2)
-        assert scene.peer.connected
-        scene.peer.refresh({"t"})
+        assert scene.poller.connected
+        scene.poller.refresh({"t"})
         await trio.sleep(0.01)
         assert scene.polled()[-1] == (1.2, ["t"])
 
@@ -240,7 +246,7 @@ async def test_a_broker_that_breaks_at_each_poll_is_not_tried_without_pause(
         )
         await trio.sleep(20)
         assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
-        assert not scene.peer.connected
+        assert not scene.poller.connected
 
 
 async def test_a_broker_that_does_not_answer_is_left_in_time(autojump_clock: MockClock) -> None:
@@ -251,7 +257,7 @@ async def test_a_broker_that_does_not_answer_is_left_in_time(autojump_clock: Moc
         assert scene.attempts() == [0, 2.1]
         scene.broker.gate.set()
         await trio.sleep(3)
-        assert scene.peer.connected
+        assert scene.poller.connected
         assert len(scene.broker.streams) == 1
 
 
@@ -261,14 +267,14 @@ async def test_an_old_broker_is_not_asked_for_leaders_until_a_newer_one_stands_t
     async with _scene(_ONE_TOPIC) as scene:
         scene.broker.maxima = {**LEGACY, METADATA: 8}
         await trio.sleep(100)
-        assert not scene.peer.connected
+        assert not scene.poller.connected
         assert {a.key for a in scene.broker.asked} == {API_VERSIONS}
         assert len(scene.told.opened_with) == 1
 
         await scene.broker.drop()
         scene.broker.maxima = LEGACY
         await trio.sleep(1)
-        assert scene.peer.connected
+        assert scene.poller.connected
         assert scene.told.opened_with[1:] == [LEGACY]
 
 
@@ -326,10 +332,10 @@ async def test_refreshes_that_come_while_one_is_under_way_become_one(
     async with _scene(_ONE_TOPIC) as scene:
         await trio.sleep(1)
         scene.broker.gate = trio.Event()
-        scene.peer.refresh({"t"})
+        scene.poller.refresh({"t"})
         await trio.sleep(0.01)
         for name in ("u", "v", "u"):
-            scene.peer.refresh({name})
+            scene.poller.refresh({name})
             await trio.sleep(0.01)
         scene.broker.gate.set()
         await trio.sleep(1)
@@ -345,7 +351,7 @@ async def test_a_refresh_for_an_unknown_name_asks_for_everything(
 ) -> None:
     async with _scene(_ONE_TOPIC) as scene:
         await trio.sleep(1)
-        scene.peer.refresh({"t"}, everything=True)
+        scene.poller.refresh({"t"}, everything=True)
         await trio.sleep(1)
         assert [topics for _, topics in scene.polled()] == [None, None]
 
@@ -356,12 +362,12 @@ async def test_a_refresh_asks_first_whether_the_broker_leads(autojump_clock: Moc
         await trio.sleep(1)
         begin = trio.current_time()
         asked = {("t", 0): 5, ("t", 1): 5, ("t", 2): 5, ("t", 3): 5}
-        scene.peer.refresh({"t"}, asked)
-        scene.peer.refresh({"u"}, {("u", 0): 6})
+        scene.poller.refresh({"t"}, asked)
+        scene.poller.refresh({"u"}, {("u", 0): 6})
         await trio.sleep(1)
         assert [a.key for a in scene.broker.asked[-2:]] == [LIST_OFFSETS, METADATA]
         errors = {("t", 0): 0, ("t", 1): 6, ("t", 2): 74, ("t", 3): 75, ("u", 0): 75}
-        assert scene.told.offices_told == [(asked | {("u", 0): 6}, errors, begin)]
+        assert scene.told.leaderships == [(asked | {("u", 0): 6}, errors, begin)]
 
 
 async def test_a_broker_whose_cluster_changed_leaders_is_identified_anew(
@@ -370,10 +376,10 @@ async def test_a_broker_whose_cluster_changed_leaders_is_identified_anew(
     async with _scene({"t": [(-1, 1)]}) as scene:
         await trio.sleep(2)
         scene.broker.leaders = {"t": [(1, 2)]}
-        scene.peer.refresh({"t"})
+        scene.poller.refresh({"t"})
         await trio.sleep(0.1)
         assert scene.route.node is None
-        scene.peer.identify()
+        scene.poller.identify()
         await trio.sleep(0.1)
         assert scene.route.node == 1
         assert scene.told.identities == [1]
@@ -387,7 +393,7 @@ async def test_a_refresh_does_not_wait_for_all_slices_of_a_poll(
         await trio.sleep(1)
         scene.broker.gate = trio.Event()
         await trio.sleep(30)  # The first slice of the second poll is under way.
-        scene.peer.refresh({"t4"})
+        scene.poller.refresh({"t4"})
         scene.broker.gate.set()
         await trio.sleep(1)
         assert [topics for _, topics in scene.polled()][1:4] == [["t0"], ["t4"], ["t1"]]
@@ -400,12 +406,14 @@ async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
     async with network() as net:
         broker = net.brokers[_ADDRESS] = FakeBroker(2, _BROKERS, _ONE_TOPIC)
         told = _Told(Route("r", Mode.ON))
-        peer = Peer(_ADDRESS, _SETTINGS, told, node=2, door=Door(open_tcp=net.open))
+        poller = BrokerPoller(
+            _ADDRESS, _SETTINGS, told, node=2, connector=Connector(open_tcp=net.open)
+        )
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(peer.run)
+            nursery.start_soon(poller.run)
             await trio.sleep(31)
             assert [m.topics for m in broker.metadata()] == [[], []]
-            peer.refresh({"t"}, everything=everything)
+            poller.refresh({"t"}, everything=everything)
             await trio.sleep(1)
             assert broker.metadata()[-1].topics == (None if everything else ["t"])
             assert LIST_OFFSETS not in {a.key for a in broker.asked}

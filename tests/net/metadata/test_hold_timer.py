@@ -12,7 +12,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import Event, HintGiven, HintMissed, LoopStood
+from leader_hints.core.events import Event, EventLoopStalled, HintGiven, HintMissed
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
@@ -280,7 +280,7 @@ async def test_who_comes_late_no_more_is_forgotten_while_something_is_held(
 async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockClock) -> None:
     taken: list[Event] = []
     timer = HoldTimer(HoldQueue(_RULES), taken.append)
-    events = [LoopStood(seconds=number) for number in range(1000)]
+    events = [EventLoopStalled(seconds=number) for number in range(1000)]
     timer.tell(events)
     assert len(taken) == 200
     async with trio.open_nursery() as nursery:
@@ -293,7 +293,7 @@ async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockCl
 async def test_events_that_wait_to_be_handed_on_are_bounded(autojump_clock: MockClock) -> None:
     taken: list[Event] = []
     timer = HoldTimer(HoldQueue(_RULES), taken.append)
-    events = [LoopStood(seconds=number) for number in range(50_000)]
+    events = [EventLoopStalled(seconds=number) for number in range(50_000)]
     for begin in range(0, 50_000, 1000):
         timer.tell(events[begin : begin + 1000])
     assert taken == events[: len(taken)]

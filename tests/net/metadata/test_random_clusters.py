@@ -13,6 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
@@ -24,17 +25,16 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.brokers.connector import Door, Doors
-from leader_hints.net.metadata.broker_poller import PeerSettings
+from leader_hints.net.brokers.connector import Connector, Connectors
+from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
-from leader_hints.settings import Address
+from leader_hints.net.metadata.refresher import Refresher
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
 from tests.net.messages import FENCED, NOT_LEADER, UNKNOWN_EPOCH, Broker
 
 _NODES = (1, 2, 3)
 _SHOWN = [Broker(node, f"shown-{node}", 9092) for node in _NODES]
-_SETTINGS = PeerSettings(
+_SETTINGS = PollerSettings(
     client=ClientSoftware("leader-hints", "1"),
     poll=30,
     answer=2,
@@ -111,14 +111,16 @@ class World:
         self.routes = {node: Route(f"r{node}", Mode.ON) for node in fronted}
         self.hold_timer = HoldTimer(HoldQueue(HoldRules()), lambda event: None)
         self.hold_timer.settle = self._settle
-        self.subscription = Subscription(
+        self.refresher = Refresher(
             [(route, Address(f"up-{node}", 1)) for node, route in self.routes.items()],
             self.hold_timer,
             RefreshRate(50, 50),
             0.01,
             _SETTINGS,
             lambda event: None,
-            doors=lambda route: Doors(Door(open_tcp=net.open), Door(open_tcp=net.open)),
+            connectors=lambda route: Connectors(
+                Connector(open_tcp=net.open), Connector(open_tcp=net.open)
+            ),
         )
         self.history: list[list[list[tuple[int, int]]]] = []
         #: When a leader went, by incarnation, partition and epoch.
@@ -207,13 +209,13 @@ class World:
         node = self.random.choice(_NODES)
         self._say(f"{node} restarts")
         broker = self.brokers[node]
-        doors = [Address(f"up-{node}", 1), Address(f"shown-{node}", 9092)]
-        for door in doors:
-            self.net.brokers.pop(door, None)
+        connectors = [Address(f"up-{node}", 1), Address(f"shown-{node}", 9092)]
+        for connector in connectors:
+            self.net.brokers.pop(connector, None)
         await broker.drop()
         await trio.sleep(self.random.choice([0.5, 4]))
-        for door in doors:
-            self.net.brokers[door] = broker
+        for connector in connectors:
+            self.net.brokers[connector] = broker
 
     # What clients meet.
 
@@ -388,7 +390,7 @@ async def live(seed: int, steps: int = 40) -> World:
     async with network() as net, trio.open_nursery() as nursery:
         world = World(seed, net, nursery)
         nursery.start_soon(world.hold_timer.run)
-        nursery.start_soon(world.subscription.run)
+        nursery.start_soon(world.refresher.run)
         await trio.sleep(3)
         await world.live(steps)
         await trio.sleep(_REST)

@@ -1,4 +1,4 @@
-"""All peers together: who is asked where, what is learnt of whom, refreshes while held."""
+"""All brokers together: who is asked where, what is learnt of whom, refreshes while held."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -11,12 +11,13 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
     Event,
     HintMissed,
@@ -35,17 +36,16 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.brokers.connector import Door, Doors
-from leader_hints.net.metadata.broker_poller import Cause, PeerSettings
+from leader_hints.net.brokers.connector import Connector, Connectors
+from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Subscription
-from leader_hints.settings import Address
+from leader_hints.net.metadata.refresher import Refresher
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
 from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker
 from tests.net.rig import LEGACY
 
-_SETTINGS = PeerSettings(
+_SETTINGS = PollerSettings(
     client=ClientSoftware("leader-hints", "1"),
     poll=30,
     answer=2,
@@ -70,7 +70,7 @@ _E = TypeVar("_E", bound=Event)
 
 
 class _Scene:
-    """A cluster of three brokers and a subscription with routes before some of them.
+    """A cluster of three brokers and a refresher with routes before some of them.
 
     The upstream address of node N is up-N:1; others are asked where _SHOWN says.
     """
@@ -91,7 +91,7 @@ class _Scene:
         self.routes = [Route(f"r{node}", Mode.ON, synthesize=synthesize) for node in nodes]
         self.hold_timer = HoldTimer(HoldQueue(rules), self.events.append)
         self.hold_timer.settle = self._settle
-        self.subscription = Subscription(
+        self.refresher = Refresher(
             [(route, _upstream(node)) for route, node in zip(self.routes, nodes, strict=True)],
             self.hold_timer,
             RefreshRate(20, 20),
@@ -99,7 +99,9 @@ class _Scene:
             _SETTINGS,
             self.events.append,
             lambda cause, seconds: self.refreshed.append((cause, seconds)),
-            doors=lambda route: Doors(Door(open_tcp=net.open), Door(open_tcp=net.open)),
+            connectors=lambda route: Connectors(
+                Connector(open_tcp=net.open), Connector(open_tcp=net.open)
+            ),
         )
         self.begin = trio.current_time()
 
@@ -173,7 +175,7 @@ async def _scene(
         before(scene)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(scene.hold_timer.run)
-            nursery.start_soon(scene.subscription.run)
+            nursery.start_soon(scene.refresher.run)
             await trio.sleep(1)
             yield scene
             nursery.cancel_scope.cancel()
@@ -557,7 +559,7 @@ async def test_metadata_that_goes_by_releases_what_is_held(autojump_clock: MockC
         scene.hold()
         after = {"t": [messages.Partition(0, 2, 6)]}
         frame = messages.metadata_response(9, 12, _SHOWN, after)
-        scene.subscription.snooped(scene.route, 12, frame[4:])
+        scene.refresher.snooped(scene.route, 12, frame[4:])
         await trio.sleep(0.5)
         assert scene.settled == [(1.025, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
 
@@ -566,8 +568,8 @@ async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock
     async with _scene(1) as scene:
         frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})
         for length in range(4, len(frame) - 5):
-            scene.subscription.snooped(scene.route, 12, frame[4:length])
-        assert scene.route.tally.raw["not understood"] == len(frame) - 9
+            scene.refresher.snooped(scene.route, 12, frame[4:length])
+        assert scene.route.traffic.raw["not understood"] == len(frame) - 9
         # Brokers behind the point where it broke off have not left.
         assert set(scene.route.endpoints) == {1, 2, 3}
 
@@ -579,14 +581,14 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
     async with _scene(1) as scene:
         many = [Broker(node, f"broker-{node}.example.com", 9092) for node in range(1, 1001)]
         frame = messages.metadata_response(9, 12, many, {})
-        scene.subscription.snooped(scene.route, 12, frame[4:])
+        scene.refresher.snooped(scene.route, 12, frame[4:])
         assert len(scene.route.endpoints) == 1000
         begun = process_time()
         for _ in range(300):
-            scene.subscription.snooped(scene.route, 12, frame[4:])
+            scene.refresher.snooped(scene.route, 12, frame[4:])
         assert process_time() - begun < 0.5
         fewer = messages.metadata_response(9, 12, many[:-1], {})
-        scene.subscription.snooped(scene.route, 12, fewer[4:])
+        scene.refresher.snooped(scene.route, 12, fewer[4:])
         assert len(scene.route.endpoints) == 999
 
 
@@ -746,7 +748,7 @@ async def test_names_are_looked_for_at_the_routes_own_broker_when_a_client_lacks
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1) as scene:
-        scene.subscription.lacking(scene.route, [_UNKNOWN])
+        scene.refresher.look_up_ids(scene.route, [_UNKNOWN])
         await trio.sleep(0.1)
         assert scene.brokers[1].metadata()[-1].topics is None
         assert None not in [asked.topics for asked in scene.brokers[2].metadata()]
@@ -764,7 +766,7 @@ async def test_ids_that_nobody_knows_take_nothing_from_the_questions_of_held_err
         before = _asked_for_all(scene)
         scene.hold()
         for number in range(300):
-            scene.subscription.lacking(scene.route, [number.to_bytes(16, "big")])
+            scene.refresher.look_up_ids(scene.route, [number.to_bytes(16, "big")])
             await trio.sleep(0.01)
         # Of 20 a second and a burst of 20, none is missing.
         assert len(scene.rounds(2, LIST_OFFSETS)) >= 75
@@ -777,7 +779,7 @@ async def test_an_id_that_brokers_do_not_list_is_asked_for_less_and_less(
     async with _scene(1) as scene:
         before = _asked_for_all(scene)
         for _ in range(3000):
-            scene.subscription.lacking(scene.route, [_UNKNOWN])
+            scene.refresher.look_up_ids(scene.route, [_UNKNOWN])
             await trio.sleep(0.01)
         # After 0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 12.7 and 25.5 seconds, and in a poll.
         assert 5 <= _asked_for_all(scene) - before <= 10
@@ -793,7 +795,7 @@ async def test_where_answers_take_long_names_are_looked_for_in_a_small_part_of_t
         for number in range(6000):
             if broker.gate.is_set() and broker.metadata()[-1].topics is None:
                 broker.gate = trio.Event()
-            scene.subscription.lacking(scene.route, [number.to_bytes(16, "big")])
+            scene.refresher.look_up_ids(scene.route, [number.to_bytes(16, "big")])
             await trio.sleep(0.01)
             if not broker.gate.is_set() and number % 100 == 99:
                 broker.gate.set()
@@ -873,10 +875,10 @@ async def test_a_cluster_that_no_route_leads_to_any_more_is_left(
 
             for broker in scene.brokers.values():
                 broker.answers[METADATA] = of_another
-            scene.subscription.snooped(scene.route, 12, body[4:])
+            scene.refresher.snooped(scene.route, 12, body[4:])
             await trio.sleep(40)
             assert scene.route.view is not own
-            known = [known.view for known in scene.subscription.clusters()]
+            known = [known.view for known in scene.refresher.clusters()]
             assert [view.cluster_id for view in known] == [f"k{number}"]
             # Each of the others is asked on one connection, and not for each cluster on one more.
             assert [len(scene.brokers[node].streams) for node in (1, 2, 3)] == [1, 1, 1]
@@ -904,14 +906,14 @@ async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
         assert scene.route.node == 1
 
 
-# Made-up topic ids.
+# Synthetic topic ids.
 
-_IDS = {"t": made_up_id("k", "t")}
+_IDS = {"t": synthetic_id("k", "t")}
 _OFFERED = TopicIdsOffered(cluster="k")
 
 
 def _all_proxied(scene: _Scene) -> None:
-    """Let the others answer as behind proxies that make ids up."""
+    """Let the others answer as behind proxies that synthesize ids."""
     for node in (2, 3):
         scene.brokers[node].ids = _IDS
 
@@ -926,24 +928,24 @@ def _told_of_ids(scene: _Scene) -> list[TopicIdsOffered | TopicIdsWithheld]:
     return [e for e in scene.events if isinstance(e, TopicIdsOffered | TopicIdsWithheld)]
 
 
-async def test_ids_are_made_up_where_all_other_brokers_give_them(
+async def test_ids_are_synthetic_where_all_other_brokers_give_them(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
         assert _told_of_ids(scene) == [_OFFERED]
         assert scene.route.ids_everywhere
-        assert scene.route.link_plan.made_up
+        assert scene.route.link_plan.synthetic
         asked = scene.brokers[3].metadata()[0]
         assert (asked.version, asked.topics) == (12, ["t"])
         await trio.sleep(100)
         assert _told_of_ids(scene) == [_OFFERED]
 
 
-async def test_without_the_setting_nothing_is_made_up(autojump_clock: MockClock) -> None:
+async def test_without_the_setting_nothing_is_synthetic(autojump_clock: MockClock) -> None:
     async with _scene(1, before=_all_proxied) as scene:
         assert _told_of_ids(scene) == []
         assert not scene.route.ids_everywhere
-        assert not scene.route.link_plan.made_up
+        assert not scene.route.link_plan.synthetic
         assert scene.brokers[3].metadata()[0].topics == []
 
 
@@ -961,11 +963,11 @@ async def test_a_broker_that_does_not_give_them_is_told(
         assert _told_of_ids(scene) == [_withheld(gives)]
         await trio.sleep(100)
         assert _told_of_ids(scene) == [_withheld(gives)]
-        assert not scene.route.link_plan.made_up
+        assert not scene.route.link_plan.synthetic
         scene.brokers[3].ids = _IDS
         await trio.sleep(31)
         assert _told_of_ids(scene) == [_withheld(gives), _OFFERED]
-        assert scene.route.link_plan.made_up
+        assert scene.route.link_plan.synthetic
 
 
 async def test_a_broker_that_cannot_be_asked_keeps_the_last_word(
@@ -1029,7 +1031,7 @@ async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
         asked = len(scene.brokers[3].metadata())
         scene.brokers[3].ids = {}
-        scene.subscription.doubt(scene.route)
+        scene.refresher.doubt(scene.route)
         assert scene.route.ids_everywhere
         await trio.sleep(0.2)
         assert len(scene.brokers[3].metadata()) == asked + 1
@@ -1043,7 +1045,7 @@ async def test_in_doubt_old_connections_do_not_count(autojump_clock: MockClock) 
         way = scene.net.brokers[_shown(3)] = FakeBroker(3, list(_SHOWN), _BEFORE)
         old = scene.brokers[3].streams
         assert len(old) == 1
-        scene.subscription.doubt(scene.route)
+        scene.refresher.doubt(scene.route)
         await trio.sleep(0.2)
         assert not old
         assert len(way.streams) == 1
@@ -1058,7 +1060,7 @@ async def test_what_clients_claim_withholds_nothing_and_asks_little(
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
         before = len(scene.net.attempts)
         for _ in range(100):
-            scene.subscription.doubt(scene.route)
+            scene.refresher.doubt(scene.route)
             await trio.sleep(0.2)
             assert scene.route.ids_everywhere
         assert _told_of_ids(scene) == [_OFFERED]
@@ -1066,7 +1068,7 @@ async def test_what_clients_claim_withholds_nothing_and_asks_little(
         assert len(scene.net.attempts) - before <= 3 * 2
 
 
-async def test_ids_of_topics_that_brokers_hide_are_not_made_up(autojump_clock: MockClock) -> None:
+async def test_ids_of_topics_that_brokers_hide_are_not_synthetic(autojump_clock: MockClock) -> None:
     def hidden(scene: _Scene) -> None:
         _all_proxied(scene)
         for broker in scene.brokers.values():
@@ -1087,7 +1089,7 @@ async def test_a_doubt_before_the_cluster_is_known_changes_nothing(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
-        scene.subscription.doubt(Route("new", Mode.ON, synthesize=True))
+        scene.refresher.doubt(Route("new", Mode.ON, synthesize=True))
         assert _told_of_ids(scene) == [_OFFERED]
         assert scene.route.ids_everywhere
 
@@ -1098,10 +1100,10 @@ async def test_it_is_told_when_all_brokers_were_asked_for_ids(autojump_clock: Mo
         scene.brokers[3].gate = trio.Event()
 
     async with _scene(1, before=third_is_slow, synthesize=True) as scene:
-        assert not scene.subscription.all_asked.is_set()
+        assert not scene.refresher.all_asked.is_set()
         scene.brokers[3].gate.set()
         await trio.testing.wait_all_tasks_blocked()
-        assert scene.subscription.all_asked.is_set()
+        assert scene.refresher.all_asked.is_set()
         assert scene.route.ids_everywhere
 
 
@@ -1114,7 +1116,7 @@ async def test_who_cannot_be_asked_is_not_waited_for(
         del scene.net.brokers[missing]
 
     async with _scene(1, before=one_is_down, synthesize=True) as scene:
-        assert scene.subscription.all_asked.is_set()
+        assert scene.refresher.all_asked.is_set()
         assert not scene.route.ids_everywhere
 
 
@@ -1127,7 +1129,7 @@ async def test_who_cannot_be_told_from_others_keeps_all_waiting(
 
     async with _scene(1, before=leads_nothing, synthesize=True) as scene:
         assert scene.route.node is None
-        assert not scene.subscription.all_asked.is_set()
+        assert not scene.refresher.all_asked.is_set()
 
 
 # Brokers that are back.
@@ -1140,7 +1142,7 @@ async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: M
         await trio.sleep(12)
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
         assert (scene.route.reachable, scene.route.plan) == (False, None)
-        scene.subscription.reached(scene.route)
+        scene.refresher.reached(scene.route)
         await trio.sleep(0.01)
         assert scene.route.reachable
         assert scene.route.plan is not None
@@ -1170,16 +1172,16 @@ async def test_a_broker_that_is_named_as_leader_is_asked_at_once(
 async def test_whether_a_routes_broker_answers_is_known(autojump_clock: MockClock) -> None:
     stranger = Route("stranger", Mode.OFF)
     async with _scene(1) as scene:
-        assert scene.subscription.upstream(scene.route) == (True, "")
-        assert scene.subscription.upstream(stranger) == (None, "")
+        assert scene.refresher.upstream(scene.route) == (True, "")
+        assert scene.refresher.upstream(stranger) == (None, "")
         del scene.net.brokers[_upstream(1)]
         await scene.brokers[1].drop()
         await trio.sleep(1)
-        answers, error = scene.subscription.upstream(scene.route)
+        answers, error = scene.refresher.upstream(scene.route)
         assert (answers, error) == (False, "cannot connect: connection refused")
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
         await trio.sleep(10)
-        assert scene.subscription.upstream(scene.route) == (True, "")
+        assert scene.refresher.upstream(scene.route) == (True, "")
 
 
 async def test_a_broker_that_was_never_heard_does_not_answer(autojump_clock: MockClock) -> None:
@@ -1187,22 +1189,22 @@ async def test_a_broker_that_was_never_heard_does_not_answer(autojump_clock: Moc
         scene.brokers[1].answers[18] = lambda correlation, version: b""
 
     async with _scene(1, before=hang) as scene:
-        assert scene.subscription.upstream(scene.route).answers is False
-        assert [*scene.subscription.clusters()] == []
+        assert scene.refresher.upstream(scene.route).answers is False
+        assert [*scene.refresher.clusters()] == []
 
 
 async def test_the_age_of_a_view_is_since_its_last_poll(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         await trio.sleep(19)
-        ((view, age),) = scene.subscription.clusters()
+        ((view, age),) = scene.refresher.clusters()
         assert view is scene.route.view
         assert 19 <= age <= 20
         scene.hold()
         await trio.sleep(0.5)  # A refresh of one topic is no poll.
-        ((_, age),) = scene.subscription.clusters()
+        ((_, age),) = scene.refresher.clusters()
         assert age > 19
         await trio.sleep(20)
-        ((_, age),) = scene.subscription.clusters()
+        ((_, age),) = scene.refresher.clusters()
         assert age < 11
 
 
@@ -1212,8 +1214,8 @@ async def test_a_route_that_is_followed_later_is_asked_like_the_others(
     late = Route("late", Mode.OFF)
     async with _scene(1) as scene:
         late.switch(Mode.ON)
-        scene.subscription.follow(late, _upstream(2))
-        scene.subscription.follow(late, _upstream(2))
+        scene.refresher.follow(late, _upstream(2))
+        scene.refresher.follow(late, _upstream(2))
         await trio.sleep(1)
         assert scene.addresses().count(_upstream(2)) == 1
         assert (late.node, late.reachable) == (2, True)
@@ -1242,7 +1244,7 @@ async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockC
         await trio.sleep(0.1)
         assert Cause.HOLD in {cause for cause, _ in scene.refreshed}
         scene.refreshed.clear()
-        scene.subscription.lacking(scene.route, [_UNKNOWN])
+        scene.refresher.look_up_ids(scene.route, [_UNKNOWN])
         await trio.sleep(0.1)
         assert Cause.UNKNOWN_TOPIC_ID in {cause for cause, _ in scene.refreshed}
 

@@ -138,10 +138,10 @@ def test_counts_follow_what_passed() -> None:
         ends = rig.link(route)
         rig.send(ends.client, up)
         rig.send(ends.broker, down)
-        assert (route.tally.links, route.tally.links_open) == (1, 1)
-        assert (route.tally.up, route.tally.down) == (len(up), len(down))
-        assert route.tally.requests[0, 10, 9] == 2
-    assert (route.tally.links, route.tally.links_open) == (1, 0)
+        assert (route.traffic.links, route.traffic.links_open) == (1, 1)
+        assert (route.traffic.up, route.traffic.down) == (len(up), len(down))
+        assert route.traffic.requests[0, 10, 9] == 2
+    assert (route.traffic.links, route.traffic.links_open) == (1, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -226,7 +226,7 @@ async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
     _busy_for_ever(rig)
     there.send(b"x")
     async with trio.open_nursery() as nursery:
-        with rig.pump.heeding(here.fileno()):
+        with rig.pump.wake_on_readable(here.fileno()):
             nursery.start_soon(rig.pump.run)
             # Else the turn never ends, and this line is never reached again.
             await trio.lowlevel.wait_readable(here)
@@ -407,8 +407,8 @@ def test_large_records_arrive_whole_however_they_are_taken(
         until(goes_on, "all has arrived")
         assert got == [data] * links
         assert rig.complaints == []
-        tally = route.tally
-        assert (tally.up if up else tally.down) == links * len(data)
+        traffic = route.traffic
+        assert (traffic.up if up else traffic.down) == links * len(data)
         assert rig.pump.load().queued_bytes == 0
     assert spliced.bytes > (0 if fault else links * len(data) // 2) or (fault and not spliced.bytes)
 
@@ -428,7 +428,7 @@ def test_who_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does(
                 rig.spin()
                 return not rig.pump.load().queued_bytes
 
-            until(is_gone, "it is gone")
+            until(is_gone, "it is peer_closed")
         kept = rig.link(hinting_route(), tcp=True)
         got, sent = bytearray(), 0
 
@@ -483,11 +483,11 @@ def test_a_client_that_has_no_more_to_say_still_gets_its_answers() -> None:
 
         rig.send(ends.broker, answer)
         assert received(ends.client) == answer
-        assert route.tally.links_open == 1
+        assert route.traffic.links_open == 1
 
         ends.broker.close()
         assert until_end(rig, ends.client) == b""
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
 
 
 def test_the_end_of_a_client_is_told_behind_all_that_it_said() -> None:
@@ -516,7 +516,7 @@ def test_a_broker_that_closes_has_its_last_words_delivered() -> None:
         rig.spin()
 
         assert until_end(rig, ends.client) == data[:sent]
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
 
 
 def test_an_answer_that_came_before_the_close_outlives_a_request_that_came_behind_it() -> None:
@@ -552,7 +552,7 @@ def test_a_reset_of_either_side_closes_both(who: str) -> None:
         here, there = (ends.client, ends.broker) if who == "client" else (ends.broker, ends.client)
         _reset(here)
         until_end(rig, there)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
         assert rig.complaints == []
 
 
@@ -711,7 +711,7 @@ def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, c
             rig.spin()
         assert until_end(rig, ends.broker) == b""
         assert ended(ends.client)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
     (told,) = rig.events
     assert isinstance(told, BadClientBytes)
     assert (told.route, told.client) == ("r", "a client")
@@ -745,7 +745,7 @@ def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed(
         rig.send(ends.broker, good + messages.framed(struct.pack(">i", 2) + b"\xff" * 9))
         assert until_end(rig, ends.client) == good
         assert ended(ends.broker)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
     (told,) = rig.events
     assert isinstance(told, BadBrokerBytes)
     assert (told.route, told.link) == ("r", 1)
@@ -791,10 +791,10 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
         _hello(rig, rig.link(route), offered=12)
 
 
-def test_a_client_that_lacks_a_made_up_id_is_closed_and_told_of() -> None:
+def test_a_client_that_lacks_a_synthetic_id_is_closed_and_told_of() -> None:
     route = _before_2_8()
     route.synthesize = route.ids_everywhere = True
-    route.made_up_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, made_up=True)
+    route.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
     asked = bytearray(messages.fetch_request(16, 2, epoch=3))
     at = asked.index(messages.TOPIC_ID)
     asked[at : at + 16] = bytes(16)
@@ -973,7 +973,7 @@ async def test_a_broker_that_closes_while_its_response_is_held_has_it_delivered(
         _learn(route, leader=2, epoch=4)
         rig.hold_timer.review()
         assert _hint_of(until_end(rig, ends.client))[:2] == (2, 4)
-        assert route.tally.links_open == 0
+        assert route.traffic.links_open == 0
 
 
 async def test_a_client_that_has_no_more_to_say_gets_its_held_answer() -> None:
@@ -1041,10 +1041,10 @@ def test_a_defect_at_the_look_for_links_whose_time_is_over_ends_one_link(
         unlucky, idle = rig.link(hinting_route("unlucky")), rig.link(hinting_route("idle"))
         expire = pump.Pump._expire
 
-        def broken(of: pump.Pump, joint: Any, limit: str) -> None:
-            if joint.link.state.route.name == "unlucky":
+        def broken(of: pump.Pump, pair: Any, limit: str) -> None:
+            if pair.link.state.route.name == "unlucky":
                 raise KeyError(limit)
-            expire(of, joint, limit)
+            expire(of, pair, limit)
 
         monkeypatch.setattr(pump.Pump, "_expire", broken)
         for now in (0.0, 20.0):
@@ -1072,7 +1072,7 @@ def test_a_defect_ends_the_one_link_that_met_it() -> None:
         assert ended(links[0].broker)
         assert received(links[1].client) == answer
         assert not ended(links[1].broker)
-        assert (unlucky.tally.links_open, lucky.tally.links_open) == (0, 1)
+        assert (unlucky.traffic.links_open, lucky.traffic.links_open) == (0, 1)
     (failed,) = rig.events
     assert isinstance(failed, LinkFailed)
     assert failed.route == "unlucky"
@@ -1142,14 +1142,14 @@ async def test_all_descriptors_are_closed_when_it_is_cancelled() -> None:
         for ends in links:
             ends.client.send(messages.fetch_request(16, 1, epoch=3)[:-3])
         with trio.fail_after(10):
-            while route.tally.up == 0:
+            while route.traffic.up == 0:
                 await trio.lowlevel.checkpoint()
         nursery.cancel_scope.cancel()
     for ends in links:
         assert ended(ends.client)
         assert ended(ends.broker)
         ends.close()
-    assert route.tally.links_open == 0
+    assert route.traffic.links_open == 0
     assert rig.budget.used == 0
     assert open_descriptors() == before
 
@@ -1270,7 +1270,7 @@ def test_responses_are_counted_by_the_version_asked() -> None:
         rig.send(ends.client, messages.produce_request(10, 1))
         rig.send(ends.client, messages.produce_request(10, 2, acks=0))
         rig.send(ends.client, messages.metadata_request(12, 3))
-        assert not route.tally.responses
+        assert not route.traffic.responses
         rig.send(ends.broker, messages.produce_response(1, {0: 0}))
         rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
-        assert route.tally.responses == {(0, 10): 1, (3, 12): 1}
+        assert route.traffic.responses == {(0, 10): 1, (3, 12): 1}

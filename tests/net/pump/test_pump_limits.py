@@ -218,7 +218,7 @@ def test_spared_links_stay() -> None:
         rig.pump.sweep(2)
         received(ends.client)
         assert not ended(ends.client)
-        assert rig.pump.spared() == 1
+        assert rig.pump.exempt() == 1
 
 
 def test_the_load_is_what_is_in_hand() -> None:

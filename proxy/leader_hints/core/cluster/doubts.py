@@ -31,12 +31,12 @@ _CONFIRMED_FOR = 0.25
 #: Seconds for which nobody must have agreed with the view before it is found to be wrong. All
 #: brokers are asked more often than that while a response is held.
 _STANDS = 0.5
-#: Seconds within which one leader must deny and the other confirm, to be told from a move.
+#: Seconds within which one leader must deny and the other confirm: else it may be a move.
 _TOGETHER = 1.0
 
 Place = tuple[Topic, int]
 #: A broker: its node, or the name of its route while that is not known.
-Teller = int | str
+Reporter = int | str
 
 
 class _Doubt:
@@ -49,7 +49,7 @@ class _Doubt:
 
     def __init__(self, since: float) -> None:
         self.since = self.at = since
-        self.by: set[Teller] = set()
+        self.by: set[Reporter] = set()
         self.claim: Leader | None = None
         self.confirmed: Leader | None = None
         self.confirmed_at = -math.inf
@@ -76,7 +76,7 @@ class Doubts:
         """Return who was named last instead of the view's leader, where that is in doubt."""
         return self._doubts[place].claim if place in self else None
 
-    def contradicted(self, place: Place, claim: Leader, teller: Teller) -> bool:
+    def contradicted(self, place: Place, claim: Leader, reporter: Reporter) -> bool:
         """Take another leader, or a lower epoch, from a broker.
 
         Return whether that began a doubt.
@@ -90,18 +90,18 @@ class Doubts:
         doubt = self._doubts.setdefault(place, _Doubt(now))
         self._doubts.move_to_end(place)
         doubt.at, doubt.claim = now, claim
-        doubt.by.add(teller)
+        doubt.by.add(reporter)
         if len(self._doubts) > self._capacity:
             self._doubts.popitem(last=False)
         return begins
 
-    def agreed(self, place: Place, teller: Teller) -> bool:
+    def agreed(self, place: Place, reporter: Reporter) -> bool:
         """Take what the view has from a broker; return whether that ended a doubt."""
         doubt = self._doubts.get(place)
         if doubt is None:
             return False
         doubt.since = self._clock()
-        doubt.by.discard(teller)
+        doubt.by.discard(reporter)
         return not doubt.by and self.dropped(place)
 
     def confirmed(self, place: Place) -> bool:

@@ -9,17 +9,17 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import RECENT_MOVES, LeaderView
 
 _Place = TypeVar("_Place")
-_Word = TypeVar("_Word")
+_Answer = TypeVar("_Answer")
 
 
-class Candidates:
-    """What the brokers of one cluster have declined for good, and which epochs are over.
+class LeaderCandidates:
+    """What the brokers of one cluster have denied for good, and which epochs are over.
 
     A broker compares epochs before it looks at who leads: NOT_LEADER_OR_FOLLOWER to a question at
     its own epoch says that another leads at that epoch, now and for ever. (One that is to become a
     replica and has not heard of it says the same. It is asked again once Metadata names it.)
     FENCED_LEADER_EPOCH says that the epoch asked is over. A reassignment raises the epoch under the
-    same leader and once more with the next one, so it may be over before anybody was told of it.
+    same leader and once more with the next one, so it may be over before any broker reports it.
 
     ``view``: of the cluster.
     """
@@ -29,16 +29,16 @@ class Candidates:
         self._capacity = capacity
         #: By node, topic and partition: the epoch, and how many topics had been forgotten by then.
         #: A recreated topic begins with epoch 0, without an id under the same key.
-        self._declined: OrderedDict[tuple[int, Topic, int], tuple[int, int]] = OrderedDict()
+        self._denied: OrderedDict[tuple[int, Topic, int], tuple[int, int]] = OrderedDict()
         #: By topic and partition: the epoch that is over, and what the view had when it was said.
         self._over: OrderedDict[tuple[Topic, int], tuple[int, Leader | None]] = OrderedDict()
 
     def __len__(self) -> int:
-        return max(len(self._declined), len(self._over))
+        return max(len(self._denied), len(self._over))
 
-    def declined(self, node: int, partition: Partition, epoch: int) -> None:
+    def denied(self, node: int, partition: Partition, epoch: int) -> None:
         """Note that ``node`` does not lead ``partition`` at ``epoch``."""
-        self._remember(self._declined, (node, *self._place(partition)), self._term(epoch))
+        self._remember(self._denied, (node, *self._place(partition)), self._term(epoch))
 
     def fenced(self, partition: Partition, epoch: int) -> bool:
         """Note that ``epoch`` is over; return whether that is news."""
@@ -57,19 +57,21 @@ class Candidates:
         return max(epoch, over + 1)
 
     def may_lead(self, node: int | None, partition: Partition, epoch: int) -> bool:
-        """Whether it is news what ``node`` says of its office; ``None`` is a node not known yet."""
+        """Whether ``node`` may lead, and has not denied it; ``None`` is a node not known yet."""
         if node is None:
             return True
         known = self._view.leader(*partition)
         if known is not None and known.epoch == epoch and known.node >= 0:
             return node == known.node
-        return self._declined.get((node, *self._place(partition))) != self._term(epoch)
+        return self._denied.get((node, *self._place(partition))) != self._term(epoch)
 
     def _term(self, epoch: int) -> tuple[int, int]:
         return epoch, self._view.forgotten
 
-    def _remember(self, known: OrderedDict[_Place, _Word], place: _Place, word: _Word) -> None:
-        known[place] = word
+    def _remember(
+        self, known: OrderedDict[_Place, _Answer], place: _Place, answer: _Answer
+    ) -> None:
+        known[place] = answer
         known.move_to_end(place)
         if len(known) > self._capacity:
             known.popitem(last=False)

@@ -8,8 +8,8 @@ the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint
 Such a report takes the entry's place once the leaders themselves say so, or two polls of one
 broker. A partition that two polls lack is forgotten: the recreated topic has fewer.
 
-Ids that proxies make up tell no topic from another of its name: they lead to the name, and a topic
-that is reported with one is reported without an id.
+A synthetic id does not distinguish a topic from another of its name: it leads to the name. A topic
+that is reported with one counts as reported without an id.
 """
 
 from array import array
@@ -22,9 +22,9 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Doubts, Teller
+from leader_hints.core.cluster.doubts import Doubts, Reporter
 from leader_hints.core.cluster.leader import Leader
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderMoved
 
@@ -39,7 +39,7 @@ _RETIRED = 8
 #: without gaps; a broker that leaves larger ones is out of its mind, and the arrays must not
 #: follow it there.
 _LARGEST_GAP = 1024
-#: Made-up ids whose names are remembered: more than there are topics in a large cluster.
+#: Synthetic ids whose names are remembered: more than there are topics in a large cluster.
 _ALIASES = 100_000
 #: Changes of which it is remembered what they were about.
 _REMEMBERED_CHANGES = 10_000
@@ -47,22 +47,22 @@ _REMEMBERED_CHANGES = 10_000
 _MOST_HIDDEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
-#: Partitions that are learnt in one go: each may have moved, which is told to all takers of events.
+#: Partitions that are learnt in one go: each may have moved, which all takers of events get.
 _LEARNT_AT_ONCE = 100
 
 
 class _Move:
     """Who led before, when that was over for the view, and the new leader's own word.
 
-    ``word``: see :meth:`LeaderView.in_office`. ``serves``: see :meth:`LeaderView.serves`.
+    ``word``: see :meth:`LeaderView.is_confirmed`. ``serves``: see :meth:`LeaderView.serves`.
     """
 
     __slots__ = ("at", "before", "serves", "word")
 
-    def __init__(self, before: Leader, at: float, word: bool | None) -> None:
+    def __init__(self, before: Leader, at: float, word: bool | None, serves: bool) -> None:
         self.before = before
         self.at = at
-        self.serves = False
+        self.serves = serves
         self.word = word
 
 
@@ -94,7 +94,7 @@ class _Topic:
         self.claimant = b""
         self.leaders = array("i")
         self.epochs = array("i")
-        self.contradicted: frozenset[tuple[Teller, int]] = frozenset()
+        self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
         self.absent = 0
 
     @property
@@ -208,8 +208,8 @@ class LeaderView:
         return known.name if known else self._aliases.get(topic)
 
     def make_up(self, name: str) -> bytes:
-        """Return the made-up id of a topic; it leads to the name from now on."""
-        made = made_up_id(self.cluster_id, name)
+        """Return the synthetic id of a topic; it leads to the name from now on."""
+        made = synthetic_id(self.cluster_id, name)
         self._aliases[made] = name
         self._aliases.move_to_end(made)
         if len(self._aliases) > _ALIASES:
@@ -234,8 +234,8 @@ class LeaderView:
         move = self._moves.get((self.key(topic), partition))
         return move.at if move else None
 
-    def in_office(self, topic: Topic, partition: int) -> bool | None:
-        """Whether the present leader itself says that it leads; ``None``: it has said nothing.
+    def is_confirmed(self, topic: Topic, partition: int) -> bool | None:
+        """Whether the leader confirms its leadership; ``None``: it has not answered.
 
         True as well where it has led for long.
         """
@@ -273,7 +273,7 @@ class LeaderView:
         if known is not None:
             return known.called
         name = self.name(topic)
-        return (topic,) if name is None else (name, made_up_id(self.cluster_id, name))
+        return (topic,) if name is None else (name, synthetic_id(self.cluster_id, name))
 
     def changed_since(self, changes: int) -> Collection[tuple[Topic, ...]] | None:
         """Return of which topics there was news since ``changes`` had a value.
@@ -338,7 +338,7 @@ class LeaderView:
         topic = self._topic(answer, poll)
         if topic is None:
             return
-        teller = route if source is None else source
+        reporter = route if source is None else source
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         numbers = (led.partition for led in answer.partitions if led.partition < most)
@@ -360,42 +360,42 @@ class LeaderView:
                 continue
             if led.epoch > known:
                 moves += self._move(topic, led, source)
-            elif not self._agree(topic, led, source, teller) and (
+            elif not self._agree(topic, led, source, reporter) and (
                 led.epoch == known or not topic.id
             ):
-                contradicted.add((teller, led.partition))
-                if poll and (teller, led.partition) in topic.contradicted:
+                contradicted.add((reporter, led.partition))
+                if poll and (reporter, led.partition) in topic.contradicted:
                     moves += self._adopt(topic, led)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
-            contradicted |= self._lacking(topic, answer, teller, poll=poll)
+            contradicted |= self._missing(topic, answer, reporter, poll=poll)
         if poll:
-            others = {pair for pair in topic.contradicted if pair[0] != teller}
+            others = {pair for pair in topic.contradicted if pair[0] != reporter}
             topic.contradicted = frozenset(others | contradicted)
         yield moves
 
-    def _lacking(
-        self, topic: _Topic, answer: TopicMetadata, teller: Teller, *, poll: bool
-    ) -> set[tuple[Teller, int]]:
+    def _missing(
+        self, topic: _Topic, answer: TopicMetadata, reporter: Reporter, *, poll: bool
+    ) -> set[tuple[Reporter, int]]:
         """Return of which partitions that are known an answer says nothing, and who says so.
 
         Topics never shrink, so the broker has not heard of them yet, or they are of a former topic
         that had more: then two polls of it lack them.
         """
         listed = {led.partition for led in answer.partitions}
-        lacking = {(teller, n) for n in range(len(topic.leaders)) if n not in listed}
+        missing = {(reporter, n) for n in range(len(topic.leaders)) if n not in listed}
         if poll:
-            for _, partition in lacking & topic.contradicted:
+            for _, partition in missing & topic.contradicted:
                 topic.leaders[partition] = topic.epochs[partition] = UNKNOWN
                 self._moves.pop((topic.key, partition), None)
                 self._doubts.dropped((topic.key, partition))
                 self._change(topic.called)
-            while topic.epochs[-1:] == _NO_EPOCH and (teller, len(topic.epochs) - 1) in lacking:
+            while topic.epochs[-1:] == _NO_EPOCH and (reporter, len(topic.epochs) - 1) in missing:
                 topic.leaders.pop()
                 topic.epochs.pop()
                 self._partitions -= 1
-        return lacking
+        return missing
 
-    def elected(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
+    def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take it from a node that it leads at an epoch; return the move, if it is new."""
         topic = self._topics.get(self.key(name))
         if topic is None or not 0 <= partition < len(topic.epochs):
@@ -419,7 +419,7 @@ class LeaderView:
         if move is not None:
             move.serves = True
 
-    def declined(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
+    def leader_denies(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take it from a node that it does not lead a partition at an epoch, or not yet.
 
         Return the move where that settles who leads instead.
@@ -456,7 +456,7 @@ class LeaderView:
         return self._add(_Topic(answer.name, topic_id, retired, self.make_up(answer.name)))
 
     def _is_none(self, answer: TopicMetadata) -> bool:
-        return answer.id in (ZERO_ID, made_up_id(self.cluster_id, answer.name))
+        return answer.id in (ZERO_ID, synthetic_id(self.cluster_id, answer.name))
 
     def _change(self, called: tuple[Topic, ...]) -> None:
         """Note that there is news of a topic."""
@@ -508,7 +508,10 @@ class LeaderView:
         itself = led.leader == source
         if itself:
             self._doubts.confirmed(key)
-        self._moves[key] = _Move(before, self._clock(), True if itself else None)
+        # Each election raises the epoch by one: a leader that stays has served at the next one too.
+        stays = before == Leader(led.leader, led.epoch - 1)
+        serves = stays and ((last := self._moves.get(key)) is None or last.serves)
+        self._moves[key] = _Move(before, self._clock(), True if itself else None, serves)
         self._moves.move_to_end(key)
         if len(self._moves) > RECENT_MOVES:
             self._moves.popitem(last=False)
@@ -547,7 +550,7 @@ class LeaderView:
             epoch=led.epoch,
         )
 
-    def _agree(self, topic: _Topic, led: Led, source: int | None, teller: Teller) -> bool:
+    def _agree(self, topic: _Topic, led: Led, source: int | None, reporter: Reporter) -> bool:
         """Take what is no newer than what the view has; return whether it does not contradict."""
         leader, key = topic.leaders[led.partition], (topic.key, led.partition)
         lower = led.epoch < topic.epochs[led.partition]
@@ -555,7 +558,7 @@ class LeaderView:
             # Of a topic with an id a lower epoch is of a broker that lags, and nothing else.
             doubtful = not (lower and topic.id)
             claim = Leader(led.leader, led.epoch)
-            if doubtful and self._doubts.contradicted(key, claim, teller):
+            if doubtful and self._doubts.contradicted(key, claim, reporter):
                 self._change(topic.called)
             return False
         if leader == UNKNOWN != led.leader:
@@ -566,7 +569,7 @@ class LeaderView:
         move = self._moves.get(key)
         if led.leader == source and (move is not None or self._doubts):
             self._confirm(topic, key, move)
-        elif self._doubts and led.leader == leader and self._doubts.agreed(key, teller):
+        elif self._doubts and led.leader == leader and self._doubts.agreed(key, reporter):
             self._change(topic.called)
         return True
 

@@ -1,9 +1,9 @@
-"""Whether every broker of a cluster gives the topic ids that are made up here.
+"""Whether every broker of a cluster gives synthetic topic ids.
 
 A client that learns ids from one broker and none from the next is served badly (librdkafka 2.5.0
-asks for topics without ids, franz-go no longer believes what it is told). So made-up ids are
-offered only where all brokers are behind proxies that make them up. That is told by the effect:
-other brokers are asked for Metadata where clients are, and the ids in their answers are looked at.
+asks for topics without ids, franz-go ignores its answers). So synthetic ids are offered only where
+all brokers are behind proxies that synthesize them. That is detected from the effect: the proxy
+asks other brokers for Metadata where clients ask them, and compares the ids in their answers.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,7 @@ from leader_hints.core.events import Event, TopicIdsOffered, TopicIdsWithheld
 _DOUBT_SECONDS = 10
 
 
-class Agreement:
+class SyntheticIdAgreement:
     """What is known of the brokers of one cluster, by node id.
 
     ``reached``: each of them gives the ids.
@@ -30,8 +30,8 @@ class Agreement:
     def judge(self, node: int, broker: str, fault: str | None) -> list[Event]:
         """Take what a broker's answer shows: ``fault`` says why it does not give the ids.
 
-        ``broker``: how it is called in what is told. The word stands until the next one, also while
-        the broker cannot be asked.
+        ``broker``: its name in events. The judgement stands until the next one, also while the
+        broker cannot be asked.
         """
         before = self._gives.get(node)
         self._gives[node] = fault is None

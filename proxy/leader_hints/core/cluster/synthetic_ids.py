@@ -12,7 +12,7 @@ _PREFIX = b"kafka-leader-hints topic id\0"
 _SIZE = 16
 
 
-def made_up_id(cluster_id: str, name: str) -> bytes:
+def synthetic_id(cluster_id: str, name: str) -> bytes:
     """Return the 16 bytes of a topic's id."""
     # A topic's name has no null byte, so the two cannot run into each other.
     digest = sha256(b"\0".join((_PREFIX + cluster_id.encode(), name.encode()))).digest()

@@ -173,7 +173,7 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
         # NOT_LEADER_OR_FOLLOWER is the answer of no leader, FENCED_LEADER_EPOCH may be of one.
         fenced = error == ErrorCode.FENCED_LEADER_EPOCH
         return True if fenced and partition.serves is None else partition.serves
-    return view.in_office(topic, number) if view else None
+    return view.is_confirmed(topic, number) if view else None
 
 
 def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Limit:
@@ -187,8 +187,8 @@ def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Li
     itself = route.is_self(leader.node) if leader is not None and leader.node >= 0 else None
     just = has_just_moved(route, partition, recent)
     if leader is not None and itself:
-        new = just and not (view and view.serves(*partition.failure[:2]))
-        return Limit.NOT_AT_ALL if new or leader.epoch > partition.led else Limit.DEADLINE
+        serves = view is not None and view.serves(*partition.failure[:2])
+        return Limit.NOT_AT_ALL if just and not serves else Limit.DEADLINE
     if itself is None or partition.led < 0 or not just:
         return Limit.NOT_AT_ALL if partition.asked else Limit.GRACE
     return Limit.DEADLINE

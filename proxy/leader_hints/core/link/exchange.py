@@ -1,33 +1,33 @@
 """One request that awaits its response."""
 
 from leader_hints.apis.metadata_older import AskedById
-from leader_hints.core.sessions.fetch_by_name import NamedFetch
-from leader_hints.core.versions.request_policy import Handling
+from leader_hints.core.sessions.fetch_by_name import FetchByName
+from leader_hints.core.versions.request_policy import RequestPolicy
 
 
 class Exchange:
     """What the response needs to know of its request.
 
-    ``handling``: what is done with all of its kind. ``request``: a copy of a Fetch request's frame,
+    ``policy``: what is done with all of its kind. ``request``: a copy of a Fetch request's frame,
     whose epochs are read only where a partition failed; ``None`` for other APIs and where it was
     too large to be kept; only as much as had arrived, where nothing but who asks is of interest.
     Its bytes are reserved of the budget until the response begins. ``recoded``: the version sent,
-    where its response must be brought up to the client's, else 0; ``named`` (Fetch) and ``by_id``
+    where its response must be brought up to the client's, else 0; ``by_name`` (Fetch) and ``by_id``
     (Metadata): what that needs where topics go by id.
     """
 
-    __slots__ = ("by_id", "correlation_id", "handling", "named", "recoded", "request")
+    __slots__ = ("by_id", "by_name", "correlation_id", "policy", "recoded", "request")
 
     def __init__(
         self,
         correlation_id: int,
-        handling: Handling,
+        policy: RequestPolicy,
         request: bytes | None = None,
         recoded: int = 0,
     ) -> None:
         self.correlation_id = correlation_id
-        self.handling = handling
+        self.policy = policy
         self.request = request
         self.recoded = recoded
-        self.named: NamedFetch | None = None
+        self.by_name: FetchByName | None = None
         self.by_id: AskedById | None = None

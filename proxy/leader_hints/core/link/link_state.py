@@ -21,10 +21,10 @@ from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.core.versions.address_rewriting import AddressBook
-from leader_hints.core.versions.client_capabilities import OWN_NAME, Use, uses
+from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.client_capabilities import OWN_NAME, HintForm, hint_forms
 from leader_hints.core.versions.plan import Plan
-from leader_hints.core.versions.request_policy import NOT_OFFERED, Handling
+from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 from leader_hints.wire.errors import WireError
 
 #: Of responses without hints: versions in which errors are counted, which are those that brokers
@@ -46,17 +46,17 @@ class LinkState:
 
     ``latencies``: times some of the exchanges; ``timed``: the one under way, since ``timed_at``.
     ``number``: unique in the process. ``address``: where the client comes from, "" if not known.
-    ``tally``: counts of the link's route. ``events``: what
+    ``traffic``: counts of the link's route. ``events``: what
     the flows want told; who drives the link takes them out. ``unread``: requests are no longer
     looked at, so neither are the responses to come. ``lacking``: ids whose names were not known, of
     requests that the broker has answered, so that the client may ask it; who drives the link has
     them looked for. ``by_ids``: this link's client was offered to name topics by ids that the
     broker does not take. ``outdated``: it would be better served by name. It is to be offered other
     versions, so who drives the link ends it when no request is under way. ``without_ids``: a client
-    that may have made-up ids had none for a topic, so some broker may have given none; who drives
+    that may have synthetic ids had none for a topic, so some broker may have given none; who drives
     the link has it looked for.
     ``software``: what the client says of itself, as name/version, "" while it has said nothing.
-    ``handlings``: what is done with each kind of request under plan, client and ``mode``.
+    ``policies``: what is done with each kind of request under plan, client and ``mode``.
     """
 
     __slots__ = (
@@ -68,34 +68,34 @@ class LinkState:
         "client_id",
         "events",
         "exchanges",
-        "handlings",
+        "hint_forms",
         "lacking",
         "latencies",
         "mode",
         "number",
         "outdated",
+        "policies",
         "route",
         "software",
-        "tally",
         "timed",
         "timed_at",
+        "traffic",
         "unread",
-        "uses",
         "without_ids",
     )
 
     def __init__(self, route: Route, number: int, address: str = "") -> None:
         self.route = route
         self.address = address
-        self.tally = route.tally
+        self.traffic = route.traffic
         self.number = number
         self.mode = route.mode
-        self.handlings: dict[int, Handling] = {}
+        self.policies: dict[int, RequestPolicy] = {}
         self._plan = route.link_plan
         self.exchanges: deque[Exchange] = deque()
         self.client_id: str | None = None
         self.software = ""
-        self.uses = uses(None)
+        self.hint_forms = hint_forms(None)
         self.events: list[Event] = []
         self.unread = False
         self.lacking: list[bytes] = []
@@ -109,13 +109,13 @@ class LinkState:
         self._told: frozenset[str] = frozenset()
 
     @property
-    def makes_up_ids(self) -> bool:
-        """Whether this client is to be offered made-up topic ids.
+    def synthesizes_ids(self) -> bool:
+        """Whether this client is to be offered synthetic topic ids.
 
-        Other proxies always are: by that they tell that this one makes them up.
+        Other proxies always are: from that they detect that this one synthesizes them.
         """
         route = self.route
-        wanted = route.synthesize and Use.FETCH in self.uses
+        wanted = route.synthesize and HintForm.FETCH in self.hint_forms
         return wanted and (route.ids_everywhere or self._own)
 
     @property
@@ -144,7 +144,7 @@ class LinkState:
 
     def begin_sample(self, sampler: LatencySampler, exchange: Exchange) -> None:
         """Take the time of an exchange whose request goes on now, if it is chosen."""
-        if sampler.chooses(exchange.handling.key, busy=self.timed is not None):
+        if sampler.chooses(exchange.policy.key, busy=self.timed is not None):
             self.timed = exchange
             self.timed_at = sampler.clock()
 
@@ -158,8 +158,8 @@ class LinkState:
                 link=self.number,
                 client_id=self.client_id or "",
                 software=self.software,
-                api=api_name(timed.handling.key),
-                version=timed.handling.version,
+                api=api_name(timed.policy.key),
+                version=timed.policy.version,
                 latency_ms=(sampler.clock() - self.timed_at) * 1000,
             )
         )
@@ -172,46 +172,46 @@ class LinkState:
     def agree(self, plan: Plan) -> None:
         """Take another plan."""
         self._plan = plan
-        self.handlings.clear()
+        self.policies.clear()
 
     def follow_mode(self) -> None:
         """Take the route's mode, which may be changed at run time."""
         self.mode = self.route.mode
-        self.handlings.clear()
+        self.policies.clear()
 
-    def handle(self, kind: int) -> Handling:
+    def decide(self, kind: int) -> RequestPolicy:
         """Return what is done with requests of ``kind``, which is API key and version as 32 bits.
 
-        It is remembered in ``handlings``, where the flow looks first.
+        It is remembered in ``policies``, where the flow looks first.
         """
         key, version = kind >> 16, (kind & 0xFFFF ^ 0x8000) - 0x8000
-        handling = self._sending(key, version, self.plan.sent.get((key, version), version))
-        if key == ApiKey.FETCH and handling.recoded and self.plan.rackless is not None:
-            handling.rackless = self._sending(key, version, self.plan.rackless)
-        if self.route.book is not None:
-            self._readdress(handling, self.route.book)
-        if len(self.handlings) >= _MOST_KINDS:
-            self.handlings.clear()
-        self.handlings[kind] = handling
-        return handling
+        policy = self._sending(key, version, self.plan.sent.get((key, version), version))
+        if key == ApiKey.FETCH and policy.recoded and self.plan.rackless is not None:
+            policy.rackless = self._sending(key, version, self.plan.rackless)
+        if self.route.address_rewriting is not None:
+            self._readdress(policy, self.route.address_rewriting)
+        if len(self.policies) >= _MOST_KINDS:
+            self.policies.clear()
+        self.policies[kind] = policy
+        return policy
 
-    def _sending(self, key: int, version: int, sent: int) -> Handling:
-        handling = Handling(key, version, self.tally.cell(key, version, sent), sent=sent)
-        handling.recoded = (key, version) in self.plan.recoded
+    def _sending(self, key: int, version: int, sent: int) -> RequestPolicy:
+        policy = RequestPolicy(key, version, self.traffic.cell(key, version, sent), sent=sent)
+        policy.recoded = (key, version) in self.plan.recoded
         if key in _COUNTED:
-            handling.hintable = self.hintable(ApiKey(key), version)
-            if not handling.hintable:
-                handling.unhinted = self.unhinted(ApiKey(key), version)
-        return handling
+            policy.hintable = self.hintable(ApiKey(key), version)
+            if not policy.hintable:
+                policy.unhinted = self.unhinted(ApiKey(key), version)
+        return policy
 
-    def _readdress(self, handling: Handling, book: AddressBook) -> None:
+    def _readdress(self, policy: RequestPolicy, rewriting: AddressRewriting) -> None:
         """Have the addresses in responses rewritten, and refuse where that is not known."""
-        key, version = handling.key, handling.version
-        if not book.offered(key, version):
-            handling.key = NOT_OFFERED
+        key, version = policy.key, policy.version
+        if not rewriting.offered(key, version):
+            policy.key = NOT_OFFERED
         elif key not in _COUNTED or (key, version) not in self.plan.sent:
             # Of raised versions the endpoints are our own.
-            handling.rewriter = book.rewriter(key, version)
+            policy.rewriter = rewriting.rewriter(key, version)
 
     def hintable(self, key: ApiKey, version: int) -> bool:
         """Whether a response of ``version`` is to be looked at for errors.
@@ -229,7 +229,7 @@ class LinkState:
         return (
             bool(self.plan.rows)
             and version >= CURRENT_LEADER_FROM[key]
-            and Use.FETCH_WITHOUT_ENDPOINTS in self.uses
+            and HintForm.FETCH_WITHOUT_ENDPOINTS in self.hint_forms
         )
 
     def unhinted(self, key: ApiKey, version: int) -> MissReason | None:
@@ -242,7 +242,7 @@ class LinkState:
             return None
         if version < CURRENT_LEADER_FROM[key]:
             return MissReason.VERSION_WITHOUT_FIELD
-        if Use.FETCH_WITHOUT_ENDPOINTS in self.uses:
+        if HintForm.FETCH_WITHOUT_ENDPOINTS in self.hint_forms:
             # A broker of which nothing is known yet.
             return MissReason.NO_FRESHER_VIEW
         return MissReason.NOT_USABLE_BY_CLIENT
@@ -279,8 +279,8 @@ class LinkState:
 
     def introduce(self, software: ClientSoftware) -> None:
         """Take what the client says of itself; its id is known by then."""
-        self.uses = uses(software)
-        self.handlings.clear()
+        self.hint_forms = hint_forms(software)
+        self.policies.clear()
         self._own = software.name == OWN_NAME
         name, version = software.name[:_LONGEST_TEXT], software.version[:_LONGEST_TEXT]
         if not self.software:
@@ -311,7 +311,7 @@ class LinkState:
 
         The first of each side is told: where one cannot be read, none of its like can.
         """
-        self.tally.raw["not understood"] += 1
+        self.traffic.raw["not understood"] += 1
         if side not in self._told:
             self._told |= {side}
             self.events.append(

@@ -15,7 +15,7 @@ from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import Truncated, WireError
 
 
-class Witness:
+class PassthroughScan:
     """Follows one response, whose bytes are another's: none of them is kept back or changed.
 
     ``version``: of the response as it is seen, of ``length`` bytes in all. Errors are counted
@@ -40,7 +40,7 @@ class Witness:
         self._left = length
         self._reason = reason
         self._asker: Asker | None = None
-        self._scan = AnswerScan(exchange.handling.key, version, successes=link.route.awaited)
+        self._scan = AnswerScan(exchange.policy.key, version, successes=link.route.awaited)
 
     def see(self, piece: memoryview) -> bool:
         """Take the next bytes of the frame; return whether nothing more of it is of interest."""
@@ -54,7 +54,7 @@ class Witness:
             if not self._scan.done and self._left <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
-            name, version = api_name(self._exchange.handling.key), self._exchange.handling.version
+            name, version = api_name(self._exchange.policy.key), self._exchange.policy.version
             self._link.misunderstood("broker", f"{name} v{version}: {error}")
             return True
         return self._scan.done
@@ -64,8 +64,8 @@ class Witness:
             return
         link, exchange = self._link, self._exchange
         reason = MissReason.REPLICA if self._read_asker().replica else self._reason
-        key = ApiKey(exchange.handling.key)
-        told = link.answered(key, exchange.handling.version, answered, UNKNOWN_EPOCH, 0.0)
+        key = ApiKey(exchange.policy.key)
+        told = link.answered(key, exchange.policy.version, answered, UNKNOWN_EPOCH, 0.0)
         if reason is not MissReason.REPLICA:
             failed = [(told.topic, told.partition)]
             self._recovery.failed(link.route, told.client_id, told.api, failed)
@@ -73,12 +73,12 @@ class Witness:
 
     def _succeeded(self, answered: Answered) -> None:
         link = self._link
-        if self._exchange.handling.key == ApiKey.FETCH:
+        if self._exchange.policy.key == ApiKey.FETCH:
             asker = self._read_asker()
             if asker.replica or not (answered.brings or asker.full):
                 return
         client = Client(link.number, link.client_id or "", link.software)
-        name, topic = api_name(self._exchange.handling.key), link.route.topic_name(answered.topic)
+        name, topic = api_name(self._exchange.policy.key), link.route.topic_name(answered.topic)
         recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
         if recovered is not None:
             link.events.append(recovered)

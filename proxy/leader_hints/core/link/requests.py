@@ -12,7 +12,7 @@ from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.core.versions.request_policy import NOT_OFFERED, Handling
+from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 from leader_hints.wire.errors import Truncated, WireError
 
 #: Size prefix, kind (key and version), correlation id.
@@ -37,7 +37,7 @@ _TLS_HELLO = range(0x16030000, 0x16030500)
 _TLS_ALERT = range(0x15030000, 0x15030500)
 
 
-_Reader = Callable[["RequestFlow", memoryview, int, Handling, int], bool]
+_Reader = Callable[["RequestFlow", memoryview, int, RequestPolicy, int], bool]
 
 
 class RequestFlow(Flow):
@@ -70,7 +70,7 @@ class RequestFlow(Flow):
         while size - at >= _SIZE.size:
             frames += 1
             (length,) = _SIZE.unpack_from(data, at)
-            tls = self._begins and self._greets_in_tls(length)
+            tls = self._begins and self._begins_with_tls(length)
             if tls and link.route.relays_tls:
                 self.opaque = link.unread = True
                 return [data]
@@ -81,11 +81,11 @@ class RequestFlow(Flow):
                 break
             _, kind, correlation_id = _HEAD.unpack_from(data, at)
             length += _SIZE.size
-            handling = link.handlings.get(kind) or link.handle(kind)
-            reader = self._READERS.get(handling.key)
+            policy = link.policies.get(kind) or link.decide(kind)
+            reader = self._READERS.get(policy.key)
             if reader is None:
-                self._forward(Exchange(correlation_id, handling))
-            elif not reader(self, data[at : at + length], length, handling, correlation_id):
+                self._forward(Exchange(correlation_id, policy))
+            elif not reader(self, data[at : at + length], length, policy, correlation_id):
                 break
             if self._instead:
                 self._replace(pieces, data[begun:at])
@@ -128,11 +128,11 @@ class RequestFlow(Flow):
     def _forward(self, exchange: Exchange) -> None:
         link = self._link
         link.exchanges.append(exchange)
-        exchange.handling.cell.requests += 1
+        exchange.policy.cell.requests += 1
         if link.latencies is not None:
             link.begin_sample(link.latencies, exchange)
 
-    def _greets_in_tls(self, length: int) -> bool:
+    def _begins_with_tls(self, length: int) -> bool:
         """Whether the first length of all is the head of a TLS record and no length.
 
         As a length it may be below the limit; a link that began otherwise is not TLS.
@@ -144,7 +144,7 @@ class RequestFlow(Flow):
     # needed: it has begun to gather them, or the few at hand are carried over.
 
     def _produce(
-        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
         try:
             acks = produce.read_acks(frame)
@@ -156,8 +156,8 @@ class RequestFlow(Flow):
         except WireError as error:
             return self._lost(f"Produce request: {error}")
         recoded = 0
-        if handling.recoded:
-            recoded = handling.sent
+        if policy.recoded:
+            recoded = policy.sent
             try:
                 self._instead, self._rest = produce_8.request_down(frame, length)
             except WireError as error:
@@ -165,63 +165,63 @@ class RequestFlow(Flow):
                     self._gather_anyway(frame, length)
                     return False
                 # The broker refuses the version, and with it what nobody understands.
-                return self._lost(f"Produce v{handling.version} request: {error}")
-        elif handling.sent != handling.version:
-            _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
+                return self._lost(f"Produce v{policy.version} request: {error}")
+        elif policy.sent != policy.version:
+            _VERSION.pack_into(frame, _VERSION_AT, policy.sent)
         if self._link.client_id is None:
             self._link.meet(frame)
         if acks:
-            self._forward(Exchange(correlation_id, handling, recoded=recoded))
+            self._forward(Exchange(correlation_id, policy, recoded=recoded))
         else:
             # No response will come.
-            handling.cell.requests += 1
+            policy.cell.requests += 1
         return True
 
     def _fetch(
-        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
-        if handling.recoded:
+        if policy.recoded:
             if len(frame) < length:
                 self._gather_anyway(frame, length)
                 return False
-            return self._recode_fetch(frame, handling, correlation_id)
+            return self._recode_fetch(frame, policy, correlation_id)
         request = None
-        if handling.hintable:
+        if policy.hintable:
             if len(frame) == length:
                 request = self._copy(frame)
             elif self._begin_gather(frame, length):
                 return False
-        elif handling.unhinted is not None:
+        elif policy.unhinted is not None:
             request = self._copy(frame)
         if self._link.client_id is None and len(frame) == length:
             self._link.meet(frame)
-        if handling.sent != handling.version:
-            _VERSION.pack_into(frame, _VERSION_AT, handling.sent)
-        self._forward(Exchange(correlation_id, handling, request))
+        if policy.sent != policy.version:
+            _VERSION.pack_into(frame, _VERSION_AT, policy.sent)
+        self._forward(Exchange(correlation_id, policy, request))
         return True
 
-    def _recode_fetch(self, frame: memoryview, handling: Handling, correlation_id: int) -> bool:
+    def _recode_fetch(self, frame: memoryview, policy: RequestPolicy, correlation_id: int) -> bool:
         link, route = self._link, self._link.route
-        version = handling.version
+        version = policy.version
         if link.client_id is None:
             link.meet(frame)
         try:
             request = read_request(frame)
-            if link.plan.made_up and version >= TOPIC_IDS_FROM:
+            if link.plan.synthetic and version >= TOPIC_IDS_FROM:
                 if request.replica_id >= 0:
                     # A broker asks another by its own ids, and only for what that takes.
-                    cell = link.tally.cell(handling.key, version, version)
-                    as_it_is = Handling(handling.key, version, cell, sent=version)
+                    cell = link.traffic.cell(policy.key, version, version)
+                    as_it_is = RequestPolicy(policy.key, version, cell, sent=version)
                     self._forward(Exchange(correlation_id, as_it_is))
                     return True
                 if request.lacks_id:
                     link.without_ids = True
                     self.fault = f"Fetch v{version} for a topic without an id"
                     return False
-            if handling.rackless is not None and not request.rack:
-                handling = handling.rackless
-            sent = handling.sent
-            exchange = Exchange(correlation_id, handling)
+            if policy.rackless is not None and not request.rack:
+                policy = policy.rackless
+            sent = policy.sent
+            exchange = Exchange(correlation_id, policy)
             if sent < TOPIC_IDS_FROM:
                 if not route.sessions.asks_one(request):
                     # Its response is kept until its last partition begins.
@@ -229,30 +229,30 @@ class RequestFlow(Flow):
                     request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
-                    request, exchange.named = route.named_sessions.down(request, route.known)
+                    request, exchange.by_name = route.sessions_by_name.down(request, route.known)
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
-        if handling.hintable or handling.unhinted is not None:
+        if policy.hintable or policy.unhinted is not None:
             exchange.request = self._copy(frame)
         self._forward(exchange)
         return True
 
     def _metadata(
-        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
-        exchange = Exchange(correlation_id, handling)
-        if not handling.recoded:
+        exchange = Exchange(correlation_id, policy)
+        if not policy.recoded:
             self._forward(exchange)
             return True
         if len(frame) < length:
             self._gather_anyway(frame, length)
             return False
-        version, view = handling.version, self._link.route.known
-        exchange.recoded = handling.sent
+        version, view = policy.version, self._link.route.known
+        exchange.recoded = policy.sent
         try:
             request, exchange.by_id = metadata_older.request_down(
-                frame, version, handling.sent, view.name
+                frame, version, policy.sent, view.name
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")
@@ -261,28 +261,28 @@ class RequestFlow(Flow):
         return True
 
     def _sasl_handshake(
-        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
-        if handling.version == sasl_handshake.BARE_TOKENS_VERSION:
+        if policy.version == sasl_handshake.BARE_TOKENS_VERSION:
             self.opaque = self._link.unread = True
-        self._forward(Exchange(correlation_id, handling))
+        self._forward(Exchange(correlation_id, policy))
         return True
 
     def _api_versions(
-        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
         if len(frame) < length and self._begin_gather(frame, length):
             return False
         if self._link.client_id is None:
             self._link.meet(frame)
-        if handling.version >= api_versions.SOFTWARE_FROM and not handling.unreadable:
+        if policy.version >= api_versions.SOFTWARE_FROM and not policy.unreadable:
             try:
                 self._link.introduce(api_versions.read_software(frame))
             except WireError:
                 # A version newer than we know may be laid out differently; the broker judges.
-                self._link.tally.raw["client software"] += 1
-                handling.unreadable = True
-        self._forward(Exchange(correlation_id, handling))
+                self._link.traffic.raw["client software"] += 1
+                policy.unreadable = True
+        self._forward(Exchange(correlation_id, policy))
         return True
 
     def _copy(self, frame: memoryview) -> bytes | None:
@@ -295,15 +295,15 @@ class RequestFlow(Flow):
         return bytes(frame)
 
     def _refuse(
-        self, frame: memoryview, length: int, handling: Handling, correlation_id: int
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
         key = _VERSION.unpack_from(frame, _KEY_AT)[0]
-        self.fault = f"{api_name(key)} ({key}) v{handling.version} is not offered here"
+        self.fault = f"{api_name(key)} ({key}) v{policy.version} is not offered here"
         return False
 
     def _lost(self, reason: str) -> bool:
         """Give up reading: whether a response will come is not known from here on."""
-        if self._link.route.book is not None:
+        if self._link.route.address_rewriting is not None:
             # Unread responses would tell the brokers' own addresses.
             self.fault = reason
             return False

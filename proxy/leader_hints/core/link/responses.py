@@ -11,7 +11,7 @@ from leader_hints.apis.fetch_response import FetchScan, glance
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.apis.response_scan import has_no_failure
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import ErrorAnswered, HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
@@ -20,12 +20,12 @@ from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.core.link.passthrough_scan import Witness
+from leader_hints.core.link.passthrough_scan import PassthroughScan
 from leader_hints.core.mode import Mode
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.core.versions.address_rewriting import NEWEST
 from leader_hints.core.versions.plan import plan_for
-from leader_hints.core.versions.request_policy import Handling
+from leader_hints.core.versions.request_policy import RequestPolicy
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.scatter import Rest
@@ -63,9 +63,9 @@ class ResponseFlow(Flow):
         "_behind",
         "_exchange",
         "_link",
+        "_passthrough",
         "_recovery",
         "_scan",
-        "_witness",
         "held",
         "snooped",
     )
@@ -87,7 +87,7 @@ class ResponseFlow(Flow):
         self._exchange: Exchange | None = None
         self._scan: FetchScan | None = None
         #: Of the frame whose rest is passed on as it comes.
-        self._witness: Witness | None = None
+        self._passthrough: PassthroughScan | None = None
         self.held: Held | None = None
         self.snooped: list[tuple[int, bytes]] = []
 
@@ -107,8 +107,8 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if self._witness is not None and self._witness.see(data[:at]):
-            self._witness = None
+        if self._passthrough is not None and self._passthrough.see(data[:at]):
+            self._passthrough = None
         if at >= size:
             self._skip -= size
             return [data]
@@ -155,7 +155,7 @@ class ResponseFlow(Flow):
     @property
     def passing(self) -> int:
         """See :attr:`leader_hints.core.link.flow.Flow.passing`."""
-        if self._witness is not None or not (self._skip or self.opaque):
+        if self._passthrough is not None or not (self._skip or self.opaque):
             return 0
         return super().passing
 
@@ -196,8 +196,8 @@ class ResponseFlow(Flow):
             exchange = exchanges.popleft()
             if exchange.request is not None:
                 self._account.give_back_copy(len(exchange.request))
-            exchange.handling.cell.responses += 1
-            if not self._account.trusted and exchange.handling.key not in _ANSWERED_TO_ANYBODY:
+            exchange.policy.cell.responses += 1
+            if not self._account.trusted and exchange.policy.key not in _ANSWERED_TO_ANYBODY:
                 self._account.trust()
             if link.timed is exchange and link.latencies is not None:
                 link.end_sample(link.latencies)
@@ -207,7 +207,7 @@ class ResponseFlow(Flow):
 
     def _stop_looking(self) -> None:
         self.opaque = True
-        if self._link.route.book is not None:
+        if self._link.route.address_rewriting is not None:
             self.fault = "response that answers no request"
         if not self._link.unread:
             self._link.misunderstood("broker", "response that answers no request")
@@ -217,14 +217,14 @@ class ResponseFlow(Flow):
     def _gathered(self, frame: memoryview) -> Pieces:
         assert self._exchange is not None
         exchange = self._exchange
-        handling = exchange.handling
-        if handling.key == ApiKey.FETCH and not exchange.recoded and handling.rewriter is None:
+        policy = exchange.policy
+        if policy.key == ApiKey.FETCH and not exchange.recoded and policy.rewriter is None:
             return self._gathered_fetch(exchange, frame)
         if self._filled < self._size:
             # Looked at whenever what there is of it has doubled, so that all looks together cost
             # no more than two.
             full = self._filled == len(frame)
-            raises = exchange.recoded and handling.key == ApiKey.FETCH
+            raises = exchange.recoded and policy.key == ApiKey.FETCH
             if not full or not raises or not self._begin_raise(exchange, frame, self._size):
                 return []
             self._gather = None
@@ -261,29 +261,29 @@ class ResponseFlow(Flow):
         if exchange.recoded:
             if len(frame) == length:
                 return self._raise(exchange, frame)
-            if exchange.handling.key == ApiKey.FETCH and self._begin_raise(exchange, frame, length):
+            if exchange.policy.key == ApiKey.FETCH and self._begin_raise(exchange, frame, length):
                 return True
             return self._gather_whole(exchange, frame, length)
-        handling = exchange.handling
-        if handling.hintable:
-            if handling.key == ApiKey.FETCH:
+        policy = exchange.policy
+        if policy.hintable:
+            if policy.key == ApiKey.FETCH:
                 return self._begin_fetch(exchange, frame, length)
             if produce.has_no_failure(frame):
-                return self._pass(exchange, frame, length, handling.version)
+                return self._pass(exchange, frame, length, policy.version)
             if len(frame) < length:
                 return self._pass_or_gather(exchange, frame, length)
             return self._look_at_produce(exchange, frame)
-        if handling.unhinted is not None:
-            return self._pass(exchange, frame, length, handling.version)
-        if handling.key == ApiKey.API_VERSIONS:
+        if policy.unhinted is not None:
+            return self._pass(exchange, frame, length, policy.version)
+        if policy.key == ApiKey.API_VERSIONS:
             if len(frame) == length:
                 return self._look_at_versions(exchange, frame)
-            if self._link.route.book is None:
+            if self._link.route.address_rewriting is None:
                 return self._pass_or_gather(exchange, frame, length)
             return self._gather_whole(exchange, frame, length)
-        if handling.key == ApiKey.METADATA and len(frame) == length:
-            self._snoop(handling.version, frame)
-        if handling.rewriter is not None:
+        if policy.key == ApiKey.METADATA and len(frame) == length:
+            self._snoop(policy.version, frame)
+        if policy.rewriter is not None:
             return self._readdress(exchange, frame, length)
         return True
 
@@ -298,19 +298,19 @@ class ResponseFlow(Flow):
         if len(frame) < length:
             return self._gather_whole(exchange, frame, length)
         try:
-            self._instead = self._readdressed(exchange.handling, frame)
+            self._instead = self._readdressed(exchange.policy, frame)
         except WireError as error:
             # Nothing of it may go on: it has addresses.
-            handling = exchange.handling
-            self.fault = f"{api_name(handling.key)} v{handling.version} response: {error}"
+            policy = exchange.policy
+            self.fault = f"{api_name(policy.key)} v{policy.version} response: {error}"
             return False
         return True
 
-    def _readdressed(self, handling: Handling, frame: memoryview) -> Pieces:
-        book = self._link.route.book
-        assert handling.rewriter is not None
-        assert book is not None
-        return spliced(frame, handling.rewriter(frame, handling.version, book.readdress))
+    def _readdressed(self, policy: RequestPolicy, frame: memoryview) -> Pieces:
+        rewriting = self._link.route.address_rewriting
+        assert policy.rewriter is not None
+        assert rewriting is not None
+        return spliced(frame, policy.rewriter(frame, policy.version, rewriting.readdress))
 
     def _snoop(self, version: int, frame: memoryview) -> None:
         room = _SNOOPED - sum(len(payload) for _, payload in self.snooped)
@@ -322,19 +322,19 @@ class ResponseFlow(Flow):
     def _raise(self, exchange: Exchange, frame: memoryview) -> bool:
         """Bring a whole response up to the client's version, and go on with that."""
         try:
-            if exchange.handling.key == ApiKey.PRODUCE:
+            if exchange.policy.key == ApiKey.PRODUCE:
                 return self._raise_produce(exchange, frame)
-            if exchange.handling.key == ApiKey.METADATA:
+            if exchange.policy.key == ApiKey.METADATA:
                 return self._raise_metadata(exchange, frame)
             return self._raise_fetch(exchange, frame)
         except (WireError, KeyError) as error:
-            self.fault = f"{api_name(exchange.handling.key)} v{exchange.recoded} response: {error}"
+            self.fault = f"{api_name(exchange.policy.key)} v{exchange.recoded} response: {error}"
             return False
 
     def _raise_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         raised = memoryview(produce_8.response_up(frame))
-        if not exchange.handling.hintable or produce.has_no_failure(raised):
-            self._pass(exchange, raised, len(raised), exchange.handling.version)
+        if not exchange.policy.hintable or produce.has_no_failure(raised):
+            self._pass(exchange, raised, len(raised), exchange.policy.version)
         elif not self._look_at_produce(exchange, raised):
             return False
         self._instead = [raised]
@@ -345,28 +345,28 @@ class ResponseFlow(Flow):
         self._snoop(exchange.recoded, frame)
         self._link.lack(exchange.by_id.unknown)
         self._instead = metadata_older.response_up(
-            frame, exchange.recoded, exchange.handling.version, exchange.by_id, self._make_id
+            frame, exchange.recoded, exchange.policy.version, exchange.by_id, self._make_id
         )
-        if exchange.handling.rewriter is not None:
+        if exchange.policy.rewriter is not None:
             raised = memoryview(b"".join(self._instead))
-            self._instead = self._readdressed(exchange.handling, raised)
+            self._instead = self._readdressed(exchange.policy, raised)
         return True
 
     def _make_id(self, cluster_id: str, name: str) -> bytes:
         view = self._link.route.view
         if view is not None and view.cluster_id == cluster_id:
             return view.make_up(name)
-        return made_up_id(cluster_id, name)
+        return synthetic_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
         names = self._names(exchange)
         raised = response_up(frame, len(frame), exchange.recoded, names)
-        if not exchange.handling.hintable or not raised.failed:
+        if not exchange.policy.hintable or not raised.failed:
             self._go_raised(exchange, frame, len(frame), names, raised)
             return True
         self._opened(exchange, raised)
         whole = memoryview(b"".join(raised.pieces))
-        self._scan = FetchScan(exchange.handling.version)
+        self._scan = FetchScan(exchange.policy.version)
         if not self._look_at_fetch(exchange, whole, len(whole), len(whole)):
             return False
         self._instead = [whole]
@@ -380,7 +380,7 @@ class ResponseFlow(Flow):
         except (WireError, KeyError):
             # Whoever has all of it judges that.
             return False
-        if exchange.handling.hintable and raised.failed:
+        if exchange.policy.hintable and raised.failed:
             return False
         self._rest = raised.rest
         self._go_raised(exchange, frame, length, names, raised)
@@ -399,37 +399,37 @@ class ResponseFlow(Flow):
         if names is None or not names.stale:
             # What is said of another topic is none of this client's.
             self._pass(exchange, frame, length, exchange.recoded)
-        if exchange.handling.hintable:
+        if exchange.policy.hintable:
             self._answered(exchange, raised.session_id, raised.error)
         self._instead = raised.pieces
 
     def _names(self, exchange: Exchange) -> Names | None:
-        named = exchange.named
+        named = exchange.by_name
         return None if named is None else named.names(self._link.route.known)
 
     def _opened(self, exchange: Exchange, raised: Raised) -> None:
-        named = exchange.named
+        named = exchange.by_name
         if named is None:
             return
         self._link.lack(named.unknown)
         if raised.session_id and not raised.error:
-            named.opened(self._link.route.named_sessions, raised.session_id)
+            named.opened(self._link.route.sessions_by_name, raised.session_id)
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
-        if self._witness is not None and self._witness.see(data[: self._skip]):
-            self._witness = None
+        if self._passthrough is not None and self._passthrough.see(data[: self._skip]):
+            self._passthrough = None
         return super()._go_on(data, rest)
 
     def _pass(self, exchange: Exchange, frame: memoryview, length: int, version: int) -> bool:
         """Let a response go on, and look at what it answers where that tells something."""
-        handling = exchange.handling
-        if not handling.hintable and handling.unhinted is None:
+        policy = exchange.policy
+        if not policy.hintable and policy.unhinted is None:
             # Asked while hints were off: nothing of it is looked at.
             return True
         if self._link.route.awaited or (
-            handling.unhinted is not None and not has_no_failure(frame, handling.key, version)
+            policy.unhinted is not None and not has_no_failure(frame, policy.key, version)
         ):
-            self._follow(exchange, frame, length, version, handling.unhinted)
+            self._follow(exchange, frame, length, version, policy.unhinted)
         return True
 
     def _follow(
@@ -441,9 +441,9 @@ class ResponseFlow(Flow):
         reason: MissReason | None,
     ) -> None:
         """Look at what is at hand of a response, and at the rest as it comes."""
-        witness = Witness(self._link, self._recovery, exchange, version, length, reason)
-        if not witness.see(frame):
-            self._witness = witness
+        passthrough = PassthroughScan(self._link, self._recovery, exchange, version, length, reason)
+        if not passthrough.see(frame):
+            self._passthrough = passthrough
 
     def _pass_or_gather(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         self._exchange = exchange
@@ -453,17 +453,17 @@ class ResponseFlow(Flow):
         return True
 
     def _over_budget(self, exchange: Exchange, frame: memoryview, length: int) -> None:
-        self._link.tally.raw["budget"] += 1
+        self._link.traffic.raw["budget"] += 1
         self._missed(exchange)
-        if exchange.handling.hintable:
-            self._follow(exchange, frame, length, exchange.handling.version, MissReason.BUDGET)
+        if exchange.policy.hintable:
+            self._follow(exchange, frame, length, exchange.policy.version, MissReason.BUDGET)
 
     def _begin_fetch(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
-        glanced = glance(frame, exchange.handling.version)
+        glanced = glance(frame, exchange.policy.version)
         if glanced is not None:
             self._answered(exchange, *glanced)
-            return self._pass(exchange, frame, length, exchange.handling.version)
-        self._scan = FetchScan(exchange.handling.version)
+            return self._pass(exchange, frame, length, exchange.policy.version)
+        self._scan = FetchScan(exchange.policy.version)
         if self._look_at_fetch(exchange, frame, len(frame), length):
             return True
         return self.held is None and self._pass_or_gather(exchange, frame, length)
@@ -476,11 +476,11 @@ class ResponseFlow(Flow):
             if not scan.clean and scan.scanned is None:
                 return False
         except WireError as error:
-            self._link.misunderstood("broker", f"Fetch v{exchange.handling.version}: {error}")
+            self._link.misunderstood("broker", f"Fetch v{exchange.policy.version}: {error}")
             self._missed(exchange)
             return True
         self._answered(exchange, scan.session_id, scan.error)
-        self._pass(exchange, frame[:have], length, exchange.handling.version)
+        self._pass(exchange, frame[:have], length, exchange.policy.version)
         return scan.scanned is None or not self._hold(exchange, frame, scan.scanned)
 
     def _answered(self, exchange: Exchange, session_id: int, error: int) -> None:
@@ -490,13 +490,11 @@ class ResponseFlow(Flow):
         try:
             self._link.route.sessions.answered(exchange.request, session_id, error)
         except WireError as wrong:
-            self._link.misunderstood(
-                "client", f"Fetch v{exchange.handling.version} request: {wrong}"
-            )
+            self._link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {wrong}")
 
     def _missed(self, exchange: Exchange) -> None:
         """Note that nobody knows what came of a request that is not followed."""
-        if exchange.request is not None and exchange.handling.key == ApiKey.FETCH:
+        if exchange.request is not None and exchange.policy.key == ApiKey.FETCH:
             with suppress(WireError):
                 session_id, *_ = read_session(memoryview(exchange.request))
                 self._link.route.sessions.missed(session_id)
@@ -505,9 +503,9 @@ class ResponseFlow(Flow):
         try:
             scanned = produce.scan_response(frame)
         except WireError as error:
-            self._link.misunderstood("broker", f"Produce v{exchange.handling.version}: {error}")
+            self._link.misunderstood("broker", f"Produce v{exchange.policy.version}: {error}")
             return True
-        self._pass(exchange, frame, len(frame), exchange.handling.version)
+        self._pass(exchange, frame, len(frame), exchange.policy.version)
         return not scanned.failures or not self._hold(exchange, frame, scanned)
 
     def _hold(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> bool:
@@ -521,7 +519,7 @@ class ResponseFlow(Flow):
             try:
                 request = read_request(memoryview(exchange.request))
             except WireError as error:
-                link.misunderstood("client", f"Fetch v{exchange.handling.version} request: {error}")
+                link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {error}")
                 return False
             if request.replica_id >= 0:
                 for told in self._told(exchange, scanned):
@@ -539,27 +537,27 @@ class ResponseFlow(Flow):
         self._recovery.failed(
             link.route,
             link.client_id or "",
-            api_name(exchange.handling.key),
+            api_name(exchange.policy.key),
             ((link.route.topic_name(f.topic), f.partition) for f in scanned.failures),
         )
         self.held = Held(
-            link, ApiKey(exchange.handling.key), exchange.handling.version, frame, scanned, epochs
+            link, ApiKey(exchange.policy.key), exchange.policy.version, frame, scanned, epochs
         )
         return True
 
     def _told(self, exchange: Exchange, scanned: Scanned) -> Iterator[ErrorAnswered]:
-        key = ApiKey(exchange.handling.key)
+        key = ApiKey(exchange.policy.key)
         for failure in scanned.failures:
-            yield self._link.answered(key, exchange.handling.version, failure, UNKNOWN_EPOCH, 0.0)
+            yield self._link.answered(key, exchange.policy.version, failure, UNKNOWN_EPOCH, 0.0)
 
     def _look_at_versions(self, exchange: Exchange, frame: memoryview) -> bool:
         link = self._link
         try:
             reader = Reader(frame, api_versions.BODY)
-            ranges = api_versions.read_ranges(reader, exchange.handling.version)
+            ranges = api_versions.read_ranges(reader, exchange.policy.version)
         except WireError as error:
-            reason = f"ApiVersions v{exchange.handling.version}: {error}"
-            if link.route.book is not None:
+            reason = f"ApiVersions v{exchange.policy.version}: {error}"
+            if link.route.address_rewriting is not None:
                 # What it offers might say addresses.
                 self.fault = reason
                 return False
@@ -567,16 +565,16 @@ class ResponseFlow(Flow):
             return True
         if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
-            plan = plan_for(maxima, made_up=link.makes_up_ids)
-            link.agree(plan if link.route.book is None else plan.reading())
+            plan = plan_for(maxima, synthetic=link.synthesizes_ids)
+            link.agree(plan if link.route.address_rewriting is None else plan.reading())
         if ranges and link.route.mode is Mode.ON:
-            offers = link.plan.offers(link.uses, topic_ids=link.ids_have_names)
-            link.by_ids = ApiKey.FETCH in offers and not link.plan.made_up
+            offers = link.plan.offers(link.hint_forms, topic_ids=link.ids_have_names)
+            link.by_ids = ApiKey.FETCH in offers and not link.plan.synthetic
             api_versions.raise_maxima(frame, ranges, offers)
-        if ranges and link.route.book is not None:
-            version = exchange.handling.version
+        if ranges and link.route.address_rewriting is not None:
+            version = exchange.policy.version
             self._instead = spliced(frame, api_versions.withhold(frame, version, NEWEST))
-        elif link.route.book is not None:
+        elif link.route.address_rewriting is not None:
             mended = api_versions.mended_refusal(frame)
             self._instead = [] if mended is None else [mended]
         return True

@@ -24,7 +24,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class Tally:
+class TrafficCounters:
     """``cells``: by (API key, version asked, version sent), -1 for what is beyond number. ``raw``:
     responses that passed without being looked at although they should have been, by reason.
     ``up`` and ``down``: bytes received from clients and from the broker. ``connecting``: clients

@@ -39,7 +39,7 @@ class _Session:
         self.counted = 0
 
 
-class NamedFetch:
+class FetchByName:
     """What a response needs to know: ids by name, and what was not asked for at the broker.
 
     ``unknown``: the latter as bytes. A client may ask for millions of partitions before it has
@@ -73,12 +73,12 @@ class NamedFetch:
             return Names(ids, (), unknown)
         return Names(ids, _stale(ids, view), unknown)
 
-    def opened(self, sessions: "NamedSessions", session_id: int) -> None:
+    def opened(self, sessions: "FetchSessionsByName", session_id: int) -> None:
         """Remember the session that the broker has opened for this request."""
         sessions.keep(session_id, self._session)
 
 
-class NamedSessions:
+class FetchSessionsByName:
     """The fetch sessions of one route that were asked for by id, by session id.
 
     Those used longest ago are forgotten where they are more than ``capacity``, or have more than
@@ -94,7 +94,7 @@ class NamedSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def down(self, request: FetchRequest, view: LeaderView) -> tuple[FetchRequest, NamedFetch]:
+    def down(self, request: FetchRequest, view: LeaderView) -> tuple[FetchRequest, FetchByName]:
         """Return a request with names for its ids, and what its response needs."""
         if request.session_epoch > 0:
             return self._incremental(request, view)
@@ -115,19 +115,19 @@ class NamedSessions:
         if unknown:
             # A session would lack them, and an error is never waited for.
             request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
-        return request, NamedFetch(_Session(ids, view.forgotten), b"".join(unknown))
+        return request, FetchByName(_Session(ids, view.forgotten), b"".join(unknown))
 
     def _incremental(
         self, request: FetchRequest, view: LeaderView
-    ) -> tuple[FetchRequest, NamedFetch]:
+    ) -> tuple[FetchRequest, FetchByName]:
         session = self._sessions.get(request.session_id)
         named = self._named(request, session, view) if session is not None else None
         if session is None or named is None:
             self._drop(request.session_id)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
-            return lost, NamedFetch(_Session({}, view.forgotten), b"")
+            return lost, FetchByName(_Session({}, view.forgotten), b"")
         self.keep(request.session_id, session)
-        return named, NamedFetch(session, b"")
+        return named, FetchByName(session, b"")
 
     def _named(
         self, request: FetchRequest, session: _Session, view: LeaderView

@@ -57,7 +57,7 @@ NEWEST: Mapping[int, int] = {
 }
 
 
-class AddressBook:
+class AddressRewriting:
     """``host`` and ``base``: what clients are told of the bootstrap listener.
 
     ``ports``: for nodes whose port does not follow from the base. ``met``: is told of each address

@@ -5,7 +5,7 @@ from enum import Enum, auto
 from leader_hints.apis.api_versions import ClientSoftware
 
 
-class Use(Enum):
+class HintForm(Enum):
     """A form in which a client takes hints.
 
     ``PRODUCE``: Produce 10. ``FETCH``: Fetch 16. ``FETCH_WITHOUT_ENDPOINTS``: CurrentLeader in
@@ -20,19 +20,19 @@ class Use(Enum):
 #: What the proxies themselves say that they are, where they ask brokers.
 OWN_NAME = "leader-hints"
 
-_BOTH = frozenset({Use.PRODUCE, Use.FETCH})
-_NONE: frozenset[Use] = frozenset()
+_BOTH = frozenset({HintForm.PRODUCE, HintForm.FETCH})
+_NONE: frozenset[HintForm] = frozenset()
 #: Clients that say nothing, or that are not known here, are offered what KIP-951 has.
 _UNKNOWN = _BOTH
 #: Name, the first version that uses hints, and how. Their sources say so, and the client matrix
 #: (docs/compatibility.md) holds it against them. Bindings name themselves with a version that
 #: is librdkafka's.
-_KNOWN: dict[str, tuple[tuple[int, ...], frozenset[Use]]] = {
-    "apache-kafka-java": ((3, 7), _BOTH | {Use.FETCH_WITHOUT_ENDPOINTS}),
+_KNOWN: dict[str, tuple[tuple[int, ...], frozenset[HintForm]]] = {
+    "apache-kafka-java": ((3, 7), _BOTH | {HintForm.FETCH_WITHOUT_ENDPOINTS}),
     "librdkafka": ((2, 5), _BOTH),
     "confluent-kafka-python": ((2, 5), _BOTH),
     "kgo": ((1, 17), _BOTH),
-    "kafka-python": ((3, 0), frozenset({Use.FETCH_WITHOUT_ENDPOINTS})),
+    "kafka-python": ((3, 0), frozenset({HintForm.FETCH_WITHOUT_ENDPOINTS})),
 }
 
 
@@ -40,7 +40,7 @@ _KNOWN: dict[str, tuple[tuple[int, ...], frozenset[Use]]] = {
 KNOWN_NAMES = frozenset(_KNOWN)
 
 
-def uses(software: ClientSoftware | None) -> frozenset[Use]:
+def hint_forms(software: ClientSoftware | None) -> frozenset[HintForm]:
     """Return what a client can use, an empty set where it is known to use no hints."""
     if software is None or software.name not in _KNOWN:
         return _UNKNOWN

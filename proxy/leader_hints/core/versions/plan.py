@@ -3,8 +3,8 @@
 A client uses a hint only in versions whose schema has the field. So ApiVersions is answered
 with raised maxima, and a request of such a version is brought down to what the broker takes.
 
-Where topic ids are made up (:mod:`leader_hints.core.cluster.synthetic_ids`) clients name topics by
-those, and brokers, which do not know them, are asked by name.
+Where topic ids are synthetic (:mod:`leader_hints.core.cluster.synthetic_ids`) clients name topics
+by those, and brokers, which do not know them, are asked by name.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,43 +14,43 @@ from typing import NamedTuple
 from leader_hints.apis import metadata
 from leader_hints.apis.fetch_request import RACK_FROM
 from leader_hints.apis.keys import ApiKey
-from leader_hints.core.versions.client_capabilities import Use
+from leader_hints.core.versions.client_capabilities import HintForm
 
 
 class Row(NamedTuple):
     """A broker whose maximum for ``key`` is ``takes`` is offered as if it took ``offered``.
 
-    ``use``: only to clients that can use what it brings. ``topic_ids``: only where the cluster
+    ``form``: only to clients that can use hints in that form. ``topic_ids``: only where the cluster
     has topic ids and each can be named. Requests above ``takes`` go as that version.
     """
 
     key: ApiKey
     takes: int
     offered: int
-    use: Use
+    form: HintForm
     topic_ids: bool = False
 
 
 #: The whole plan. Brokers, by release: Produce 8 and Fetch 11 2.4 to 2.6, Fetch 12 2.7 to 3.0,
 #: Produce 9 from 2.8, Fetch 13 3.1 to 3.4, Fetch 15 3.5 and 3.6.
 ROWS = (
-    Row(ApiKey.PRODUCE, 9, 10, Use.PRODUCE),
-    Row(ApiKey.PRODUCE, 8, 10, Use.PRODUCE),
-    Row(ApiKey.FETCH, 15, 16, Use.FETCH),
-    Row(ApiKey.FETCH, 14, 16, Use.FETCH),
-    Row(ApiKey.FETCH, 13, 16, Use.FETCH),
+    Row(ApiKey.PRODUCE, 9, 10, HintForm.PRODUCE),
+    Row(ApiKey.PRODUCE, 8, 10, HintForm.PRODUCE),
+    Row(ApiKey.FETCH, 15, 16, HintForm.FETCH),
+    Row(ApiKey.FETCH, 14, 16, HintForm.FETCH),
+    Row(ApiKey.FETCH, 13, 16, HintForm.FETCH),
     # Without topic ids clients stay at 12 of themselves, but librdkafka 2.5.0 to 2.5.3, which
     # sends zero ids.
-    Row(ApiKey.FETCH, 12, 16, Use.FETCH, topic_ids=True),
+    Row(ApiKey.FETCH, 12, 16, HintForm.FETCH, topic_ids=True),
     # CurrentLeader alone, as in the KIP's draft.
-    Row(ApiKey.FETCH, 11, 12, Use.FETCH_WITHOUT_ENDPOINTS),
+    Row(ApiKey.FETCH, 11, 12, HintForm.FETCH_WITHOUT_ENDPOINTS),
 )
-#: The whole plan where topic ids are made up: for clients that can use what Fetch 16 brings.
-ROWS_MADE_UP = (
+#: The whole plan where topic ids are synthetic: for clients that can use what Fetch 16 brings.
+ROWS_SYNTHETIC = (
     *(row for row in ROWS if row.key is ApiKey.PRODUCE),
-    Row(ApiKey.FETCH, 12, 16, Use.FETCH),
-    Row(ApiKey.FETCH, 11, 16, Use.FETCH),
-    *(Row(ApiKey.METADATA, takes, 12, Use.FETCH) for takes in (11, 10, 9)),
+    Row(ApiKey.FETCH, 12, 16, HintForm.FETCH),
+    Row(ApiKey.FETCH, 11, 16, HintForm.FETCH),
+    *(Row(ApiKey.METADATA, takes, 12, HintForm.FETCH) for takes in (11, 10, 9)),
 )
 #: The newest version in which a broker is asked by name.
 _NEWEST_BY_NAME = 12
@@ -68,8 +68,8 @@ _NATIVE_PRODUCE = 10
 class Plan:
     """What a link does about versions; fixed once its broker's versions are known.
 
-    ``reads``: whether frames are looked at; where not, the link is a plain relay. ``made_up``:
-    topic ids are made up.
+    ``reads``: whether frames are looked at; where not, the link is a plain relay. ``synthetic``:
+    topic ids are synthetic.
     ``native``: the broker gives hints of its own. ``rows``: those of the plan that hold for the
     broker. ``sent``: version sent by (API key, version asked), where it is another one.
     ``recoded``: those of them whose requests need more than another version number.
@@ -81,22 +81,22 @@ class Plan:
 
     reads: bool
     native: bool = False
-    made_up: bool = False
+    synthetic: bool = False
     rows: tuple[Row, ...] = ()
     sent: Mapping[tuple[int, int], int] = field(default_factory=dict)
     recoded: frozenset[tuple[int, int]] = frozenset()
     rackless: int | None = None
 
-    def offers(self, uses: Collection[Use], *, topic_ids: bool) -> dict[int, int]:
+    def offers(self, forms: Collection[HintForm], *, topic_ids: bool) -> dict[int, int]:
         """Return the maxima that are offered in place of the broker's, by API key.
 
-        ``uses``: what the client can use; ``topic_ids``: whether the cluster has them, with names
-        for all.
+        ``forms``: those that the client can use; ``topic_ids``: whether the cluster has them, with
+        names for all.
         """
         return {
             row.key: row.offered
             for row in self.rows
-            if row.use in uses and (topic_ids or not row.topic_ids)
+            if row.form in forms and (topic_ids or not row.topic_ids)
         }
 
     def reading(self) -> "Plan":
@@ -111,26 +111,26 @@ READ_ONLY = Plan(reads=True)
 PASS = Plan(reads=False)
 
 
-def plan_for(maxima: Mapping[int, int], *, made_up: bool = False) -> Plan:
+def plan_for(maxima: Mapping[int, int], *, synthetic: bool = False) -> Plan:
     """Return the plan for a broker that takes ``maxima`` (maximum version by API key).
 
     A broker that is native, or whose Metadata has no reliable epochs, passes through.
-    ``made_up``: topic ids are made up.
+    ``synthetic``: topic ids are synthetic.
     """
     if maxima.get(ApiKey.PRODUCE, -1) >= _NATIVE_PRODUCE:
         return Plan(reads=False, native=True)
     if maxima.get(ApiKey.METADATA, -1) < metadata.OLDEST:
         return PASS
-    if made_up:
+    if synthetic:
         maxima = {**maxima, ApiKey.FETCH: min(maxima.get(ApiKey.FETCH, -1), _NEWEST_BY_NAME)}
-    every = ROWS_MADE_UP if made_up else ROWS
+    every = ROWS_SYNTHETIC if synthetic else ROWS
     rows = tuple(row for row in every if maxima.get(row.key) == row.takes)
     sent: dict[tuple[int, int], int] = {
         (row.key, asked): row.takes
         for row in rows
         for asked in range(row.takes + 1, row.offered + 1)
     }
-    if made_up:
+    if synthetic:
         # Where the broker takes the version, ids are still to be put in.
         takes = maxima[ApiKey.METADATA]
         with_ids = range(metadata.TOPIC_IDS_FROM, metadata.NEWEST + 1)
@@ -139,5 +139,5 @@ def plan_for(maxima: Mapping[int, int], *, made_up: bool = False) -> Plan:
     forgets_epochs = maxima.get(ApiKey.JOIN_GROUP, -1) == _JOIN_GROUP_OF_2_4
     rackless = _LEADERS_ALONE if forgets_epochs else None
     return Plan(
-        reads=True, made_up=made_up, rows=rows, sent=sent, recoded=recoded, rackless=rackless
+        reads=True, synthetic=synthetic, rows=rows, sent=sent, recoded=recoded, rackless=rackless
     )

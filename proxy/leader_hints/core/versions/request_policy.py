@@ -8,9 +8,9 @@ from leader_hints.core.versions.address_rewriting import Rewriter
 NOT_OFFERED = 1 << 16
 
 
-class Handling:
+class RequestPolicy:
     """Decided once for all such requests; see
-    :meth:`leader_hints.core.link.link_state.LinkState.handle`.
+    :meth:`leader_hints.core.link.link_state.LinkState.decide`.
 
     ``key`` and ``version``: as the client asks. ``sent``: the version that goes to the broker;
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
@@ -52,6 +52,6 @@ class Handling:
         self.recoded = recoded
         self.hintable = hintable
         self.unhinted = unhinted
-        self.rackless: Handling | None = None
+        self.rackless: RequestPolicy | None = None
         self.rewriter: Rewriter | None = None
         self.unreadable = False

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
-from leader_hints.net.brokers.connector import Door
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.observe.watched import Upstream
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 #: Seconds in which a broker must take a connection, and again to answer on it.
@@ -26,7 +26,7 @@ class Readiness:
 
     def __init__(
         self,
-        routes: Sequence[tuple[Route, Address, Door]],
+        routes: Sequence[tuple[Route, Address, Connector]],
         upstream: Callable[[Route], Upstream],
         client_id: str,
     ) -> None:
@@ -38,22 +38,22 @@ class Readiness:
         """Return by route name why it is not ready, an empty text where it is."""
         found: dict[str, str] = {}
 
-        async def look(route: Route, address: Address, door: Door) -> None:
-            found[route.name] = await self._reason(route, address, door)
+        async def look(route: Route, address: Address, connector: Connector) -> None:
+            found[route.name] = await self._reason(route, address, connector)
 
         async with trio.open_nursery() as nursery:
-            for route, address, door in self._routes:
-                nursery.start_soon(look, route, address, door)
+            for route, address, connector in self._routes:
+                nursery.start_soon(look, route, address, connector)
         return {route.name: found[route.name] for route, *_ in self._routes}
 
-    async def _reason(self, route: Route, address: Address, door: Door) -> str:
+    async def _reason(self, route: Route, address: Address, connector: Connector) -> str:
         if route.crossed:
             # Only what is proved: clients meet a broker that refuses nearly all that they ask.
             return route.crossed
         if self._upstream(route).answers:
             return ""
         try:
-            connection = await door.connect(address, _PATIENCE, self._client_id, _PATIENCE)
+            connection = await connector.connect(address, _PATIENCE, self._client_id, _PATIENCE)
             async with contextlib.aclosing(connection):
                 # A plain relay may stand before a listener that speaks TLS: what it can know of
                 # is the connection. Listeners with SASL answer this question of anybody.

@@ -1,4 +1,4 @@
-"""Door: how brokers are entered, with TLS or without, and with which credentials."""
+"""Connections to brokers: with TLS or without, and with which credentials."""
 
 import ssl
 from collections.abc import Awaitable, Callable
@@ -6,20 +6,20 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.broker_stream import OpenStream, open_broker_stream
 from leader_hints.net.brokers.sasl import Credentials
-from leader_hints.net.clients.preamble import HandshakeError, Session, shake_hands
+from leader_hints.net.clients.preamble import HandshakeError, TlsSession, do_tls_handshake
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address
 
 _T = TypeVar("_T")
 
 
-class Door:
-    """The way in to brokers on one listener.
+class Connector:
+    """Connects to brokers on one listener.
 
     ``tls``: where TLS is spoken. ``server_name``: what must stand in a broker's certificate then,
     "" for the host connected to. ``credentials``: where the proxy's own connections authenticate.
@@ -40,10 +40,10 @@ class Door:
         self.speaks_tls = tls is not None
         self.authenticates = credentials is not None
 
-    def to(self, address: Address) -> "Door":
-        """Return a door to the IP addresses of a host, whose certificate has the host's name."""
+    def to(self, address: Address) -> "Connector":
+        """Return one for the IP addresses of a host, whose certificate has the host's name."""
         name = self._server_name or address.host
-        return Door(self._tls, name, self._credentials, self._open_tcp)
+        return Connector(self._tls, name, self._credentials, self._open_tcp)
 
     async def connect(
         self, address: Address, patience: float, client_id: str, answer: float
@@ -74,21 +74,23 @@ class Door:
         address: Address,
         patience: float,
         open_tcp: Callable[[Address, float], Awaitable[trio.SocketStream]] = open_broker_stream,
-    ) -> tuple[trio.SocketStream, Session | None]:
+    ) -> tuple[trio.SocketStream, TlsSession | None]:
         """The same for the pump, which speaks TLS itself: the stream, and its session if any."""
         deadline = trio.current_time() + patience
         stream = await open_tcp(address, patience)
         if self._tls is None:
             return stream, None
         context, name = self._tls.context, self._server_name or address.host
-        return stream, await _finish(stream, lambda: shake_hands(stream, context, name), deadline)
+        return stream, await _finish(
+            stream, lambda: do_tls_handshake(stream, context, name), deadline
+        )
 
 
-class Doors(NamedTuple):
-    """Of a route: to its own broker, and to the cluster's others where they advertise."""
+class Connectors(NamedTuple):
+    """Those of a route: to its own broker, and to the others at their advertised addresses."""
 
-    upstream: Door = Door()
-    peers: Door = Door()
+    upstream: Connector = Connector()
+    advertised: Connector = Connector()
 
 
 async def _secure(stream: trio.abc.Stream, context: ssl.SSLContext, name: str) -> trio.abc.Stream:

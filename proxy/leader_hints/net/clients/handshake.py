@@ -1,24 +1,24 @@
-"""Gate: what a client passes before it is joined to a broker."""
+"""Handshake of a client before it is joined to a broker: PROXY header and TLS."""
 
 from typing import NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.net.clients.preamble import (
     HandshakeError,
-    Session,
+    TlsSession,
+    do_tls_handshake,
     read_proxy_header,
-    shake_hands,
 )
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address
 
 
 class Admitted(NamedTuple):
     """A client that has passed. ``name``: where it comes from. ``session``: if it speaks TLS."""
 
     name: str
-    session: Session | None
+    session: TlsSession | None
 
 
 class RefusedError(Exception):
@@ -33,17 +33,17 @@ class RefusedError(Exception):
         self.silent = silent
 
 
-class Gate:
+class Handshake:
     """Of one route. ``tls``: clients speak TLS with the proxy. ``seconds``: for all that is read.
 
-    ``open``: nothing is to be read here.
+    ``empty``: nothing is read before the first request.
     """
 
     def __init__(self, tls: TlsFiles | None, *, proxy_protocol: bool, seconds: float) -> None:
         self._tls = tls
         self._proxy_protocol = proxy_protocol
         self._seconds = seconds
-        self.open = tls is None and not proxy_protocol
+        self.empty = tls is None and not proxy_protocol
 
     async def admit(self, client: trio.SocketStream) -> Admitted:
         """Read what goes before the first request.
@@ -59,7 +59,7 @@ class Gate:
                     if source is not None:
                         name = str(Address(source.host, source.port))
                 if self._tls is not None:
-                    session = await shake_hands(client, self._tls.context)
+                    session = await do_tls_handshake(client, self._tls.context)
         except trio.TooSlowError:
             reason = f"has not finished its handshake within {self._seconds:g} s"
             raise RefusedError(name, reason) from None

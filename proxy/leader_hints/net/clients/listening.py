@@ -6,10 +6,10 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.errors import ListenError, places_of
 from leader_hints.net.pump.pump import Pump
-from leader_hints.settings import Address
 
 #: Seconds before connections are taken again. What came meanwhile waits with the system.
 _PAUSE = 0.1
@@ -73,14 +73,14 @@ async def accept(
     async with listener:
         while True:
             try:
-                with pump.heeding(listener.socket.fileno()):
+                with pump.wake_on_readable(listener.socket.fileno()):
                     await _accept_until_failure(listener, handler, nursery, emit)
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 emit(AcceptFailed(listen=str(Address(host, port)), error=reason))
             except Exception as error:
                 emit(TaskFailed(task="listener", traceback=places_of(error)))
-            # Not heeded meanwhile: what waits there would end each turn of the pump.
+            # Not watched meanwhile: a connection that waits there would end each turn of the pump.
             await trio.sleep(_PAUSE)
 
 

@@ -1,6 +1,7 @@
-"""Greetings: what goes before the first request, a PROXY header and a TLS handshake.
+"""Preamble of a connection: a PROXY header and a TLS handshake, before the first request.
 
-Who greets is not known yet. So each reads no more than it needs, and the caller bounds the time.
+The sender is not authenticated yet. So each reads no more than it needs, and the caller bounds the
+time.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ class HandshakeError(Exception):
         self.silent = silent
 
 
-class Session(NamedTuple):
+class TlsSession(NamedTuple):
     """A TLS session after its handshake, and the memory between it and the socket."""
 
     tls: ssl.SSLObject
@@ -62,9 +63,9 @@ async def read_proxy_header(stream: trio.abc.Stream) -> Source | None:
         raise HandshakeError(tls_errors.describe(error.__cause__), silent=not data) from None
 
 
-async def shake_hands(
+async def do_tls_handshake(
     stream: trio.abc.Stream, context: ssl.SSLContext, server_name: str | None = None
-) -> Session:
+) -> TlsSession:
     """Do the TLS handshake: as a client with a server of a name, or as a server.
 
     :raises HandshakeError: it failed.
@@ -84,7 +85,7 @@ async def shake_hands(
             if outgoing.pending:
                 await stream.send_all(outgoing.read())
             if done:
-                return Session(tls, incoming, outgoing)
+                return TlsSession(tls, incoming, outgoing)
             data = await stream.receive_some(_RECEIVE)
             if not data:
                 raise HandshakeError(_ENDED if begun else _ENDED_AT_ONCE, silent=not begun)

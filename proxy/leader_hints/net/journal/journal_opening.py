@@ -19,9 +19,10 @@ from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.journal.journal_files import FileSink
 from leader_hints.net.journal.journal_writer import JournalWriter, Sink
-from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, JournalTally
+from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, JournalCounters
 from leader_hints.observe.metrics import Metrics
-from leader_hints.settings import JournalSettings, Settings
+from leader_hints.settings.journal import JournalSettings
+from leader_hints.settings.settings import Settings
 
 #: What a sidecar's name has no place for, since files are named by it; as in its setting.
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]")
@@ -46,11 +47,11 @@ def open_journal(
     sidecar = wanted.sidecar or _NOT_IN_NAMES.sub("-", socket.gethostname())
     run = uuid4().hex
     sink = _files(wanted, sidecar, run) if wanted.kind == "files" else _topic(wanted, sidecar, run)
-    tally = JournalTally()
-    metrics.count_journal(tally)
+    counters = JournalCounters()
+    metrics.count_journal(counters)
     journal = Journal(routes, sidecar, run, lambda: time.time_ns() // 1000)
     flush = wanted.flush_ms / 1000
-    writer = JournalWriter(journal, sink, tally, wanted.buffer_bytes, flush, emit)
+    writer = JournalWriter(journal, sink, counters, wanted.buffer_bytes, flush, emit)
     writer.begin(software.name, software.version, settings.hints)
     return writer
 
@@ -76,7 +77,7 @@ def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:
         sidecar,
         run,
         file_bytes=wanted.file_bytes,
-        file_seconds=wanted.file_age_ms / 1000,
+        file_seconds=wanted.file_age,
         kept_bytes=wanted.kept_bytes,
         clock=time.monotonic,
         # With microseconds, so that the files of two runs are in order too.

@@ -24,7 +24,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
-from leader_hints.observe.journal import Journal, JournalTally
+from leader_hints.observe.journal import Journal, JournalCounters
 
 #: Seconds that events gather before they are handed on: a thread for each would cost more.
 _GATHER = 0.2
@@ -93,7 +93,7 @@ class JournalWriter:
         self,
         journal: Journal,
         sink: Sink,
-        tally: JournalTally,
+        counters: JournalCounters,
         buffer_bytes: int,
         flush: float,
         emit: Callable[[Event], None],
@@ -101,7 +101,7 @@ class JournalWriter:
     ) -> None:
         self._journal = journal
         self._sink = sink
-        self._tally = tally
+        self._counters = counters
         self._most = buffer_bytes
         self._flush = flush
         self._emit = emit
@@ -140,7 +140,7 @@ class JournalWriter:
         if self._ending:
             return
         self._ending = True
-        self._tell_gap()
+        self._report_gap()
         self._push(self._journal.stop())
         self._urgent.set()
         self._scope.deadline = trio.current_time() + self._flush
@@ -201,9 +201,9 @@ class JournalWriter:
     def _lose(self, error: LinesLostError) -> None:
         """Tell of lines that were written and are no more, as of those that found no room."""
         # What found no room comes first: its numbers are lower than that of the line for these.
-        self._tell_gap()
+        self._report_gap()
         first, last = (json.loads(line)["seq"] for line in (error.first, error.last))
-        self._tally.dropped += last - first + 1
+        self._counters.dropped += last - first + 1
         self._push(self._journal.gap(first, last, str(error)))
         self._fail(str(error))
 
@@ -223,15 +223,15 @@ class JournalWriter:
         return list(islice(self._lines, most))
 
     def _wrote(self, batch: Sequence[bytes]) -> None:
-        self._tally.written += len(batch)
+        self._counters.written += len(batch)
         for _ in batch:
             self._bytes -= len(self._lines.popleft()) + _OVERHEAD
-        self._tell_gap()
+        self._report_gap()
         if not self._lines:
             self._some = trio.Event()
             if self._trouble is not None:
                 self._trouble = None
-                self._emit(JournalWritten(dropped=self._tally.dropped))
+                self._emit(JournalWritten(dropped=self._counters.dropped))
         if not self._ending and not self._crowded:
             self._urgent = trio.Event()
 
@@ -251,10 +251,10 @@ class JournalWriter:
         number = self._journal.skip()
         self._gap = (self._gap[0] if self._gap else number, number)
         self._gap_reason = self._trouble or _TOO_SLOW
-        self._tally.dropped += 1
+        self._counters.dropped += 1
         self._fail(self._gap_reason)
 
-    def _tell_gap(self) -> None:
+    def _report_gap(self) -> None:
         """Say which events were dropped; none has gone in since the first of them."""
         if self._gap is not None:
             (first, last), self._gap = self._gap, None

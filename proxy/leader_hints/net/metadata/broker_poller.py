@@ -11,6 +11,7 @@ from typing import Protocol
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import api_versions, list_offsets, metadata
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
@@ -21,8 +22,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
-from leader_hints.net.brokers.connector import Door
-from leader_hints.settings import Address
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.wire.errors import WireError
 
 #: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
@@ -40,7 +40,7 @@ _MOST_HIDDEN = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class PeerSettings:
+class PollerSettings:
     """Times in seconds; see :class:`leader_hints.settings.SubscriptionSettings`."""
 
     client: ClientSoftware
@@ -63,31 +63,37 @@ class Cause(StrEnum):
 
 
 class Listener(Protocol):
-    """Who is told what a peer learns."""
+    """Who is told what a poller learns."""
 
-    def opened(self, peer: "Peer", maxima: dict[int, int]) -> None:
+    def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
 
-    def identified(self, peer: "Peer") -> None:
-        """It is better known now which node is behind the peer's route, or which are not."""
+    def identified(self, poller: "BrokerPoller") -> None:
+        """It is better known now which node is behind the poller's route, or which are not."""
 
-    def lost(self, peer: "Peer", reason: str) -> None:
+    def lost(self, poller: "BrokerPoller", reason: str) -> None:
         """The connection ended, or could not be made."""
 
     def failed(self, error: Exception) -> None:
         """A defect of the proxy has ended a piece of the work."""
 
     async def learn(
-        self, peer: "Peer", answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
+        self,
+        poller: "BrokerPoller",
+        answer: ClusterMetadata,
+        asked_at: float,
+        *,
+        poll: bool,
+        whole: bool,
     ) -> set[str]:
         """Take an answer, about all topics if it is ``whole``; return the names of its topics."""
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
 
-    def offices(
+    def leadership(
         self,
-        peer: "Peer",
+        poller: "BrokerPoller",
         epochs: Mapping[Partition, int],
         errors: Mapping[Partition, int],
         asked_at: float,
@@ -97,14 +103,14 @@ class Listener(Protocol):
     def refreshed(self, cause: Cause, seconds: float) -> None:
         """The broker has answered, in that time."""
 
-    def view(self, peer: "Peer") -> LeaderView | None:
-        """Return the view of the peer's cluster."""
+    def view(self, poller: "BrokerPoller") -> LeaderView | None:
+        """Return the view of the poller's cluster."""
 
-    def sample(self, peer: "Peer") -> Collection[str]:
+    def sample(self, poller: "BrokerPoller") -> Collection[str]:
         """Return the topics that a poll of a broker behind none of our routes asks for."""
 
 
-class Peer:
+class BrokerPoller:
     """The broker behind ``route``, or another of its cluster: then it is ``node``.
 
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
@@ -114,12 +120,12 @@ class Peer:
     def __init__(
         self,
         address: Address,
-        settings: PeerSettings,
+        settings: PollerSettings,
         listener: Listener,
         *,
         route: Route | None = None,
         node: int | None = None,
-        door: Door,
+        connector: Connector,
     ) -> None:
         self.address = address
         self.route = route
@@ -128,7 +134,7 @@ class Peer:
         self._node = node
         self._settings = settings
         self._listener = listener
-        self._door = door
+        self._connector = connector
         self._pause = settings.reconnect_min
         self._wanted: set[str] = set()
         self._epochs: dict[Partition, int] = {}
@@ -143,7 +149,7 @@ class Peer:
     @property
     def authenticates(self) -> bool:
         """Whether it is asked with credentials."""
-        return self._door.authenticates
+        return self._connector.authenticates
 
     @property
     def node(self) -> int | None:
@@ -202,7 +208,7 @@ class Peer:
             await self._rest(connected=connected)
 
     async def _connect(self) -> BrokerConnection:
-        return await self._door.connect(
+        return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
 
@@ -280,7 +286,7 @@ class Peer:
         if epochs:
             asked_at = trio.current_time()
             errors = await self._ask_whether_it_leads(connection, epochs)
-            self._listener.offices(self, epochs, errors, asked_at)
+            self._listener.leadership(self, epochs, errors, asked_at)
         if everything:
             await self._ask(connection, None, Cause.UNKNOWN_TOPIC_ID)
         elif wanted:

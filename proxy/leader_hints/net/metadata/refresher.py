@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import metadata
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -26,12 +27,12 @@ from leader_hints.apis.metadata import (
 )
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader import Leader
-from leader_hints.core.cluster.leader_candidates import Candidates
+from leader_hints.core.cluster.leader_candidates import LeaderCandidates
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.cluster.refresh_share import RefreshShare
-from leader_hints.core.cluster.synthetic_id_agreement import Agreement
-from leader_hints.core.cluster.synthetic_ids import made_up_id
+from leader_hints.core.cluster.synthetic_id_agreement import SyntheticIdAgreement
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
     Event,
     LeaderMoved,
@@ -45,17 +46,16 @@ from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import places_of
-from leader_hints.net.brokers.connector import Doors
-from leader_hints.net.metadata.broker_poller import Cause, Peer, PeerSettings
+from leader_hints.net.brokers.connector import Connectors
+from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.time_slices import Turns
+from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.observe.watched import KnownCluster, Upstream
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 
 #: Seconds for which a large answer is read before other tasks get their turn.
-_TURN = 0.004
+_SLICE = 0.004
 #: Partitions of which one refresh asks the leader whether it serves, where thousands are looked
 #: for. That word spares clients a back-off; what must be known Metadata tells.
 _QUESTIONS = 500
@@ -70,19 +70,19 @@ _ENOUGH = 2
 _ALL_IN_EVERY = 4
 #: Brokers that are asked before other tasks get their turn: each question costs 0.1 ms.
 _ASKED_AT_ONCE = 20
-#: What an operator can do about topic ids that are made up here and that cannot be offered.
+#: What an operator can do about synthetic topic ids that cannot be offered.
 _SHOW_ALL = "it hides topics from the proxy, so ids of theirs have no names; allow it Describe"
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
 _NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
 #: Of a node that was asked whether it leads: not, or not yet.
-_DECLINED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
+_DENIED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
 
 
-class Subscription:
-    """The peers of all routes, and the views that they keep.
+class Refresher:
+    """The pollers of all routes, and the views that they keep.
 
     ``routes``: each with the upstream address of its broker. ``all_asked``: set once every broker
-    was asked whether it gives made-up ids, or could not be; ``all_met``: once the broker of each
+    was asked whether it gives synthetic ids, or could not be; ``all_met``: once the broker of each
     route has said its versions, or could not be asked. ``refreshed``: told of each answer of a
     broker why it was asked and how many seconds it took. ``placed``: called when a route's broker
     says other endpoints than before, or nothing any more.
@@ -94,10 +94,10 @@ class Subscription:
         hold_timer: HoldTimer,
         rate: RefreshRate,
         interval: float,
-        settings: PeerSettings,
+        settings: PollerSettings,
         emit: Callable[[Event], None],
         refreshed: Callable[[str, float], None] = lambda cause, seconds: None,
-        doors: Callable[[Route], Doors] = lambda route: Doors(),
+        connectors: Callable[[Route], Connectors] = lambda route: Connectors(),
         placed: Callable[[], None] = lambda: None,
     ) -> None:
         self._placed = placed
@@ -106,35 +106,35 @@ class Subscription:
         self._interval = interval
         self._settings = settings
         self._emit = emit
-        self._doors = doors
+        self._connectors = connectors
         self._refreshed = refreshed
         self._views: dict[str, LeaderView] = {}
-        self._agreements: dict[str, Agreement] = {}
+        self._agreements: dict[str, SyntheticIdAgreement] = {}
         self._synthesize = any(route.synthesize for route, _ in routes)
         self.all_asked = trio.Event()
         self.all_met = trio.Event()
-        self._asked: set[Peer] = set()
+        self._asked: set[BrokerPoller] = set()
         self._polled: dict[str, float] = {}
         self._faults: dict[str, str] = {}
         #: Clusters of which it was told that they hide topics.
-        self._told_hidden: set[str] = set()
+        self._hidden_reported: set[str] = set()
         self._own = [
-            Peer(address, settings, self, route=route, door=doors(route).upstream)
+            BrokerPoller(address, settings, self, route=route, connector=connectors(route).upstream)
             for route, address in routes
         ]
-        self._others: dict[tuple[str, int], tuple[Peer, trio.CancelScope]] = {}
-        self._clusters: dict[Peer, str] = {}
+        self._others: dict[tuple[str, int], tuple[BrokerPoller, trio.CancelScope]] = {}
+        self._clusters: dict[BrokerPoller, str] = {}
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: By cluster: what decides who of it is to be asked, when that was last looked at.
         self._placements: dict[str, object] = {}
-        self._lost: set[Peer] = set()
+        self._lost: set[BrokerPoller] = set()
         #: Of those behind routes, and of all.
         self._own_share = RefreshShare(settings.slice_partitions)
         self._share = RefreshShare(settings.slice_partitions)
-        self._turns = Turns(_TURN)
+        self._slices = TimeSlices(_SLICE)
         self._questions = RefreshShare(_QUESTIONS)
-        self._candidates: dict[str, Candidates] = {}
+        self._candidates: dict[str, LeaderCandidates] = {}
         #: Set by an answer that the epoch asked is over: the next one is asked at once.
         self._over = trio.Event()
         self._nursery: trio.Nursery | None = None
@@ -142,33 +142,33 @@ class Subscription:
     async def run(self) -> None:
         """Poll and refresh until cancelled."""
         async with trio.open_nursery() as self._nursery:
-            for peer in self._own:
-                self._nursery.start_soon(peer.run)
+            for poller in self._own:
+                self._nursery.start_soon(poller.run)
             await self._refresh()
 
     def follow(self, route: Route, address: Address) -> None:
         """Ask the broker of one more route, if it is not asked yet."""
-        if all(peer.route is not route for peer in self._own):
-            door = self._doors(route).upstream
-            peer = Peer(address, self._settings, self, route=route, door=door)
-            self._own.append(peer)
+        if all(poller.route is not route for poller in self._own):
+            connector = self._connectors(route).upstream
+            poller = BrokerPoller(address, self._settings, self, route=route, connector=connector)
+            self._own.append(poller)
             self._synthesize = self._synthesize or route.synthesize
             if self._nursery is not None:
-                self._nursery.start_soon(peer.run)
+                self._nursery.start_soon(poller.run)
 
     def move(self, route: Route, address: Address) -> None:
         """Ask the broker of ``route`` at another address from now on."""
-        for peer in self._own:
-            if peer.route is route:
-                peer.address = address
-                peer.reconnect()
+        for poller in self._own:
+            if poller.route is route:
+                poller.address = address
+                poller.reconnect()
 
     def reached(self, route: Route) -> None:
         """Have the broker of ``route`` asked soon, if it could not be: a client has reached it."""
         if not route.reachable:
-            for peer in self._own:
-                if peer.route is route:
-                    peer.reached()
+            for poller in self._own:
+                if poller.route is route:
+                    poller.reached()
 
     def clusters(self) -> Iterator[KnownCluster]:
         """Iterate over the views of the clusters that some broker was last heard to be of."""
@@ -179,7 +179,7 @@ class Subscription:
 
     def upstream(self, route: Route) -> Upstream:
         """Return whether the broker of ``route`` answers."""
-        if all(peer.route is not route for peer in self._own):
+        if all(poller.route is not route for poller in self._own):
             return Upstream(None)
         fault = self._faults.get(route.name, "not asked yet")
         return Upstream(not fault, fault)
@@ -208,21 +208,21 @@ class Subscription:
             view = wanted_leaders.route.view
             if view is None:
                 continue
-            peers = self._peers(view.cluster_id)
-            many = self._are_many(wanted_leaders, len(peers))
+            pollers = self._peers(view.cluster_id)
+            many = self._are_many(wanted_leaders, len(pollers))
             wanted = self._metadata_of(wanted_leaders, many=many)
             known = [*{name for name in map(view.name, wanted) if name is not None}]
             lost = [topic for topic in wanted if view.name(topic) is None]
             if lost:
                 # The route's own broker has just answered for them.
-                self.lacking(
+                self.look_up_ids(
                     wanted_leaders.route, [topic for topic in lost if isinstance(topic, bytes)]
                 )
-            topics: dict[Peer, list[str]] = {}
+            topics: dict[BrokerPoller, list[str]] = {}
             sizes = [view.partitions(name) for name in known]
-            tellers, share = peers, self._share
+            tellers, share = pollers, self._share
             if not (many or thoroughly):
-                tellers, share = [p for p in peers if p.route is not None], self._own_share
+                tellers, share = [p for p in pollers if p.route is not None], self._own_share
             for broker, topic in share.pairs(len(tellers), sizes):
                 topics.setdefault(tellers[broker], []).append(known[topic])
             # Where they are many, Metadata must find the leader, which is asked whether it serves.
@@ -233,31 +233,31 @@ class Subscription:
             }
             claims = {} if many else wanted_leaders.claims
             named = self._named(wanted_leaders) if many else {}
-            for number, peer in enumerate(peers, 1):
+            for number, poller in enumerate(pollers, 1):
                 if many:
-                    asked = named.get(peer.node, {})
+                    asked = named.get(poller.node, {})
                 else:
                     asked = {
                         partition: epoch
                         for partition, epoch in epochs.items()
-                        if candidates.may_lead(peer.node, partition, epoch)
+                        if candidates.may_lead(poller.node, partition, epoch)
                     }
                     for partition, claim in claims.items():
-                        if claim.node == peer.node:
+                        if claim.node == poller.node:
                             asked[partition] = claim.epoch
-                asked_for = topics.get(peer, ())
+                asked_for = topics.get(poller, ())
                 if asked or asked_for:
-                    peer.refresh(asked_for, asked)
+                    poller.refresh(asked_for, asked)
                 if number % _ASKED_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
 
-    def _candidates_of(self, view: LeaderView) -> Candidates:
-        return self._candidates.setdefault(view.cluster_id, Candidates(view))
+    def _candidates_of(self, view: LeaderView) -> LeaderCandidates:
+        return self._candidates.setdefault(view.cluster_id, LeaderCandidates(view))
 
     def _metadata_of(self, wanted_leaders: WantedLeaders, *, many: bool) -> Collection[Topic]:
         if not many:
             return wanted_leaders.topics
-        return wanted_leaders.unknown if self._turns.waiting < _ENOUGH else ()
+        return wanted_leaders.unknown if self._slices.waiting < _ENOUGH else ()
 
     def _are_many(self, wanted_leaders: WantedLeaders, brokers: int) -> bool:
         """Whether it is too much to ask each broker about each partition."""
@@ -279,8 +279,10 @@ class Subscription:
             named.setdefault(node, {}).update(wanted_leaders.epochs_of(some))
         return named
 
-    def _peers(self, cluster_id: str) -> list[Peer]:
-        return [peer for peer, of in self._clusters.items() if of == cluster_id and peer.connected]
+    def _peers(self, cluster_id: str) -> list[BrokerPoller]:
+        return [
+            poller for poller, of in self._clusters.items() if of == cluster_id and poller.connected
+        ]
 
     def snooped(self, route: Route, version: int, payload: bytes) -> None:
         """Take a Metadata response that went by on a link of ``route``."""
@@ -292,26 +294,26 @@ class Subscription:
             view = self._place(route, answer)
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
-                self._tell(view.learn(topic, route.proved_node, route=route.name))
+                self._report(view.learn(topic, route.proved_node, route=route.name))
         except WireError:
-            route.tally.raw["not understood"] += 1
+            route.traffic.raw["not understood"] += 1
             return
         self._hold_timer.news()
 
-    # What the peers tell.
+    # What the pollers tell.
 
-    def opened(self, peer: Peer, maxima: dict[int, int]) -> None:
+    def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        self._lost.discard(peer)
-        if peer.connected:
-            self._emit(SubscriptionReady(broker=str(peer.address), node=peer.node))
-        route = peer.route
+        self._lost.discard(poller)
+        if poller.connected:
+            self._emit(SubscriptionReady(broker=str(poller.address), node=poller.node))
+        route = poller.route
         if route is None:
             return
         self._met(route, "")
         route.plan = plan_for(maxima)
-        route.made_up_plan = plan_for(maxima, made_up=True) if route.synthesize else None
-        route.reachable = peer.connected
+        route.synthetic_plan = plan_for(maxima, synthetic=True) if route.synthesize else None
+        route.reachable = poller.connected
         self._emit(
             RoutePlan(
                 route=route.name,
@@ -320,27 +322,29 @@ class Subscription:
             )
         )
 
-    def identified(self, peer: Peer) -> None:
+    def identified(self, poller: BrokerPoller) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        self._meet_others(self._clusters[peer])
-        self._agree(self._clusters[peer])
+        self._meet_others(self._clusters[poller])
+        self._agree(self._clusters[poller])
         self._note_asked()
 
-    def lost(self, peer: Peer, reason: str) -> None:
+    def lost(self, poller: BrokerPoller, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        if peer.route is not None:
-            peer.route.lose()
-            self._met(peer.route, reason)
+        if poller.route is not None:
+            poller.route.lose()
+            self._met(poller.route, reason)
             self._placed()
-        if peer not in self._lost:
-            self._lost.add(peer)
-            self._emit(SubscriptionLost(broker=str(peer.address), error=reason))
-        self._asked.add(peer)
+        if poller not in self._lost:
+            self._lost.add(poller)
+            self._emit(SubscriptionLost(broker=str(poller.address), error=reason))
+        self._asked.add(poller)
         self._note_asked()
 
     def _met(self, route: Route, fault: str) -> None:
         self._faults[route.name] = fault
-        if all(peer.route is not None and peer.route.name in self._faults for peer in self._own):
+        if all(
+            poller.route is not None and poller.route.name in self._faults for poller in self._own
+        ):
             self.all_met.set()
 
     def failed(self, error: Exception) -> None:
@@ -348,58 +352,64 @@ class Subscription:
         self._emit(TaskFailed(task="subscription", traceback=places_of(error)))
 
     async def learn(
-        self, peer: Peer, answer: ClusterMetadata, asked_at: float, *, poll: bool, whole: bool
+        self,
+        poller: BrokerPoller,
+        answer: ClusterMetadata,
+        asked_at: float,
+        *,
+        poll: bool,
+        whole: bool,
     ) -> set[str]:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        self._clusters[peer] = answer.cluster_id
-        if peer.route is not None:
-            peer.route.serves_anybody = not peer.authenticates
-            view = self._place(peer.route, answer)
+        self._clusters[poller] = answer.cluster_id
+        if poller.route is not None:
+            poller.route.serves_anybody = not poller.authenticates
+            view = self._place(poller.route, answer)
         else:
             view = self._view(answer.cluster_id)
         if poll:
             self._polled[answer.cluster_id] = trio.current_time()
         names: set[str] = set()
-        told: set[Topic] = set()
-        await self._turns.take(self._learning(peer, view, answer, names, told, poll=poll))
+        answered: set[Topic] = set()
+        await self._slices.take(self._learning(poller, view, answer, names, answered, poll=poll))
         if whole:
             view.unknown_ids.answered(view.name, asked_at, trio.current_time())
         if whole or not poll:
             # The first question of all is what is hidden: nothing else is known by then.
-            self._tell_hidden(peer, view)
-        if peer.route is not None:
-            self._hold_timer.queue.asked(peer.route, told, asked_at)
+            self._report_hidden(poller, view)
+        if poller.route is not None:
+            self._hold_timer.queue.asked(poller.route, answered, asked_at)
         self._hold_timer.news()
         return names
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        await self._turns.take(view.forgetting(present))
+        await self._slices.take(view.forgetting(present))
 
-    def _tell_hidden(self, peer: Peer, view: LeaderView) -> None:
+    def _report_hidden(self, poller: BrokerPoller, view: LeaderView) -> None:
         """Tell that topics are hidden: once, until none is any more.
 
         Each broker says it, and each topic of each client would tell it again.
         """
         cluster = view.cluster_id
         if not view.hides:
-            self._told_hidden.discard(cluster)
-        elif cluster not in self._told_hidden:
-            self._told_hidden.add(cluster)
+            self._hidden_reported.discard(cluster)
+        elif cluster not in self._hidden_reported:
+            self._hidden_reported.add(cluster)
             visible = len(view.names)
-            self._emit(TopicsHidden(cluster=cluster, broker=str(peer.address), visible=visible))
+            self._emit(TopicsHidden(cluster=cluster, broker=str(poller.address), visible=visible))
 
     def _learning(
         self,
-        peer: Peer,
+        poller: BrokerPoller,
         view: LeaderView,
         answer: ClusterMetadata,
         names: set[str],
-        told: set[Topic],
+        answered: set[Topic],
         *,
         poll: bool,
     ) -> Iterator[None]:
-        """Take an answer's topics in steps; add to ``names``, and to ``told`` names and keys.
+        """Take an answer's topics in steps; add to ``names``, and to ``answered`` names and keys.
 
         What the view does not take, since it may be of another topic of the name, tells nothing of
         the one that it has.
@@ -409,57 +419,57 @@ class Subscription:
             if topic is not None:
                 view.permitted(topic)
                 taken = False
-                name = peer.route.name if peer.route is not None else ""
-                for moves in view.learning(topic, peer.node, route=name, poll=poll):
+                name = poller.route.name if poller.route is not None else ""
+                for moves in view.learning(topic, poller.node, route=name, poll=poll):
                     taken = True
-                    self._tell(moves)
+                    self._report(moves)
                     yield
                 names.add(topic.name)
                 if taken:
-                    told.update((topic.name, view.key(topic.name)))
+                    answered.update((topic.name, view.key(topic.name)))
                 if not judged and not topic.error:
                     # As with one topic, so with all of them.
                     judged = True
-                    self._judge(peer, answer.cluster_id, topic)
+                    self._judge(poller, answer.cluster_id, topic)
             yield
 
-    def offices(
+    def leadership(
         self,
-        peer: Peer,
+        poller: BrokerPoller,
         epochs: Mapping[Partition, int],
         errors: Mapping[Partition, int],
         asked_at: float,
     ) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        view = self.view(peer)
+        view = self.view(poller)
         if view is None:
             return
         candidates = self._candidates_of(view)
         # In doubt it was asked about another epoch than the view's.
         of_the_view = {place: e for place, e in errors.items() if not view.in_doubt(*place)}
-        if peer.node is not None:
+        if poller.node is not None:
             for (name, partition), epoch in epochs.items():
                 error = errors.get((name, partition))
-                leader = Leader(peer.node, epoch)
+                leader = Leader(poller.node, epoch)
                 if error == ErrorCode.NONE:
-                    self._tell(view.elected(name, partition, leader))
-                elif error in _DECLINED:
-                    self._tell(view.declined(name, partition, leader))
+                    self._report(view.leader_confirms(name, partition, leader))
+                elif error in _DENIED:
+                    self._report(view.leader_denies(name, partition, leader))
                 if error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    candidates.declined(peer.node, (name, partition), epoch)
+                    candidates.denied(poller.node, (name, partition), epoch)
                 fenced = error == ErrorCode.FENCED_LEADER_EPOCH
                 if fenced and candidates.fenced((name, partition), epoch):
                     self._over.set()
-        if peer.route is not None:
-            self._hold_timer.queue.probed(peer.route, of_the_view, asked_at)
+        if poller.route is not None:
+            self._hold_timer.queue.probed(poller.route, of_the_view, asked_at)
         self._hold_timer.news()
 
-    def lacking(self, route: Route, ids: Collection[bytes]) -> None:
+    def look_up_ids(self, route: Route, ids: Collection[bytes]) -> None:
         """Have the names of ``ids`` looked for, which a client uses and which are not known."""
         if route.view is not None and route.view.unknown_ids.used(ids, trio.current_time()):
-            for peer in self._own:
-                if peer.route is route and peer.connected:
-                    peer.refresh((), everything=True)
+            for poller in self._own:
+                if poller.route is route and poller.connected:
+                    poller.refresh((), everything=True)
 
     def doubt(self, route: Route) -> None:
         """Have all other brokers asked whether they give ids: a client says that one gave it none.
@@ -470,40 +480,40 @@ class Subscription:
             return
         cluster_id = route.view.cluster_id
         if self._agreement(cluster_id).doubted(trio.current_time()):
-            for (of, _), (peer, _) in self._others.items():
+            for (of, _), (poller, _) in self._others.items():
                 if of == cluster_id:
-                    peer.reconnect()
+                    poller.reconnect()
 
-    def sample(self, peer: Peer) -> Collection[str]:
+    def sample(self, poller: BrokerPoller) -> Collection[str]:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`: one topic, whose id tells
         of all of them.
         """
-        view = self.view(peer) if self._synthesize else None
+        view = self.view(poller) if self._synthesize else None
         return list(view.names)[:1] if view is not None else ()
 
     def refreshed(self, cause: Cause, seconds: float) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         self._refreshed(cause, seconds)
 
-    def view(self, peer: Peer) -> LeaderView | None:
+    def view(self, poller: BrokerPoller) -> LeaderView | None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        return self._views.get(self._clusters.get(peer, ""))
+        return self._views.get(self._clusters.get(poller, ""))
 
     def _view(self, cluster_id: str) -> LeaderView:
         return self._views.setdefault(cluster_id, LeaderView(cluster_id, trio.current_time))
 
-    def _tell(self, moves: Sequence[LeaderMoved]) -> None:
+    def _report(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:
             self._emit(moved)
-            peer, _ = self._others.get((moved.cluster, moved.leader), (None, None))
-            if peer is not None:
+            poller, _ = self._others.get((moved.cluster, moved.leader), (None, None))
+            if poller is not None:
                 # Whoever is named as leader is up again.
-                peer.reached()
+                poller.reached()
         if moves:
-            for peer in self._own:
-                if peer.connected and peer.node is None:
+            for poller in self._own:
+                if poller.connected and poller.node is None:
                     # It may lead something by now, and that alone is a proof.
-                    peer.identify()
+                    poller.identify()
 
     def _place(self, route: Route, answer: ClusterMetadata) -> LeaderView:
         """Note where the brokers are on the route's listener, and of which cluster they are."""
@@ -524,9 +534,11 @@ class Subscription:
 
     def _leave(self) -> None:
         """Ask and remember nothing of clusters that no route's broker is of any more."""
-        own = {peer for peer in self._own if peer.route is not None}
-        kept = {of for peer, of in self._clusters.items() if peer in own}
-        kept |= {peer.route.view.cluster_id for peer in own if peer.route and peer.route.view}
+        own = {poller for poller in self._own if poller.route is not None}
+        kept = {of for poller, of in self._clusters.items() if poller in own}
+        kept |= {
+            poller.route.view.cluster_id for poller in own if poller.route and poller.route.view
+        }
         for (of, node), (_, scope) in list(self._others.items()):
             if of not in kept:
                 scope.cancel()
@@ -541,77 +553,82 @@ class Subscription:
         for of_clusters in known:
             for gone in of_clusters.keys() - kept:
                 del of_clusters[gone]
-        self._told_hidden &= kept
+        self._hidden_reported &= kept
 
-    # Made-up topic ids.
+    # Synthetic topic ids.
 
-    def _agreement(self, cluster_id: str) -> Agreement:
-        return self._agreements.setdefault(cluster_id, Agreement(cluster_id))
+    def _agreement(self, cluster_id: str) -> SyntheticIdAgreement:
+        return self._agreements.setdefault(cluster_id, SyntheticIdAgreement(cluster_id))
 
-    def _judge(self, peer: Peer, cluster_id: str, topic: TopicMetadata) -> None:
-        """Look whether another broker's answer has the id that is made up here."""
-        if not self._synthesize or peer.route is not None or peer.node is None or peer.leaving:
+    def _judge(self, poller: BrokerPoller, cluster_id: str, topic: TopicMetadata) -> None:
+        """Look whether another broker's answer has the synthetic id."""
+        if (
+            not self._synthesize
+            or poller.route is not None
+            or poller.node is None
+            or poller.leaving
+        ):
             return
         fault = None
-        if topic.id != made_up_id(cluster_id, topic.name):
+        if topic.id != synthetic_id(cluster_id, topic.name):
             gives = "no topic ids" if topic.id == ZERO_ID else "topic ids of its own"
             fault = f"it gives {gives}; {_HAVE_IT_PROXIED}"
         for event in self._agreement(cluster_id).judge(
-            peer.node, f"{peer.node} at {peer.address}", fault
+            poller.node, f"{poller.node} at {poller.address}", fault
         ):
             self._emit(event)
         self._agree(cluster_id)
-        self._asked.add(peer)
+        self._asked.add(poller)
         self._note_asked()
 
     def _note_asked(self) -> None:
         known = (
-            peer in self._asked or (peer.route is not None and peer.route.node is not None)
-            for peer in self._own
+            poller in self._asked or (poller.route is not None and poller.route.node is not None)
+            for poller in self._own
         )
-        if all(known) and all(peer in self._asked for peer, _ in self._others.values()):
+        if all(known) and all(poller in self._asked for poller, _ in self._others.values()):
             self.all_asked.set()
 
     def _agree(self, cluster_id: str) -> None:
-        """Conclude whether all brokers of a cluster give the ids that are made up here."""
+        """Conclude whether all brokers of a cluster give synthetic ids."""
         listener = self._listener(cluster_id)
         if not self._synthesize or listener is None:
             return
         nodes = listener.endpoints.keys()
         agreement, view = self._agreement(cluster_id), self._views.get(cluster_id)
         own = [p for p in self._own if self._clusters.get(p) == cluster_id]
-        for peer in own:
-            route = peer.route
+        for poller in own:
+            route = poller.route
             if route is not None and route.node is not None and route.plan is not None:
                 fault = None if route.plan.reads else _NEEDS_NO_PROXY
                 if fault is None and view is not None and view.hides:
                     fault = _SHOW_ALL
-                broker = f"{route.node} at {peer.address}"
+                broker = f"{route.node} at {poller.address}"
                 for event in agreement.judge(route.node, broker, fault):
                     self._emit(event)
         for event in agreement.review(nodes):
             self._emit(event)
-        for peer in own:
-            if peer.route is not None:
-                peer.route.ids_everywhere = agreement.reached
+        for poller in own:
+            if poller.route is not None:
+                poller.route.ids_everywhere = agreement.reached
 
     def _listener(self, cluster_id: str) -> Route | None:
         """Return a route by whose endpoints the brokers of a cluster are asked that are not ours.
 
         One route says it: routes may be of several listeners, with an address each for a broker.
         """
-        for peer in self._own:
-            if peer.route and peer.connected and self._clusters.get(peer) == cluster_id:
-                return peer.route if peer.route.endpoints else None
+        for poller in self._own:
+            if poller.route and poller.connected and self._clusters.get(poller) == cluster_id:
+                return poller.route if poller.route.endpoints else None
         return None
 
     def _meet_others(self, cluster_id: str) -> None:
-        """Have a peer for each broker of the cluster that is behind none of our routes."""
+        """Have a poller for each broker of the cluster that is behind none of our routes."""
         assert self._nursery is not None
         listener = self._listener(cluster_id)
         if listener is None:
             return
-        endpoints, door = listener.endpoints, self._doors(listener).peers
+        endpoints, connector = listener.endpoints, self._connectors(listener).advertised
         # A route of which no cluster is known yet may be of this one.
         routes = [
             p.route
@@ -632,21 +649,21 @@ class Subscription:
             # Another broker answers there: its word is not that node's.
             and listener.misled.get(node) != endpoint
         }
-        for (of, node), (peer, scope) in list(self._others.items()):
-            if of == cluster_id and wanted.get(node) != peer.address:
+        for (of, node), (poller, scope) in list(self._others.items()):
+            if of == cluster_id and wanted.get(node) != poller.address:
                 scope.cancel()
                 del self._others[of, node]
         for node, address in wanted.items():
             if (cluster_id, node) not in self._others:
-                peer = Peer(address, self._settings, self, node=node, door=door)
+                poller = BrokerPoller(address, self._settings, self, node=node, connector=connector)
                 scope = trio.CancelScope()
-                self._others[cluster_id, node] = peer, scope
-                self._clusters[peer] = cluster_id
-                self._nursery.start_soon(self._run_other, peer, scope)
+                self._others[cluster_id, node] = poller, scope
+                self._clusters[poller] = cluster_id
+                self._nursery.start_soon(self._run_other, poller, scope)
 
-    async def _run_other(self, peer: Peer, scope: trio.CancelScope) -> None:
+    async def _run_other(self, poller: BrokerPoller, scope: trio.CancelScope) -> None:
         with scope:
-            await peer.run()
-        self._clusters.pop(peer, None)
-        self._lost.discard(peer)
-        self._asked.discard(peer)
+            await poller.run()
+        self._clusters.pop(poller, None)
+        self._lost.discard(poller)
+        self._asked.discard(poller)

@@ -1,4 +1,4 @@
-"""Turns on the event loop for long work."""
+"""Time slices on the event loop for long work."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -6,11 +6,11 @@ from time import monotonic
 import trio
 
 
-class Turns:
-    """Long work is done in turns, so that links are served in between.
+class TimeSlices:
+    """Long work is done in slices of time, so that links are served in between.
 
-    All tasks together have one turn at a time, one after the other: answers of a hundred brokers at
-    once leave no less for links than that of one. ``seconds``: how long a turn lasts. It is
+    All tasks together have one slice at a time, one after the other: answers of a hundred brokers
+    leave no less time for links than that of one. ``seconds``: how long a slice lasts. It is
     measured and not counted in topics or partitions: what one of them costs depends on who takes
     the events that it makes.
     """
@@ -21,11 +21,11 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn."""
+        """How many tasks wait for their slice."""
         return self._lock.statistics().tasks_waiting
 
     async def take(self, steps: Iterator[None]) -> None:
-        """Do all ``steps``, in as many turns as they need."""
+        """Do all ``steps``, in as many slices as they need."""
         while True:
             async with self._lock:
                 over_at = monotonic() + self._seconds

@@ -6,9 +6,9 @@ import socket
 from functools import partial
 from typing import Protocol
 
-#: The system's own bits, so that epoll's answers need not be translated. GONE: the other end has no
-#: more to say (EPOLLRDHUP), for sockets that are not read now; only epoll tells it.
-READ, WRITE, GONE = 1, 4, 0x2000
+#: The system's own bits, so that epoll's answers need not be translated. PEER_CLOSED: the other end
+#: sends nothing more (EPOLLRDHUP), for sockets that are not read now; only epoll reports it.
+READ, WRITE, PEER_CLOSED = 1, 4, 0x2000
 #: Sockets that are told of at once. Hundreds of clients may get errors at the same time, and each
 #: error response takes a millisecond to look at; the system goes round among those that are ready.
 _AT_ONCE = 8
@@ -21,7 +21,7 @@ class Poller(Protocol):
         """Return a descriptor that can be read when some socket is ready."""
 
     def watch(self, descriptor: int, before: int, events: int) -> None:
-        """Have ``events`` told, of READ, WRITE and GONE, in place of those ``before``; 0: none."""
+        """Report ``events`` (READ, WRITE, PEER_CLOSED) in place of those ``before``; 0: none."""
 
     def poll(self, seconds: float) -> list[tuple[int, int]]:
         """Return descriptors that are ready within so many seconds, and for what.
@@ -67,7 +67,7 @@ class SelectorPoller:
 
     def watch(self, descriptor: int, before: int, events: int) -> None:
         """See :class:`Poller`."""
-        before, events = before & ~GONE, events & ~GONE
+        before, events = before & ~PEER_CLOSED, events & ~PEER_CLOSED
         wanted = (selectors.EVENT_READ if events & READ else 0) | (
             selectors.EVENT_WRITE if events & WRITE else 0
         )

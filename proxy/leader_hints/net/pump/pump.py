@@ -47,7 +47,7 @@ from leader_hints.errors import places_of
 from leader_hints.net.clients.reset import RESETS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.pipe import Pipe, Pipes, UnfitError
-from leader_hints.net.pump.poller import GONE, READ, WRITE, Poller, make_poller
+from leader_hints.net.pump.poller import PEER_CLOSED, READ, WRITE, Poller, make_poller
 from leader_hints.net.pump.tls_socket import Transport
 
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
@@ -93,33 +93,45 @@ class Load(NamedTuple):
     queued_bytes: int
 
 
-class _Side:
+class Side:
     """One socket of a link: ``flow`` takes what is received here and yields what ``peer`` sends.
 
-    ``ended``: the other end has no more to say. ``gone``: that is known, but what it said before
-    is not read yet. ``shut``: we told it the same, or will when the queue is empty. ``deaf``: it
-    takes nothing more, so what is meant for it is dropped. ``queue``: what the socket did not take
-    yet; a pipe stands first or nowhere, since nothing is read for a side that has a queue.
+    ``ended``: the other end sends nothing more. ``peer_closed``: that is known, but what it sent
+    before is not read yet. ``shut``: our direction to it is shut too, or will be when the queue is
+    empty. ``write_closed``: it takes nothing more, so bytes for it are dropped. ``queue``: bytes
+    that the socket did not take yet; a pipe is always first, since nothing is read for a side that
+    has a queue.
     """
 
     __slots__ = (
-        *("deaf", "ended", "events", "flow", "gone", "joint", "peer", "queue", "shut", "socket"),
+        *(
+            "write_closed",
+            "ended",
+            "events",
+            "flow",
+            "peer_closed",
+            "pair",
+            "peer",
+            "queue",
+            "shut",
+            "socket",
+        ),
     )
 
-    def __init__(self, sock: Transport, flow: Flow, joint: "_Joint") -> None:
+    def __init__(self, sock: Transport, flow: Flow, pair: "SocketPair") -> None:
         self.socket = sock
         self.flow = flow
-        self.joint = joint
-        self.peer: _Side = self
+        self.pair = pair
+        self.peer: Side = self
         self.queue: deque[memoryview | bytes | Pipe] = deque()
         self.events = 0
         self.ended = False
-        self.gone = False
+        self.peer_closed = False
         self.shut = False
-        self.deaf = False
+        self.write_closed = False
 
 
-class _Joint:
+class SocketPair:
     """A link and its two sockets.
 
     ``answered``: the broker has said something. ``moves``: how often bytes moved; ``seen``: that
@@ -135,8 +147,8 @@ class _Joint:
     def __init__(self, link: Link, client: Transport, broker: Transport, client_name: str) -> None:
         self.link = link
         self.client_name = client_name
-        self.client = _Side(client, link.requests, self)
-        self.broker = _Side(broker, link.responses, self)
+        self.client = Side(client, link.requests, self)
+        self.broker = Side(broker, link.responses, self)
         self.client.peer, self.broker.peer = self.broker, self.client
         self.plain = isinstance(client, socket.socket) and isinstance(broker, socket.socket)
         self.open = True
@@ -150,14 +162,14 @@ class _Joint:
     def part(self) -> None:
         """Have it and its sides, once it is closed, not keep each other."""
         for side in (self.client, self.broker):
-            del side.joint, side.peer
+            del side.pair, side.peer
 
 
-def _unsent(joint: _Joint) -> int:
+def _unsent(pair: SocketPair) -> int:
     """Return how many bytes the system has that the far ends did not take yet: one that reads
     slowly takes them long before there is room for more."""
     unsent = 0
-    for side in (joint.client, joint.broker):
+    for side in (pair.client, pair.broker):
         with suppress(OSError):
             (size,) = _INT.unpack(fcntl.ioctl(side.socket, termios.TIOCOUTQ, bytes(_INT.size)))
             unsent += size
@@ -169,7 +181,7 @@ class Pump:
 
     ``emit``: where events go. ``snoop``: where Metadata responses go that pass by. ``lack``: what
     is called with topic ids that a client used and that are not known; ``doubt``: when one had no
-    id for a topic although this proxy makes them up. ``recovery``: what all links await.
+    id for a topic although this proxy synthesizes them. ``recovery``: what all links await.
     """
 
     def __init__(
@@ -196,12 +208,12 @@ class Pump:
         self._shared = memoryview(bytearray(BUFFER_BYTES))
         self._poller = poller or make_poller()
         self._pipes = Pipes()
-        self._sides: dict[int, _Side] = {}
+        self._sides: dict[int, Side] = {}
         #: Sockets that were ready when a turn was over.
-        self._left: list[tuple[int, int, _Side | None]] = []
+        self._left: list[tuple[int, int, Side | None]] = []
         self._called = False
         self._urgent = 0
-        self._joints: dict[int, _Joint] = {}
+        self._pairs: dict[int, SocketPair] = {}
         self._numbers = 0
         self._over = False
         self._queued = 0
@@ -209,10 +221,10 @@ class Pump:
         self._now = 0.0
         #: Links that may not have said anything yet, the oldest first.
         self._young: deque[tuple[float, int]] = deque()
-        self._ending: dict[int, _Joint] = {}
-        #: Links that have gone, and whose parts still keep each other.
-        self._gone_joints: list[_Joint] = []
-        self._spared: Callable[[LinkState], bool] | None = None
+        self._ending: dict[int, SocketPair] = {}
+        #: Links that are closed, and whose parts still keep each other.
+        self._closed_pairs: list[SocketPair] = []
+        self._exempt: Callable[[LinkState], bool] | None = None
 
     def adopt(self, route: Route, client: Transport, broker: Transport, client_name: str) -> None:
         """Join two connected sockets, which do not block, to a link of ``route``.
@@ -236,22 +248,22 @@ class Pump:
             requests_in_flight=self._limits.requests_in_flight,
             address=client_name,
         )
-        joint = _Joint(link, client, broker, client_name)
-        joint.since = self._now
+        pair = SocketPair(link, client, broker, client_name)
+        pair.since = self._now
         if self._limits.first_bytes < math.inf:
             self._young.append((self._now + self._limits.first_bytes, self._numbers))
-        self._joints[self._numbers] = joint
-        route.tally.links += 1
-        route.tally.links_open += 1
+        self._pairs[self._numbers] = pair
+        route.traffic.links += 1
+        route.traffic.links_open += 1
         try:
-            self._watch(joint.client)
-            self._watch(joint.broker)
+            self._watch(pair.client)
+            self._watch(pair.broker)
         except OSError:
-            self._turn_away(joint)
+            self._turn_away(pair)
             raise
 
     @contextmanager
-    def heeding(self, descriptor: int) -> Iterator[None]:
+    def wake_on_readable(self, descriptor: int) -> Iterator[None]:
         """End a turn when something can be read there: other tasks wait for it."""
         self._poller.watch(descriptor, 0, READ)
         try:
@@ -262,8 +274,8 @@ class Pump:
 
     def load(self) -> Load:
         """Return what all links have now."""
-        joints = self._joints.values()
-        return Load(sum(len(joint.link.state.exchanges) for joint in joints), self._queued)
+        pairs = self._pairs.values()
+        return Load(sum(len(pair.link.state.exchanges) for pair in pairs), self._queued)
 
     def sweep(self, now: float) -> None:
         """End links whose time is over; call it about every second, with a time in seconds."""
@@ -272,52 +284,52 @@ class Pump:
         self._pipes.sweep()
         self._short_of_room = self._queued > self._limits.queued_bytes
         while self._young and self._young[0][0] <= now:
-            young = self._joints.get(self._young.popleft()[1])
+            young = self._pairs.get(self._young.popleft()[1])
             if young is not None and not young.moves:
                 self._expire(young, "first_bytes_ms")
-        everyone = self._spared is not None or self._limits.idle < math.inf
-        for joint in list((self._joints if everyone else self._ending).values()):
+        everyone = self._exempt is not None or self._limits.idle < math.inf
+        for pair in list((self._pairs if everyone else self._ending).values()):
             try:
-                self._review(joint, now)
+                self._review(pair, now)
             except Exception as error:
-                self._failed(joint, error)
+                self._failed(pair, error)
 
-    def _review(self, joint: _Joint, now: float) -> None:
-        if joint.moves != joint.seen:
-            joint.seen = joint.moves
-            joint.since = now
-        elif joint.ending and now - joint.since >= self._limits.linger:
-            before, joint.unsent = joint.unsent, _unsent(joint)
-            if joint.unsent == before:
-                self._expire(joint, "linger_ms")
-            joint.since = now
-        elif now - joint.since >= self._limits.idle:
-            self._expire(joint, "idle_ms")
-        elif self._spared is not None:
-            self._close_at_rest(joint, quiet=True)
+    def _review(self, pair: SocketPair, now: float) -> None:
+        if pair.moves != pair.seen:
+            pair.seen = pair.moves
+            pair.since = now
+        elif pair.ending and now - pair.since >= self._limits.linger:
+            before, pair.unsent = pair.unsent, _unsent(pair)
+            if pair.unsent == before:
+                self._expire(pair, "linger_ms")
+            pair.since = now
+        elif now - pair.since >= self._limits.idle:
+            self._expire(pair, "idle_ms")
+        elif self._exempt is not None:
+            self._close_at_rest(pair, quiet=True)
 
     def end_held(self, error: Exception) -> None:
         """End the links whose responses are held: a defect has ended what would let them go."""
-        for joint in list(self._joints.values()):
-            if joint.link.responses.held is not None:
-                self._failed(joint, error)
+        for pair in list(self._pairs.values()):
+            if pair.link.responses.held is not None:
+                self._failed(pair, error)
 
-    def spared(self) -> int:
+    def exempt(self) -> int:
         """Return how many links are open that :meth:`drain` does not close."""
-        spared = self._spared
-        if spared is None:
+        exempt = self._exempt
+        if exempt is None:
             return 0
-        return sum(spared(joint.link.state) for joint in self._joints.values())
+        return sum(exempt(pair.link.state) for pair in self._pairs.values())
 
-    def drain(self, spared: Callable[[LinkState], bool]) -> None:
-        """Close links from now on as soon as they have no request under way, but ``spared`` ones.
+    def drain(self, exempt: Callable[[LinkState], bool]) -> None:
+        """Close links from now on as soon as they have no request under way, but ``exempt`` ones.
 
         Of a link whose requests are not read that is not known: it is closed when no byte has
         moved between two sweeps.
         """
-        self._spared = spared
-        for joint in list(self._joints.values()):
-            self._close_at_rest(joint, quiet=False)
+        self._exempt = exempt
+        for pair in list(self._pairs.values()):
+            self._close_at_rest(pair, quiet=False)
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
@@ -336,8 +348,8 @@ class Pump:
                 self._take_turn()
         finally:
             self._over = True
-            for joint in list(self._joints.values()):
-                self._close(joint)
+            for pair in list(self._pairs.values()):
+                self._close(pair)
             self._poller.close()
             self._pipes.close()
 
@@ -371,7 +383,7 @@ class Pump:
         for descriptor, events in rest:
             side = self._sides.get(descriptor)
             if side is None:
-                # One that others heed, or that was closed in this very step.
+                # One that another task watches, or that was closed in this very step.
                 self._called = True
                 continue
             try:
@@ -381,18 +393,18 @@ class Pump:
                     self._several(side, events)
             except Exception as error:
                 # A defect of ours must end one link and not all of them.
-                self._failed(side.joint, error)
+                self._failed(side.pair, error)
             if self._is_over(begun):
                 self._left = [(d, told, self._sides.get(d)) for d, told in rest]
         return len(ready)
 
-    def _several(self, side: _Side, events: int) -> None:
+    def _several(self, side: Side, events: int) -> None:
         if events & ~READ and side.events & WRITE:
             self._writable(side)
         if events & ~WRITE and side.events & READ:
             self._readable(side)
-        elif events & ~(READ | WRITE) and side.events & GONE:
-            self._gone(side)
+        elif events & ~(READ | WRITE) and side.events & PEER_CLOSED:
+            self._peer_closed(side)
 
     def _take_left(self) -> list[tuple[int, int]]:
         """Return what the last step left, but for descriptors that are another's by now."""
@@ -404,19 +416,19 @@ class Pump:
     def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
         """Let held responses go on with their hints."""
         for held, hints in decided:
-            joint = self._joints.get(held.link.number)
-            if joint is None:
+            pair = self._pairs.get(held.link.number)
+            if pair is None:
                 continue
             try:
-                self._send(joint.client, joint.link.responses.release(hints))
-                if joint.open:
-                    self._responded(joint)
+                self._send(pair.client, pair.link.responses.release(hints))
+                if pair.open:
+                    self._responded(pair)
             except Exception as error:
-                self._failed(joint, error)
+                self._failed(pair, error)
 
     # Receiving.
 
-    def _readable(self, side: _Side) -> None:
+    def _readable(self, side: Side) -> None:
         flow = side.flow
         pipe = self._pipe_for(side) if flow.passing >= _MOVED else None
         try:
@@ -434,45 +446,45 @@ class Pump:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            if side is side.joint.client:
-                self._close(side.joint)
+            if side is side.pair.client:
+                self._close(side.pair)
                 return
-            if not side.joint.answered:
-                self._turn_away(side.joint)
+            if not side.pair.answered:
+                self._turn_away(side.pair)
                 return
             # A reset broker: the answers that came before it are good all the same.
             size = 0
         if not size:
             self._end(side)
             return
-        joint = side.joint
-        joint.moves += 1
-        tally = joint.link.state.tally
+        pair = side.pair
+        pair.moves += 1
+        traffic = pair.link.state.traffic
         if pipe is not None:
             flow.passed(size)
             self._pour(side.peer, pipe)
         else:
             self._send(side.peer, flow.received(size))
-        if side is joint.client:
-            tally.up += size
+        if side is pair.client:
+            traffic.up += size
             if flow.fault is not None:
-                self._blame(joint, flow.fault)
-            elif joint.open:
-                self._requested(joint)
+                self._client_at_fault(pair, flow.fault)
+            elif pair.open:
+                self._requested(pair)
         else:
-            tally.down += size
-            joint.answered = True
-            if joint.open:
-                self._responded(joint)
+            traffic.down += size
+            pair.answered = True
+            if pair.open:
+                self._responded(pair)
 
-    def _pipe_for(self, side: _Side) -> Pipe | None:
+    def _pipe_for(self, side: Side) -> Pipe | None:
         """Return a pipe from this side to the other; ``None`` where bytes must be received."""
         peer = side.peer
-        if not side.joint.plain or peer.queue or peer.deaf:
+        if not side.pair.plain or peer.queue or peer.write_closed:
             return None
         return None if self._queued > self._limits.queued_bytes else self._pipes.take()
 
-    def _fill(self, pipe: Pipe, side: _Side) -> int:
+    def _fill(self, pipe: Pipe, side: Side) -> int:
         try:
             return pipe.fill(side.socket.fileno(), side.flow.passing)
         finally:
@@ -485,95 +497,95 @@ class Pump:
             self._emit(LimitReached(route="", limit="queued_bytes", client=""))
         return buffer[:_LITTLE]
 
-    def _requested(self, joint: _Joint) -> None:
-        if joint.link.state.events:
-            self._tell(joint)
-        if joint.client.events != READ or joint.link.crowded:
-            self._watch(joint.client)
+    def _requested(self, pair: SocketPair) -> None:
+        if pair.link.state.events:
+            self._report(pair)
+        if pair.client.events != READ or pair.link.crowded:
+            self._watch(pair.client)
 
-    def _responded(self, joint: _Joint) -> None:
-        responses = joint.link.responses
-        while responses.held is not None and joint.open:
+    def _responded(self, pair: SocketPair) -> None:
+        responses = pair.link.responses
+        while responses.held is not None and pair.open:
             hints = self._hold_timer.submit(responses.held)
             if hints is None:
                 break
-            self._send(joint.client, responses.release(hints))
-        if responses.fault is not None and joint.open:
-            self._blame_broker(joint, responses.fault)
+            self._send(pair.client, responses.release(hints))
+        if responses.fault is not None and pair.open:
+            self._broker_at_fault(pair, responses.fault)
         if responses.snooped:
             snooped, responses.snooped = responses.snooped, []
             for version, payload in snooped:
-                self._snoop(joint.link.state.route, version, payload)
-        state = joint.link.state
+                self._snoop(pair.link.state.route, version, payload)
+        state = pair.link.state
         if state.lacking:
             lacking, state.lacking = state.lacking, []
             self._lack(state.route, lacking)
-        if not joint.open:
+        if not pair.open:
             return
-        if joint.link.state.events:
-            self._tell(joint)
-        if joint.broker.ended:
-            self._end(joint.broker)
+        if pair.link.state.events:
+            self._report(pair)
+        if pair.broker.ended:
+            self._end(pair.broker)
             return
-        if joint.broker.events != READ or responses.held is not None:
-            self._watch(joint.broker)
-        if not joint.client.events & READ:
+        if pair.broker.events != READ or responses.held is not None:
+            self._watch(pair.broker)
+        if not pair.client.events & READ:
             # A response may have made room for requests.
-            self._watch(joint.client)
-        if self._spared is not None:
-            self._close_at_rest(joint, quiet=False)
+            self._watch(pair.client)
+        if self._exempt is not None:
+            self._close_at_rest(pair, quiet=False)
         elif state.outdated:
-            self._close_outdated(joint)
+            self._close_outdated(pair)
 
-    def _end(self, side: _Side) -> None:
+    def _end(self, side: Side) -> None:
         """The other end has no more to say: pass on what was kept back, and say so too."""
-        joint = side.joint
+        pair = side.pair
         side.ended = True
-        if side is joint.broker:
+        if side is pair.broker:
             # A broker that closes has closed both directions.
-            self._deafen(side)
-            if joint.link.responses.held is not None:
+            self._close_write(side)
+            if pair.link.responses.held is not None:
                 return
         self._send(side.peer, side.flow.ended())
-        if joint.open:
+        if pair.open:
             side.peer.shut = True
             if not side.peer.queue:
                 self._shut(side.peer)
-            if joint.open:
+            if pair.open:
                 self._watch(side)
-                self._linger(joint)
+                self._linger(pair)
 
-    def _gone(self, side: _Side) -> None:
+    def _peer_closed(self, side: Side) -> None:
         """A side that is not read now has ended: who takes what it said must not take for ever."""
-        side.gone = True
-        self._linger(side.joint)
+        side.peer_closed = True
+        self._linger(side.pair)
         self._watch(side)
 
-    def _linger(self, joint: _Joint) -> None:
-        if not joint.ending:
-            joint.ending = True
-            joint.seen, joint.since, joint.unsent = joint.moves, self._now, _unsent(joint)
-            self._ending[joint.link.state.number] = joint
+    def _linger(self, pair: SocketPair) -> None:
+        if not pair.ending:
+            pair.ending = True
+            pair.seen, pair.since, pair.unsent = pair.moves, self._now, _unsent(pair)
+            self._ending[pair.link.state.number] = pair
 
-    def _shut(self, side: _Side) -> None:
-        joint = side.joint
-        if side is joint.client:
-            # The broker has gone, and the client has all that it said.
-            self._close(joint)
+    def _shut(self, side: Side) -> None:
+        pair = side.pair
+        if side is pair.client:
+            # The broker has closed, and the client has all that it sent.
+            self._close(pair)
             return
-        if side.deaf:
+        if side.write_closed:
             return
         try:
             side.socket.shutdown(socket.SHUT_WR)
         except OSError:
-            self._close(joint)
+            self._close(pair)
 
     # Sending.
 
-    def _send(self, side: _Side, pieces: Pieces) -> None:
+    def _send(self, side: Side, pieces: Pieces) -> None:
         if not pieces:
             return
-        if side.deaf:
+        if side.write_closed:
             side.peer.flow.flushed()
             return
         if side.queue:
@@ -594,7 +606,7 @@ class Pump:
         else:
             self._queue(side, pieces, sent)
 
-    def _pour(self, side: _Side, pipe: Pipe) -> None:
+    def _pour(self, side: Side, pipe: Pipe) -> None:
         """Send what is in a pipe; what is not taken at once stays there."""
         target = side.socket.fileno()
         try:
@@ -612,7 +624,7 @@ class Pump:
             return
         self._pipes.give_back(pipe)
 
-    def _queue(self, side: _Side, pieces: Pieces, sent: int) -> None:
+    def _queue(self, side: Side, pieces: Pieces, sent: int) -> None:
         """Keep what was not sent: as it is, or as a copy where the buffer is the shared one."""
         for piece in pieces:
             if sent >= len(piece):
@@ -626,7 +638,7 @@ class Pump:
         self._watch(side)
         self._watch(side.peer)
 
-    def _writable(self, side: _Side) -> None:
+    def _writable(self, side: Side) -> None:
         queue = side.queue
         try:
             sent = self._send_queued(side)
@@ -635,7 +647,7 @@ class Pump:
         except OSError as error:
             self._refused(side, error)
             return
-        side.joint.moves += 1
+        side.pair.moves += 1
         self._queued -= sent
         while queue:
             piece = queue[0]
@@ -653,51 +665,51 @@ class Pump:
         side.peer.flow.flushed()
         if side.shut:
             self._shut(side)
-        if side.joint.open:
+        if side.pair.open:
             self._watch(side)
             self._watch(side.peer)
 
-    def _send_queued(self, side: _Side) -> int:
+    def _send_queued(self, side: Side) -> int:
         first = side.queue[0]
         if isinstance(first, Pipe):
             return first.empty(side.socket.fileno())
         pieces = islice(side.queue, _MOST_PIECES)
         return side.socket.sendmsg([piece for piece in pieces if not isinstance(piece, Pipe)])
 
-    def _refused(self, side: _Side, error: OSError) -> None:
+    def _refused(self, side: Side, error: OSError) -> None:
         """Go on without what cannot be sent, or close the link.
 
         A broker that has closed may have answered before: its bytes are read to their end,
         which is what closes the link then.
         """
-        if side is side.joint.broker and isinstance(error, ConnectionError):
-            self._deafen(side)
+        if side is side.pair.broker and isinstance(error, ConnectionError):
+            self._close_write(side)
         else:
-            self._close(side.joint)
+            self._close(side.pair)
 
-    def _deafen(self, side: _Side) -> None:
-        side.deaf = True
+    def _close_write(self, side: Side) -> None:
+        side.write_closed = True
         self._drop_queue(side)
         side.peer.flow.flushed()
         self._watch(side)
         self._watch(side.peer)
 
-    def _drop_queue(self, side: _Side) -> None:
+    def _drop_queue(self, side: Side) -> None:
         self._queued -= sum(map(len, side.queue))
         for piece in side.queue:
             if isinstance(piece, Pipe):
                 self._pipes.give_back(piece)
         side.queue.clear()
 
-    def _watch(self, side: _Side) -> None:
+    def _watch(self, side: Side) -> None:
         """Have the selector tell what this socket is to be used for now."""
-        joint = side.joint
+        pair = side.pair
         events = WRITE if side.queue else 0
         if not side.ended:
-            if not side.peer.queue and self._may_read(joint, side):
+            if not side.peer.queue and self._may_read(pair, side):
                 events |= READ
-            elif not side.gone:
-                events |= GONE
+            elif not side.peer_closed:
+                events |= PEER_CLOSED
         if events == side.events:
             return
         descriptor = side.socket.fileno()
@@ -708,10 +720,10 @@ class Pump:
             del self._sides[descriptor]
         side.events = events
 
-    def _may_read(self, joint: _Joint, side: _Side) -> bool:
-        if side is joint.client:
-            return not joint.link.crowded
-        return joint.link.responses.held is None
+    def _may_read(self, pair: SocketPair, side: Side) -> bool:
+        if side is pair.client:
+            return not pair.link.crowded
+        return pair.link.responses.held is None
 
     # Ending.
 
@@ -721,22 +733,22 @@ class Pump:
         Else it would only be freed when Python looks through all there is for what nobody can
         reach: that is seldom, and stops all links for a while.
         """
-        gone, self._gone_joints = self._gone_joints, []
-        for joint in gone:
-            joint.part()
+        closed, self._closed_pairs = self._closed_pairs, []
+        for pair in closed:
+            pair.part()
 
-    def _turn_away(self, joint: _Joint) -> None:
+    def _turn_away(self, pair: SocketPair) -> None:
         """Close a link on which the broker has said nothing; see
         :mod:`leader_hints.net.clients.reset`."""
         with suppress(OSError):
-            joint.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
-        self._close(joint)
+            pair.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        self._close(pair)
 
-    def _close(self, joint: _Joint) -> None:
-        if not joint.open:
+    def _close(self, pair: SocketPair) -> None:
+        if not pair.open:
             return
-        joint.open = False
-        for side in (joint.client, joint.broker):
+        pair.open = False
+        for side in (pair.client, pair.broker):
             if side.events:
                 descriptor = side.socket.fileno()
                 self._poller.watch(descriptor, side.events, 0)
@@ -744,57 +756,57 @@ class Pump:
                 side.events = 0
             self._drop_queue(side)
             side.socket.close()
-        if joint.link.state.events:
-            self._tell(joint)
-        joint.link.close()
-        joint.link.state.tally.links_open -= 1
-        self._hold_timer.forget(joint.link.state.number)
-        self._joints.pop(joint.link.state.number, None)
-        self._ending.pop(joint.link.state.number, None)
+        if pair.link.state.events:
+            self._report(pair)
+        pair.link.close()
+        pair.link.state.traffic.links_open -= 1
+        self._hold_timer.forget(pair.link.state.number)
+        self._pairs.pop(pair.link.state.number, None)
+        self._ending.pop(pair.link.state.number, None)
         # What has called this may still look at its sides.
-        self._gone_joints.append(joint)
+        self._closed_pairs.append(pair)
 
-    def _expire(self, joint: _Joint, limit: str) -> None:
-        route = joint.link.state.route.name
-        self._emit(LimitReached(route=route, limit=limit, client=joint.client_name))
-        self._close(joint)
+    def _expire(self, pair: SocketPair, limit: str) -> None:
+        route = pair.link.state.route.name
+        self._emit(LimitReached(route=route, limit=limit, client=pair.client_name))
+        self._close(pair)
 
-    def _close_at_rest(self, joint: _Joint, *, quiet: bool) -> None:
+    def _close_at_rest(self, pair: SocketPair, *, quiet: bool) -> None:
         """Close a link that has no request under way; ``quiet``: it moved no byte for a while."""
-        link = joint.link
-        assert self._spared is not None
-        if joint.client.queue or joint.broker.queue or self._spared(link.state):
+        link = pair.link
+        assert self._exempt is not None
+        if pair.client.queue or pair.broker.queue or self._exempt(link.state):
             return
         if not link.resting if link.matched else not quiet:
             return
-        if joint.answered:
-            self._close(joint)
+        if pair.answered:
+            self._close(pair)
         else:
-            self._turn_away(joint)
+            self._turn_away(pair)
 
-    def _close_outdated(self, joint: _Joint) -> None:
+    def _close_outdated(self, pair: SocketPair) -> None:
         """Close a link whose client is to be offered other versions, once nothing is under way."""
-        if joint.open and joint.link.resting and not (joint.client.queue or joint.broker.queue):
-            self._close(joint)
+        if pair.open and pair.link.resting and not (pair.client.queue or pair.broker.queue):
+            self._close(pair)
 
-    def _blame(self, joint: _Joint, fault: str) -> None:
-        route = joint.link.state.route
-        self._emit(BadClientBytes(route=route.name, client=joint.client_name, reason=fault))
-        self._close(joint)
-        if joint.link.state.without_ids:
+    def _client_at_fault(self, pair: SocketPair, fault: str) -> None:
+        route = pair.link.state.route
+        self._emit(BadClientBytes(route=route.name, client=pair.client_name, reason=fault))
+        self._close(pair)
+        if pair.link.state.without_ids:
             self._doubt(route)
 
-    def _blame_broker(self, joint: _Joint, fault: str) -> None:
-        state = joint.link.state
+    def _broker_at_fault(self, pair: SocketPair, fault: str) -> None:
+        state = pair.link.state
         self._emit(BadBrokerBytes(route=state.route.name, link=state.number, reason=fault))
-        self._close(joint)
+        self._close(pair)
 
-    def _failed(self, joint: _Joint, error: Exception) -> None:
-        state = joint.link.state
+    def _failed(self, pair: SocketPair, error: Exception) -> None:
+        state = pair.link.state
         places = places_of(error)
         self._emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
-        self._close(joint)
+        self._close(pair)
 
-    def _tell(self, joint: _Joint) -> None:
-        events, joint.link.state.events = joint.link.state.events, []
+    def _report(self, pair: SocketPair) -> None:
+        events, pair.link.state.events = pair.link.state.events, []
         self._hold_timer.tell(events)

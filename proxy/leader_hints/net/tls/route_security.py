@@ -8,31 +8,33 @@ from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, 
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
-from leader_hints.net.brokers.connector import Door, Doors
+from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.sasl import Credentials
-from leader_hints.net.clients.handshake import Gate
+from leader_hints.net.clients.handshake import Handshake
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings, SaslSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.sasl import SaslSettings
+from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 
 #: Seconds between two looks whether files have changed.
 LOOK_SECONDS = 10.0
 
 
 class Security:
-    """The gates and doors of routes, by the routes' names.
+    """The handshakes and connectors of routes, by the routes' names.
 
     ``decrypts``: some socket of the pump's speaks TLS.
     """
 
-    def __init__(self, routes: Sequence[RouteSettings], greeting: float) -> None:
-        """``greeting``: seconds for all that a client must do before its first request.
+    def __init__(self, routes: Sequence[RouteSettings], handshake_seconds: float) -> None:
+        """``handshake_seconds``: seconds for all that a client must do before its first request.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
-        self._greeting = greeting
+        self._handshake_seconds = handshake_seconds
         self._files: list[tuple[str, str, TlsFiles]] = []
-        self.gates: dict[str, Gate] = {}
-        self.doors: dict[str, Doors] = {}
+        self.handshakes: dict[str, Handshake] = {}
+        self.connectors: dict[str, Connectors] = {}
         for route in routes:
             self.add(route)
         self.decrypts = any(
@@ -40,17 +42,19 @@ class Security:
         )
 
     def add(self, route: RouteSettings) -> None:
-        """Make the gate and the doors of one more route.
+        """Make the handshake and the connectors of one more route.
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
         terminates = route.client_tls.mode == "terminate"
         tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
         proxied = route.proxy_protocol
-        self.gates[route.name] = Gate(tls, proxy_protocol=proxied, seconds=self._greeting)
-        self.doors[route.name] = Doors(
-            self._door(route, "upstream_tls", route.upstream_tls),
-            self._door(route, "peer_tls", route.peer_tls),
+        self.handshakes[route.name] = Handshake(
+            tls, proxy_protocol=proxied, seconds=self._handshake_seconds
+        )
+        self.connectors[route.name] = Connectors(
+            self._connector(route, "upstream_tls", route.upstream_tls),
+            self._connector(route, "peer_tls", route.peer_tls),
         )
 
     def certificates(self) -> Iterator[tuple[str, str, float | None]]:
@@ -59,12 +63,14 @@ class Security:
             yield route, group, files.expires
 
     def share(self, of: str, route: str) -> None:
-        """Give one more route the gate and the doors of another. It reads nothing."""
-        self.gates[route], self.doors[route] = self.gates[of], self.doors[of]
+        """Give one more route the handshake and the connectors of another. It reads nothing."""
+        self.handshakes[route], self.connectors[route] = self.handshakes[of], self.connectors[of]
 
-    def _door(self, route: RouteSettings, group: str, settings: BrokerTlsSettings) -> Door:
+    def _connector(
+        self, route: RouteSettings, group: str, settings: BrokerTlsSettings
+    ) -> Connector:
         tls = self._read(route.name, group, settings) if settings.enabled else None
-        return _door(tls, settings, route.sasl)
+        return _connector(tls, settings, route.sasl)
 
     def _read(
         self, route: str, group: str, settings: ClientTlsSettings | BrokerTlsSettings
@@ -105,17 +111,17 @@ class Security:
                 yield CertificatesReloaded(route=route, group=group)
 
 
-def make_door(tls: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+def make_connector(tls: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
     """Return the way in to brokers that are no route's yet.
 
     :raises ConfigurationError: a certificate, key or root cannot be used.
     """
-    return _door(TlsFiles(tls) if tls.enabled else None, tls, sasl)
+    return _connector(TlsFiles(tls) if tls.enabled else None, tls, sasl)
 
 
-def _door(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Door:
+def _connector(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
     credentials = Credentials(sasl) if sasl.mechanism != "none" else None
-    return Door(tls, settings.server_name, credentials)
+    return Connector(tls, settings.server_name, credentials)
 
 
 def make_route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:

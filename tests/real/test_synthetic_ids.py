@@ -1,4 +1,4 @@
-"""Fetch hints before brokers that have no topic ids, by ids that the proxies make up."""
+"""Fetch hints before brokers that have no topic ids, by synthetic ids."""
 
 import contextlib
 import itertools
@@ -73,7 +73,7 @@ def test_librdkafka_fetches_at_the_hinted_broker(
 ) -> None:
     """Metadata is held back from the move on, so that only a hint can lead there."""
     # Three partitions: a proxy knows its broker by what that leads.
-    topic, name = new_topics("made-up", partitions=3)[0], ""
+    topic, name = new_topics("synthetic", partitions=3)[0], ""
     gate = Gate(lambda request: request.api_key == METADATA and request.client_id == name)
 
     def at_leader(request: RequestHeader) -> bool:
@@ -295,7 +295,7 @@ def test_half_the_brokers_are_proxied(
     go: ClientProcess,
     tmp_path: Path,
 ) -> None:
-    """Nothing is made up then; nor are clients broken if it comes to that while they run."""
+    """No id is synthesized then; nor are clients broken if it comes to that while they run."""
     admin.create_topic("half-led", LAYOUT)
     *routes, (shown, broker) = routes_of(cluster)
     proxied = (HOST, free_ports(1)[0])
