@@ -13,7 +13,8 @@ from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.cluster.cluster import Cluster
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_plan import RefreshPlan, Request, Round
-from leader_hints.core.hints.hold_queue import HoldRules, WantedLeaders
+from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route

@@ -16,7 +16,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.cluster import Cluster
 from leader_hints.core.cluster.refresh_share import RefreshShare
-from leader_hints.core.hints.hold_queue import WantedLeaders
+from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
 
 #: Partitions of which one round asks the leader whether it leads, in a storm. The confirmation
