@@ -37,7 +37,8 @@ from leader_hints.core.events import (
     TaskFailed,
     UpstreamUnreachable,
 )
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.link_state import LinkState
