@@ -3,18 +3,16 @@
 ``worlds``: within so many worlds, from seed 0 on. What is patched is named here and nowhere else.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
-from leader_hints.core.cluster import broker_identity
-from leader_hints.core.cluster.doubts import Doubts
-from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.hints import hint_rules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.route import Route
-from tests.world.product import hold_internals
-
-_hold = hold_internals()
 
 
 class Mutant(NamedTuple):
@@ -27,59 +25,30 @@ class Mutant(NamedTuple):
     by: Any
 
 
-def _takes_any_epoch(former: Callable[..., bool]) -> Callable[..., bool]:
-    def agree(view: LeaderView, topic: Any, led: Any, source: Any, teller: Any) -> bool:
-        known = topic.leaders[led.partition], topic.epochs[led.partition]
-        if led.leader >= 0 and known != (led.leader, led.epoch):
-            view._replace(topic, led)
-            return True
-        return former(view, topic, led, source, teller)
-
-    return agree
+_begin_queue = HoldQueue.__init__
 
 
-def _guess_over_proof(route: Route) -> None:
-    left = route.endpoints.keys() - route.others
-    if len(left) == 1:
-        (route.node,) = left
-        route.guessed = False
+def _hold_long(queue: HoldQueue, rules: HoldRules) -> None:
+    _begin_queue(queue, replace(rules, deadline=1.0, link_second=10.0, shared=1.0, grace=1.0))
 
 
 MUTANTS: Final = {
-    "takes lower epochs": Mutant(
-        "the view takes what any broker says, at any epoch",
-        40,
-        LeaderView,
-        "_agree",
-        _takes_any_epoch(LeaderView._agree),
-    ),
-    "exclusion is a proof": Mutant(
-        "the only node that is left is taken for proved",
-        40,
-        broker_identity,
-        "_guess",
-        _guess_over_proof,
-    ),
     "holds without bound": Mutant(
-        "no hold ends by its deadline",
+        "responses are held ten times as long", 10, HoldQueue, "__init__", _hold_long
+    ),
+    "any hint is news": Mutant(
+        "what the view has is a hint, at any epoch and without a proof",
         10,
-        _hold.held_response,
-        "over_at",
-        lambda held, ahead: held.since + 3.0,
+        hint_rules,
+        "_is_good",
+        lambda route, partition, leader, recent: True,
     ),
-    "hints of the former topic": Mutant(
-        "a name is taken for the topic that the view knows",
-        60,
-        LeaderView,
-        "may_be_former",
-        lambda view, topic: False,
-    ),
-    "no doubts": Mutant(
-        "what brokers contradict is not in doubt",
-        60,
-        Doubts,
-        "contradicted",
-        lambda doubts, place, claim, teller: False,
+    "one endpoint for all": Mutant(
+        "a hint comes with the endpoint of another broker",
+        20,
+        Route,
+        "endpoint",
+        lambda route, node: next(iter(route.endpoints.values()), None),
     ),
 }
 

@@ -23,8 +23,8 @@ from leader_hints.core.events import (
     NotUnderstood,
     TaskFailed,
 )
-from leader_hints.core.hints import hold_queue
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow, Pieces
@@ -105,7 +105,7 @@ class Proxy:
             connectors=lambda route: connectors,
         )
         # Work is done in turns by the machine's clock, which is none of the world's.
-        self._refresher._slices._seconds = math.inf
+        self._refresher._answers.slices._seconds = math.inf
 
     async def run(self) -> None:
         """Hold, poll and refresh until cancelled."""
@@ -315,17 +315,6 @@ class _Relay:
         self._client.close()
         self._broker.close()
         self._proxy.gone(self)
-
-
-class HoldInternals(NamedTuple):
-    """What mutants replace of the hold queue. ``held_response``: the class of what is held."""
-
-    held_response: type
-
-
-def hold_internals() -> HoldInternals:
-    """Return what mutants replace of the hold queue."""
-    return HoldInternals(hold_queue._HeldResponse)
 
 
 def upstream(node: int) -> tuple[str, int]:
