@@ -11,7 +11,7 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.check import endpoint_probe
 from leader_hints.check.client_support import PLAIN
-from leader_hints.check.rules import EndpointKind, ProbeResult
+from leader_hints.check.facts import EndpointKind, ProbeResult
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode

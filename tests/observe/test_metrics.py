@@ -33,7 +33,8 @@ from leader_hints.core.route import Route
 from leader_hints.observe.client_names import ClientNames
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.journal import JournalCounters
-from leader_hints.observe.metrics import FAMILIES, Metrics
+from leader_hints.observe.metric_families import FAMILIES
+from leader_hints.observe.metrics import Metrics
 from leader_hints.observe.watched import KnownCluster
 from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
 

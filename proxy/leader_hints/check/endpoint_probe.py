@@ -12,7 +12,7 @@ from leader_hints.apis import api_versions, list_offsets
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.check.client_support import KINDS, PLAIN, ClientKind
-from leader_hints.check.rules import EndpointKind, ProbeResult
+from leader_hints.check.facts import EndpointKind, ProbeResult
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core import destination
 from leader_hints.core.cluster import broker_identity

@@ -2,6 +2,8 @@
 
 It first asks each upstream about its cluster. Then it listens on the free listening addresses, and
 probes where the advertised addresses lead.
+
+Tested in ``tests/real/test_doctor.py``.
 """
 
 import contextlib
@@ -18,7 +20,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ClusterMetadata
 from leader_hints.check import endpoint_probe, host
 from leader_hints.check.client_support import KINDS
-from leader_hints.check.rules import (
+from leader_hints.check.facts import (
     KAFKA,
     Advertised,
     EndpointKind,

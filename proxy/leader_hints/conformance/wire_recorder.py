@@ -1,4 +1,7 @@
-"""Writes down what an interposer sees."""
+"""Writes down what an interposer sees.
+
+Tested in ``tests/mock/test_lab.py``.
+"""
 
 from collections.abc import Callable
 
