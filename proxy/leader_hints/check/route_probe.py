@@ -30,7 +30,7 @@ from leader_hints.check.rules import (
 from leader_hints.check.self_connection import Arrivals
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
@@ -76,8 +76,8 @@ class _Patient:
 
     def facts(self) -> RouteFacts:
         """Return what was found."""
-        view = self.route.view
-        nodes = frozenset(look.node for look in self.looks if look.node is not None)
+        view = self.route.broker.view
+        nodes = frozenset(look.broker.node for look in self.looks if look.broker.node is not None)
         return RouteFacts(
             name=self.settings.name,
             listen=str(self.settings.listen),
@@ -89,11 +89,11 @@ class _Patient:
             cluster=view.cluster_id if view else "",
             topics=len(view.names) if view else 0,
             without_ids=self.without_ids,
-            synthesizes_ids=self.route.synthesize,
+            synthesizes_ids=self.route.config.synthesize,
             hidden=self.hidden,
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             nodes=nodes,
-            others=frozenset().union(*(look.others for look in self.looks)),
+            others=frozenset().union(*(look.broker.others for look in self.looks)),
             connections=self.connections,
             most_connections=self.most_connections,
             largest_request=self.largest_request,
@@ -115,7 +115,9 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
     security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
     patients = [
         _Patient(
-            route, make_route(route, mode, synthesize=synthesize), security.connectors[route.name]
+            route,
+            make_route(route, mode, RouteConfig(synthesize=synthesize)),
+            security.connectors[route.name],
         )
         for route in settings.routes
     ]
@@ -133,7 +135,7 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
             async with trio.open_nursery() as nursery:
                 for patient in patients:
                     nursery.start_soon(_meet_listener, patient, arrivals)
-                    for node in patient.route.endpoints:
+                    for node in patient.route.broker.endpoints:
                         nursery.start_soon(_meet_advertised, patient, node, arrivals, limit)
         held.cancel_scope.cancel()
     return tuple(patient.facts() for patient in patients), _machine(patients)
@@ -160,7 +162,7 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
         except (BrokerError, WireError) as error:
             patient.silence = str(error)
             patient.mechanisms = await _mechanisms(patient) or None
-    if scope.cancelled_caught and patient.silence is None and not patient.route.endpoints:
+    if scope.cancelled_caught and patient.silence is None and not patient.route.broker.endpoints:
         patient.silence = f"no answer within {_LEARN:g} s"
 
 
@@ -187,8 +189,8 @@ async def _learn(patient: _Patient, version: int, patience: float) -> None:
         patient.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
-    patient.route.view, patient.hidden = view, any(hidden)
-    patient.route.endpoints = answer.endpoints
+    patient.route.broker.view, patient.hidden = view, any(hidden)
+    patient.route.broker.endpoints = answer.endpoints
     # With no partition led nothing is proved, unless there is but one broker.
     await _look_behind(patient)
 
@@ -273,7 +275,7 @@ async def _meet_listener(patient: _Patient, arrivals: Arrivals) -> None:
 async def _meet_advertised(
     patient: _Patient, node: int, arrivals: Arrivals, limit: trio.CapacityLimiter
 ) -> None:
-    endpoint = patient.route.endpoints[node]
+    endpoint = patient.route.broker.endpoints[node]
     address = Address(endpoint.host, endpoint.port)
     known = partial(Advertised, node=node, address=str(address), port=address.port)
     late = Met(sort=Sort.UNREACHABLE, reason="not looked at: there was no time left")

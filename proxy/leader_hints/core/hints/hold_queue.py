@@ -206,7 +206,7 @@ class WantedLeaders:
     @property
     def claims(self) -> dict[Partition, Leader]:
         """Who is to be asked whether it leads, besides, where the view's leader is in doubt."""
-        view = self.route.view
+        view = self.route.broker.view
         claims: dict[Partition, Leader] = {}
         if view is None:
             return claims
@@ -224,7 +224,7 @@ class WantedLeaders:
         itself as soon as it serves, where Metadata lags. In doubt the view's leader is asked
         whether it leads at all.
         """
-        view = self.route.view
+        view = self.route.broker.view
         epochs: dict[Partition, int] = {}
         if view is None:
             return epochs
@@ -435,7 +435,7 @@ class HoldQueue:
         ``since``: when it was asked. Only errors from before that moment are concerned.
         """
         for item in self._concerned(route, since):
-            view = route.view
+            view = route.broker.view
             told = {t for t in item.topics if t in topics or (view and view.key(t) in topics)}
             for wanted in item.lacking if told else ():
                 if not wanted.asked and wanted.failure.topic in told:
@@ -446,7 +446,7 @@ class HoldQueue:
 
         ``errors``: by partition, 0 where it leads at the epoch of :class:`WantedLeaders`.
         """
-        view = route.view
+        view = route.broker.view
         for item in self._concerned(route, since) if view is not None else ():
             names = {topic: view.name(topic) for topic in item.topics} if view else {}
             for wanted in item.lacking:
@@ -536,7 +536,7 @@ class HoldQueue:
         """Return until when to hold, and the reason to give if that is not at all."""
         held, rules = waiting.held, self.rules
         route = held.link.route
-        if not route.reachable:
+        if not route.broker.reachable:
             return now, MissReason.NO_FRESHER_VIEW
         # Only of what must wait: an error that is answered at once begins no hold, and the next
         # one under the same epoch may be the first of another move.
@@ -579,12 +579,14 @@ class HoldQueue:
 
     def _led(self, route: Route, failure: Failure) -> int:
         """Return the epoch under which the answering broker is known to have led last."""
-        if route.view is None or route.view.in_doubt(failure.topic, failure.partition):
+        if route.broker.view is None or route.broker.view.in_doubt(
+            failure.topic, failure.partition
+        ):
             return UNKNOWN_EPOCH
-        known = route.view.leader(failure.topic, failure.partition)
-        before = route.view.before(failure.topic, failure.partition)
+        known = route.broker.view.leader(failure.topic, failure.partition)
+        before = route.broker.view.before(failure.topic, failure.partition)
         for leader in (known, before):
-            if leader is not None and route.is_self(leader.node):
+            if leader is not None and route.broker.is_self(leader.node):
                 return leader.epoch
         return UNKNOWN_EPOCH
 
@@ -667,7 +669,7 @@ class HoldQueue:
     def _find(self, route: Route, wanted: _FailedPartition) -> LeaderHint | None:
         """Return the hint that the view has, or set the reason why there is none so far."""
         wanted.reason = None
-        failure, view = wanted.failure, route.view
+        failure, view = wanted.failure, route.broker.view
         wanted.known = leader = view.leader(failure.topic, failure.partition) if view else None
         if leader is None or not self._fresher(route, wanted, leader):
             if view is not None and view.is_hidden(failure.topic):
@@ -689,28 +691,30 @@ class HoldQueue:
         False where brokers contradict it, and that is not settled.
         """
         topic, partition, error, _, _ = wanted.failure
-        if route.view is not None and route.view.in_doubt(topic, partition):
+        if route.broker.view is not None and route.broker.view.in_doubt(topic, partition):
             return False
-        if route.is_self(found.leader):
+        if route.broker.is_self(found.leader):
             # NOT_LEADER_OR_FOLLOWER is the word of no leader, FENCED_LEADER_EPOCH may be of one.
             fenced = error == ErrorCode.FENCED_LEADER_EPOCH
             return True if fenced and wanted.serves is None else wanted.serves
-        return route.view.is_confirmed(topic, partition) if route.view else None
+        return route.broker.view.is_confirmed(topic, partition) if route.broker.view else None
 
     def _fresher(self, route: Route, wanted: _FailedPartition, leader: Leader) -> bool:
         """Whether what the view says is news to the client, and can be relied upon."""
         if wanted.client_epoch >= 0:
             if leader.epoch <= wanted.client_epoch:
                 return False
-            if route.is_self(leader.node):
+            if route.broker.is_self(leader.node):
                 # A KRaft broker may learn only up to 500 ms later that it leads. And one that
                 # fences an epoch may have been overtaken since: it compares epochs before it looks
                 # at who leads.
                 fenced = wanted.failure.error == ErrorCode.FENCED_LEADER_EPOCH
                 return wanted.asked or (fenced and self._has_just_gone(route, wanted))
-            former = route.view is not None and route.view.may_be_former(wanted.failure.topic)
+            former = route.broker.view is not None and route.broker.view.may_be_former(
+                wanted.failure.topic
+            )
             return not former or wanted.asked or self._has_just_gone(route, wanted)
-        itself = route.is_self(leader.node) if leader.node >= 0 else False
+        itself = route.broker.is_self(leader.node) if leader.node >= 0 else False
         if leader.epoch <= wanted.led or itself is None:
             return False
         went = leader.node >= 0 and not itself and wanted.led >= 0
@@ -721,10 +725,14 @@ class HoldQueue:
         if waiting.held.key != ApiKey.PRODUCE or waiting.sought:
             return
         route, leader = waiting.route, wanted.known
-        itself = route.is_self(leader.node) if leader is not None and leader.node >= 0 else None
+        itself = (
+            route.broker.is_self(leader.node) if leader is not None and leader.node >= 0 else None
+        )
         just = self._has_just_gone(route, wanted)
         if leader is not None and itself:
-            waiting.exposed |= just and not (route.view and route.view.serves(*wanted.failure[:2]))
+            waiting.exposed |= just and not (
+                route.broker.view and route.broker.view.serves(*wanted.failure[:2])
+            )
         elif itself is None or wanted.led < 0 or not just:
             # The client may know of a move that the view does not; its broker's Metadata tells.
             waiting.exposed |= wanted.asked
@@ -733,7 +741,7 @@ class HoldQueue:
     def _has_just_gone(self, route: Route, wanted: _FailedPartition) -> bool:
         """Whether the error can be one of the last move that the view knows."""
         topic, partition = wanted.failure[:2]
-        moved_at = route.view.moved_at(topic, partition) if route.view else None
+        moved_at = route.broker.view.moved_at(topic, partition) if route.broker.view else None
         return moved_at is not None and moved_at > wanted.since - self.rules.recent
 
     # What came of it.
@@ -750,7 +758,7 @@ class HoldQueue:
                 else:
                     wanted.hint = wanted.found
         self._untold.append(self._tell(waiting, now, reason))
-        if route.mode is not Mode.OFF and route.reachable:
+        if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(waiting, now)
         count = len(waiting.held.scanned.failures)
         if waiting.detached:
@@ -832,8 +840,14 @@ def _basis(waiting: _HeldResponse, bases: _Bases) -> tuple[object, ...]:
     key = route.name, waiting.topics
     basis = bases.get(key)
     if basis is None:
-        changed = route.view.changed(waiting.topics) if route.view is not None else 0
-        basis = changed, route.view, route.endpoints, route.node, route.others
+        changed = route.broker.view.changed(waiting.topics) if route.broker.view is not None else 0
+        basis = (
+            changed,
+            route.broker.view,
+            route.broker.endpoints,
+            route.broker.node,
+            route.broker.others,
+        )
         bases[key] = basis
     return basis
 

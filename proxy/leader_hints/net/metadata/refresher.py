@@ -110,7 +110,7 @@ class Refresher:
         self._refreshed = refreshed
         self._views: dict[str, LeaderView] = {}
         self._agreements: dict[str, SyntheticIdAgreement] = {}
-        self._synthesize = any(route.synthesize for route, _ in routes)
+        self._synthesize = any(route.config.synthesize for route, _ in routes)
         self.all_asked = trio.Event()
         self.all_met = trio.Event()
         self._asked: set[BrokerPoller] = set()
@@ -152,7 +152,7 @@ class Refresher:
             connector = self._connectors(route).upstream
             poller = BrokerPoller(address, self._settings, self, route=route, connector=connector)
             self._own.append(poller)
-            self._synthesize = self._synthesize or route.synthesize
+            self._synthesize = self._synthesize or route.config.synthesize
             if self._nursery is not None:
                 self._nursery.start_soon(poller.run)
 
@@ -165,7 +165,7 @@ class Refresher:
 
     def reached(self, route: Route) -> None:
         """Have the broker of ``route`` asked soon, if it could not be: a client has reached it."""
-        if not route.reachable:
+        if not route.broker.reachable:
             for poller in self._own:
                 if poller.route is route:
                     poller.reached()
@@ -205,7 +205,7 @@ class Refresher:
     async def _ask_all(self, *, thoroughly: bool) -> None:
         """Ask what helps the responses that are held; ``thoroughly``: all brokers for Metadata."""
         for wanted_leaders in self._hold_timer.queue.wanted_leaders():
-            view = wanted_leaders.route.view
+            view = wanted_leaders.route.broker.view
             if view is None:
                 continue
             pollers = self._peers(view.cluster_id)
@@ -294,7 +294,7 @@ class Refresher:
             view = self._place(route, answer)
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
-                self._report(view.learn(topic, route.proved_node, route=route.name))
+                self._report(view.learn(topic, route.broker.proved_node, route=route.name))
         except WireError:
             route.traffic.raw["not understood"] += 1
             return
@@ -311,14 +311,18 @@ class Refresher:
         if route is None:
             return
         self._met(route, "")
-        route.plan = plan_for(maxima)
-        route.synthetic_plan = plan_for(maxima, synthetic=True) if route.synthesize else None
-        route.reachable = poller.connected
+        route.broker.plan = plan_for(maxima)
+        route.broker.synthetic_plan = (
+            plan_for(maxima, synthetic=True) if route.config.synthesize else None
+        )
+        route.broker.reachable = poller.connected
         self._emit(
             RoutePlan(
                 route=route.name,
-                native=route.plan.native,
-                raised={api_name(row.key): [row.takes, row.offered] for row in route.plan.rows},
+                native=route.broker.plan.native,
+                raised={
+                    api_name(row.key): [row.takes, row.offered] for row in route.broker.plan.rows
+                },
             )
         )
 
@@ -331,7 +335,7 @@ class Refresher:
     def lost(self, poller: BrokerPoller, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if poller.route is not None:
-            poller.route.lose()
+            poller.route.broker.lose()
             self._met(poller.route, reason)
             self._placed()
         if poller not in self._lost:
@@ -363,7 +367,7 @@ class Refresher:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         self._clusters[poller] = answer.cluster_id
         if poller.route is not None:
-            poller.route.serves_anybody = not poller.authenticates
+            poller.route.broker.serves_anybody = not poller.authenticates
             view = self._place(poller.route, answer)
         else:
             view = self._view(answer.cluster_id)
@@ -466,7 +470,9 @@ class Refresher:
 
     def look_up_ids(self, route: Route, ids: Collection[bytes]) -> None:
         """Have the names of ``ids`` looked for, which a client uses and which are not known."""
-        if route.view is not None and route.view.unknown_ids.used(ids, trio.current_time()):
+        if route.broker.view is not None and route.broker.view.unknown_ids.used(
+            ids, trio.current_time()
+        ):
             for poller in self._own:
                 if poller.route is route and poller.connected:
                     poller.refresh((), everything=True)
@@ -476,9 +482,9 @@ class Refresher:
 
         Anybody can say that, so it is a reason to ask, and no proof.
         """
-        if route.view is None:
+        if route.broker.view is None:
             return
-        cluster_id = route.view.cluster_id
+        cluster_id = route.broker.view.cluster_id
         if self._agreement(cluster_id).doubted(trio.current_time()):
             for (of, _), (poller, _) in self._others.items():
                 if of == cluster_id:
@@ -518,15 +524,18 @@ class Refresher:
     def _place(self, route: Route, answer: ClusterMetadata) -> LeaderView:
         """Note where the brokers are on the route's listener, and of which cluster they are."""
         view = self._view(answer.cluster_id)
-        if route.view is not view:
-            route.view = view
-            broker_identity.forget(route)
+        if route.broker.view is not view:
+            route.broker.view = view
+            broker_identity.forget(route.broker)
             self._leave()
-        if route.endpoints is not answer.endpoints and route.endpoints != answer.endpoints:
-            route.endpoints = answer.endpoints
-            if route.proved_node is None:
+        if (
+            route.broker.endpoints is not answer.endpoints
+            and route.broker.endpoints != answer.endpoints
+        ):
+            route.broker.endpoints = answer.endpoints
+            if route.broker.proved_node is None:
                 # More than one may be left now.
-                route.node, route.guessed = None, False
+                route.broker.node, route.broker.guessed = None, False
             self._placed()
         self._meet_others(answer.cluster_id)
         self._agree(answer.cluster_id)
@@ -537,7 +546,9 @@ class Refresher:
         own = {poller for poller in self._own if poller.route is not None}
         kept = {of for poller, of in self._clusters.items() if poller in own}
         kept |= {
-            poller.route.view.cluster_id for poller in own if poller.route and poller.route.view
+            poller.route.broker.view.cluster_id
+            for poller in own
+            if poller.route and poller.route.broker.view
         }
         for (of, node), (_, scope) in list(self._others.items()):
             if of not in kept:
@@ -583,7 +594,8 @@ class Refresher:
 
     def _note_asked(self) -> None:
         known = (
-            poller in self._asked or (poller.route is not None and poller.route.node is not None)
+            poller in self._asked
+            or (poller.route is not None and poller.route.broker.node is not None)
             for poller in self._own
         )
         if all(known) and all(poller in self._asked for poller, _ in self._others.values()):
@@ -594,23 +606,27 @@ class Refresher:
         listener = self._listener(cluster_id)
         if not self._synthesize or listener is None:
             return
-        nodes = listener.endpoints.keys()
+        nodes = listener.broker.endpoints.keys()
         agreement, view = self._agreement(cluster_id), self._views.get(cluster_id)
         own = [p for p in self._own if self._clusters.get(p) == cluster_id]
         for poller in own:
             route = poller.route
-            if route is not None and route.node is not None and route.plan is not None:
-                fault = None if route.plan.reads else _NEEDS_NO_PROXY
+            if (
+                route is not None
+                and route.broker.node is not None
+                and route.broker.plan is not None
+            ):
+                fault = None if route.broker.plan.reads else _NEEDS_NO_PROXY
                 if fault is None and view is not None and view.hides:
                     fault = _SHOW_ALL
-                broker = f"{route.node} at {poller.address}"
-                for event in agreement.judge(route.node, broker, fault):
+                broker = f"{route.broker.node} at {poller.address}"
+                for event in agreement.judge(route.broker.node, broker, fault):
                     self._emit(event)
         for event in agreement.review(nodes):
             self._emit(event)
         for poller in own:
             if poller.route is not None:
-                poller.route.ids_everywhere = agreement.reached
+                poller.route.broker.ids_everywhere = agreement.reached
 
     def _listener(self, cluster_id: str) -> Route | None:
         """Return a route by whose endpoints the brokers of a cluster are asked that are not ours.
@@ -619,7 +635,7 @@ class Refresher:
         """
         for poller in self._own:
             if poller.route and poller.connected and self._clusters.get(poller) == cluster_id:
-                return poller.route if poller.route.endpoints else None
+                return poller.route if poller.route.broker.endpoints else None
         return None
 
     def _meet_others(self, cluster_id: str) -> None:
@@ -628,7 +644,7 @@ class Refresher:
         listener = self._listener(cluster_id)
         if listener is None:
             return
-        endpoints, connector = listener.endpoints, self._connectors(listener).advertised
+        endpoints, connector = listener.broker.endpoints, self._connectors(listener).advertised
         # A route of which no cluster is known yet may be of this one.
         routes = [
             p.route
@@ -636,8 +652,8 @@ class Refresher:
             if p.route and self._clusters.get(p, cluster_id) == cluster_id
         ]
         # Each Metadata response brings this about, and there may be a thousand brokers.
-        placed = [(r.name, r.node, r.guessed, r.others) for r in routes]
-        met = listener.name, endpoints, listener.misled, placed
+        placed = [(r.name, r.broker.node, r.broker.guessed, r.broker.others) for r in routes]
+        met = listener.name, endpoints, listener.advertised.misled, placed
         if self._placements.get(cluster_id) == met:
             return
         self._placements[cluster_id] = met
@@ -645,9 +661,9 @@ class Refresher:
         wanted = {
             node: Address(endpoint.host, endpoint.port)
             for node, endpoint in endpoints.items()
-            if all(route.is_self(node) is False for route in routes)
+            if all(route.broker.is_self(node) is False for route in routes)
             # Another broker answers there: its word is not that node's.
-            and listener.misled.get(node) != endpoint
+            and listener.advertised.misled.get(node) != endpoint
         }
         for (of, node), (poller, scope) in list(self._others.items()):
             if of == cluster_id and wanted.get(node) != poller.address:
