@@ -12,9 +12,11 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 
 # Tests that run at once. Those on real brokers wait most of their time.
 WORKERS ?= 2
+# `make test COVERAGE=1` measures which lines and branches run, at twice the time.
+MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-report unit test test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
+.PHONY: help venv demo demo-report unit test coverage test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets
 .PHONY: bench release
 
@@ -39,7 +41,11 @@ unit: $(STAMP) ## Run the tests of the pure layers, and of Trio with fakes
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier unit tests
 
 test: $(STAMP) ## Run unit, mock cluster and a slice of real brokers, fetched where Java and Maven are
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier test tests --ignore tests/deploy
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier test $(MEASURED) tests --ignore tests/deploy
+
+coverage: $(STAMP) ## Report what `make test COVERAGE=1` measured; fails where it is too little
+	$(BIN)/python -m coverage report --include='*/leader_hints/wire/*,*/leader_hints/apis/*,*/leader_hints/core/*' --fail-under=97
+	$(BIN)/python -m coverage report --fail-under=92
 
 test-all: $(STAMP) ## Run all tests but those of the deployment
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) tests --ignore tests/deploy

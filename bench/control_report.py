@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import click
@@ -9,6 +10,7 @@ import click
 from bench import control, sidecars
 from bench.control import BROKERS, PARTITIONS, Polls, Storm
 from bench.report import table, write_section
+from bench.samples import Samples, from_samples_option
 from bench.sidecars import SidecarCost
 from bench.statistics import quantile
 from leader_hints.settings import HoldSettings
@@ -30,19 +32,22 @@ Verdict = tuple[str, str, str, bool]
 @click.option("--partitions", default=PARTITIONS, show_default=True, help="Of the fake cluster.")
 @click.option("--sidecars", "count", default=100, show_default=True, help="0: no real brokers.")
 @click.option("--seconds", default=60.0, show_default=True, help="For which brokers are polled.")
-@click.option("--write/--no-write", default=True, help="Write the page.")
-def main(polls: int, partitions: int, count: int, seconds: float, write: bool) -> None:
+@from_samples_option
+@click.option("--write/--no-write", default=True, help="Write page and samples.")
+def main(
+    polls: int, partitions: int, count: int, seconds: float, from_samples: bool, write: bool
+) -> None:
     """Poll a large cluster, move thousands of leaders at once, and poll a real cluster from many
     sidecars. Ends with 1 where a target is missed."""
-    missing = maven.missing_tools() if count else None
-    if missing is not None:
-        raise click.ClickException(missing)
-    polled = control.polls(partitions, BROKERS, polls)
-    click.echo(f"polls: {polled}", err=True)
-    storm = control.storm(partitions, BROKERS)
+    samples = (
+        Samples.read("control") if from_samples else _measured(polls, partitions, count, seconds)
+    )
+    of = samples.get(_Setup, "setup", "")
+    polled = samples.get(Polls, "polls", "proxy")
+    storm = samples.get(Storm, "storm", "proxy")
     verdicts = [*_judge_polls(polled), *_judge_storm(storm)]
     parts = [
-        f"{partitions} partitions, {BROKERS} brokers, one of which is behind the proxy:",
+        f"{of.partitions} partitions, {BROKERS} brokers, one of which is behind the proxy:",
         _poll_table(polled),
         "The longest step of each task, milliseconds of CPU:",
         _steps_table({"polls": polled.steps, "storm": storm.steps}),
@@ -50,8 +55,8 @@ def main(polls: int, partitions: int, count: int, seconds: float, write: bool) -
         "clients:",
         _storm_table(storm),
     ]
-    if count:
-        cost = sidecars.measure(count, 9000, seconds)
+    if of.sidecars:
+        cost = samples.get(SidecarCost, "sidecars", "brokers")
         verdicts.append(_judge_sidecars(cost))
         parts += [
             f"{cost.sidecars} sidecars that poll 3 real brokers (3.6.2) with {cost.partitions} "
@@ -63,8 +68,28 @@ def main(polls: int, partitions: int, count: int, seconds: float, write: bool) -
     text = "\n\n".join(parts)
     click.echo(text)
     if write:
+        samples.write("control")
         write_section(_PAGE, "control", text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+@dataclass
+class _Setup:
+    partitions: int
+    sidecars: int
+
+
+def _measured(polls: int, partitions: int, count: int, seconds: float) -> Samples:
+    missing = maven.missing_tools() if count else None
+    if missing is not None:
+        raise click.ClickException(missing)
+    samples = Samples()
+    samples.add("setup", "", _Setup(partitions, count))
+    samples.add("polls", "proxy", control.polls(partitions, BROKERS, polls))
+    samples.add("storm", "proxy", control.storm(partitions, BROKERS))
+    if count:
+        samples.add("sidecars", "brokers", sidecars.measure(count, 9000, seconds))
+    return samples
 
 
 def _judge_polls(polled: Polls) -> list[Verdict]:

@@ -1,7 +1,8 @@
 """``python -m bench cost``, ``recoding`` and ``watching``: CPU seconds of the proxy, compared."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import click
@@ -10,6 +11,7 @@ from bench.cost import Cost, CostArm, Costs, missing_tools, run
 from bench.load import Work
 from bench.plot import plot_cost
 from bench.report import table, write_section
+from bench.samples import Samples, from_samples_option
 from bench.statistics import interval, ratio_interval
 from tests.harness import maven
 
@@ -51,57 +53,69 @@ MOST_OF_RESTAMPED = {
 MOST_OF_UNWATCHED = {SINGLE: 1.05}
 
 _rounds = click.option("--rounds", default=5, show_default=True, help="Alternating rounds.")
-_write = click.option("--write/--no-write", default=True, help="Write the page.")
+_write = click.option("--write/--no-write", default=True, help="Write page, plot and samples.")
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """One section: what is compared, and the most CPU seconds of ``above`` over ``below``."""
+
+    section: str
+    arms: Sequence[CostArm]
+    most: Mapping[Work, float]
+    above: CostArm
+    below: CostArm
+
+
+_COST = _Comparison("cost", (DIRECT, HAPROXY, OFF, ON), MOST_OF_HAPROXY, ON, HAPROXY)
+_RECODING = _Comparison("recoding", (ON, RECODED), MOST_OF_RESTAMPED, RECODED, ON)
+_WATCHING = _Comparison("watching", (ON, WATCHED), MOST_OF_UNWATCHED, WATCHED, ON)
 
 
 @click.command()
 @_rounds
+@from_samples_option
 @_write
-def cost(rounds: int, write: bool) -> None:
+def cost(rounds: int, from_samples: bool, write: bool) -> None:
     """Compare CPU seconds and latency with HAProxy. Ends with 1 where a target is missed."""
-    arms = [DIRECT, HAPROXY, OFF, ON]
-    _report("cost", arms, rounds, write, MOST_OF_HAPROXY, (ON, HAPROXY))
+    _report(_COST, rounds, from_samples, write)
 
 
 @click.command()
 @_rounds
+@from_samples_option
 @_write
-def recoding(rounds: int, write: bool) -> None:
-    """Compare CPU seconds before 2.4.1 with those before 3.6.2. Ends with 1 on a missed target."""
-    _report("recoding", [ON, RECODED], rounds, write, MOST_OF_RESTAMPED, (RECODED, ON))
+def recoding(rounds: int, from_samples: bool, write: bool) -> None:
+    """Compare CPU seconds in front of 2.4.1 and of 3.6.2. Ends with 1 on a missed target."""
+    _report(_RECODING, rounds, from_samples, write)
 
 
 @click.command()
 @_rounds
+@from_samples_option
 @_write
-def watching(rounds: int, write: bool) -> None:
+def watching(rounds: int, from_samples: bool, write: bool) -> None:
     """Compare CPU seconds with journal and metrics to those without. Ends with 1 on a miss."""
-    _report("watching", [ON, WATCHED], rounds, write, MOST_OF_UNWATCHED, (WATCHED, ON))
+    _report(_WATCHING, rounds, from_samples, write)
 
 
-def _report(
-    section: str,
-    arms: Sequence[CostArm],
-    rounds: int,
-    write: bool,
-    most: dict[Work, float],
-    compared: tuple[CostArm, CostArm],
-) -> None:
-    missing = maven.missing_tools() or missing_tools(arms)
-    if missing is not None:
-        raise click.ClickException(missing)
-    works = list(most)
-    costs = run(arms, works, rounds)
-    above, below = compared
+def _report(of: _Comparison, rounds: int, from_samples: bool, write: bool) -> None:
+    samples = Samples.read(of.section) if from_samples else _measured(of, rounds)
+    arms, works = of.arms, list(of.most)
+    costs = {
+        (arm, work): samples.get(Cost, work.label, arm.label) for arm in arms for work in works
+    }
     verdicts = [
-        _verdict(work, costs[above, work], costs[below, work], most[work]) for work in works
+        _verdict(work, costs[of.above, work], costs[of.below, work], of.most[work])
+        for work in works
     ]
     if DIRECT in arms:
         verdicts += [_added(costs, name) for name in ("p50", "p99")]
     plot = ["![CPU seconds over those of HAProxy](cost.svg)"] if HAPROXY in arms else []
+    counted = len(costs[of.above, works[0]].cpu)
     text = "\n\n".join(
         [
-            f"{rounds} alternating rounds; CPU seconds of the proxy, median and 95 % interval:",
+            f"{counted} alternating rounds; CPU seconds of the proxy, median and 95 % interval:",
             table(["work", *(arm.label for arm in arms)], _rows(costs, arms, works)),
             table(
                 ["target", "measured", "aim", "met"],
@@ -114,14 +128,25 @@ def _report(
     )
     click.echo(text)
     if write:
+        samples.write(of.section)
         if plot:
             seconds = {
                 a.label: {w.label: costs[a, w].cpu for w in works} for a in (HAPROXY, OFF, ON)
             }
-            aims = {work.label: aim for work, aim in most.items()}
+            aims = {work.label: aim for work, aim in of.most.items()}
             plot_cost(seconds, aims, _DOCS / "cost.svg")
-        write_section(_DOCS / "benchmarks.md", section, text)
+        write_section(_DOCS / "benchmarks.md", of.section, text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+def _measured(of: _Comparison, rounds: int) -> Samples:
+    missing = maven.missing_tools() or missing_tools(of.arms)
+    if missing is not None:
+        raise click.ClickException(missing)
+    samples = Samples()
+    for (arm, work), figures in run(of.arms, list(of.most), rounds).items():
+        samples.add(work.label, arm.label, figures)
+    return samples
 
 
 def _rows(costs: Costs, arms: Sequence[CostArm], works: Sequence[Work]) -> list[list[str]]:

@@ -3,7 +3,9 @@
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import mean
+from typing import get_args
 
 import click
 
@@ -12,10 +14,11 @@ from bench.kip951 import ARMS, Acks, Arm, Run
 from bench.late_metadata import Lateness
 from bench.latencies import write_latencies
 from bench.report import table, write_section
+from bench.samples import Samples, from_samples_option
 from tests.harness import maven
 
 _PAGE = maven.ROOT / "docs" / "benchmarks.md"
-_SAMPLES = maven.BUILD / "bench" / "latencies"
+_LATENCIES = maven.BUILD / "bench" / "latencies"
 #: The KIP's 88 %, which is 87.2 % of its own figures: 1675 to 215 ms.
 _LEAST_GAIN = 0.87
 #: Share of the records that must be inside moves, or p99.9 says nothing of moves.
@@ -34,33 +37,96 @@ _HOW: Mapping[Lateness, str] = {
 @click.option("--slow-runs", default=1, show_default=True, help="The same with slow Metadata.")
 @click.option("--seconds", default=40.0, show_default=True, help="Of each run.")
 @click.option("--rate", default=400, show_default=True, help="Records in a second.")
-@click.option("--write/--no-write", default=True, help="Write the page.")
-def main(runs: int, slow_runs: int, seconds: float, rate: int, write: bool) -> None:
+@from_samples_option
+@click.option("--write/--no-write", default=True, help="Write page and samples.")
+def main(
+    runs: int, slow_runs: int, seconds: float, rate: int, from_samples: bool, write: bool
+) -> None:
     """Produce through a relay that has Metadata lag, while all leaders move once, with hints off,
     with hints on, on a native broker, and without the client's back-off.
 
     Ends with 1 where a target is missed.
     """
-    missing = maven.missing_tools()
-    if missing is not None:
-        raise click.ClickException(missing)
+    samples = Samples.read("kip951") if from_samples else _measured(runs, slow_runs, seconds, rate)
+    of = samples.get(_Setup, "setup", "")
     parts, verdicts = [], []
-    for (acks, lateness), results in kip951.measure(runs, slow_runs, seconds, rate).items():
-        of = f"{_HOW[lateness]}; acks={acks}, {rate} records a second for {seconds:g} s a run:"
-        parts += [of, _run_table(results)]
-        if lateness == "stale":
-            _keep(results, acks)
-            verdicts += _judge(results, acks)
+    for lateness, how in _HOW.items():
+        for acks in get_args(Acks):
+            results = _results(samples, acks, lateness)
+            if not results:
+                continue
+            work = f"acks={acks}, {of.rate} records a second for {of.seconds:g} s a run"
+            parts += [f"{how}; {work}:", _run_table(results)]
+            if lateness == "stale":
+                verdicts += _judge(results, acks)
     rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
     text = "\n\n".join([*parts, table(["target", "measured", "aim", "met"], rows)])
     click.echo(text)
     if write:
+        samples.write("kip951")
         write_section(_PAGE, "kip951", text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
 
 
+@dataclass
+class _Setup:
+    """``seconds`` of each run, and ``rate`` in records a second."""
+
+    seconds: float
+    rate: int
+
+
+@dataclass
+class _Figures:
+    """What the tables need of a run. ``latencies_ms``: in order of size."""
+
+    latencies_ms: list[float]
+    failed: int
+    inside: float
+    rate: float
+    busy: float
+
+    @classmethod
+    def of(cls, run: Run) -> "_Figures":
+        latencies = sorted(latency for _, latency in run.latencies)
+        return cls(latencies, run.failed, run.inside, run.rate, run.busy)
+
+
+#: By arm.
+_Results = Mapping[Arm, Sequence[_Figures]]
+
+
+def _measured(runs: int, slow_runs: int, seconds: float, rate: int) -> Samples:
+    missing = maven.missing_tools()
+    if missing is not None:
+        raise click.ClickException(missing)
+    samples = Samples()
+    samples.add("setup", "", _Setup(seconds, rate))
+    for (acks, lateness), results in kip951.measure(runs, slow_runs, seconds, rate).items():
+        for arm, done in results.items():
+            for number, run in enumerate(done, 1):
+                samples.add(_comparison(acks, lateness), _run_name(arm, number), _Figures.of(run))
+        if lateness == "stale":
+            _keep(results, acks)
+    return samples
+
+
+def _comparison(acks: Acks, lateness: Lateness) -> str:
+    return f"acks={acks}, {lateness} Metadata"
+
+
+def _run_name(arm: Arm, number: int) -> str:
+    return f"{arm.label}, run {number}"
+
+
+def _results(samples: Samples, acks: Acks, lateness: Lateness) -> _Results:
+    kept = samples.all(_Figures, _comparison(acks, lateness))
+    runs = range(1, len(kept) // len(ARMS) + 1)
+    return {arm: [kept[_run_name(arm, run)] for run in runs] for arm in ARMS if kept}
+
+
 def _keep(results: Mapping[Arm, Sequence[Run]], acks: Acks) -> None:
-    folder = _SAMPLES / f"kip951-acks-{acks}"
+    folder = _LATENCIES / f"kip951-acks-{acks}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for number, (arm, runs) in enumerate(results.items()):
@@ -69,13 +135,12 @@ def _keep(results: Mapping[Arm, Sequence[Run]], acks: Acks) -> None:
             write_latencies(file, arm.label, run, of.latencies, kip951.RECORD_BYTES)
 
 
-def _percentile(run: Run, share: float) -> float:
+def _percentile(run: _Figures, share: float) -> float:
     """Return a percentile as kafka-producer-perf-test chooses it."""
-    ordered = sorted(latency for _, latency in run.latencies)
-    return ordered[int(share * len(ordered))]
+    return run.latencies_ms[int(share * len(run.latencies_ms))]
 
 
-def _run_table(results: Mapping[Arm, Sequence[Run]]) -> str:
+def _run_table(results: _Results) -> str:
     head = ["arm", "run", "records/s", "MB/s", "avg ms", "max ms", "p50", "p95", "p99", "p99.9"]
     rows = [
         [
@@ -83,8 +148,8 @@ def _run_table(results: Mapping[Arm, Sequence[Run]]) -> str:
             str(number),
             f"{run.rate:.1f}",
             f"{run.rate * kip951.RECORD_BYTES / _MEGABYTE:.2f}",
-            f"{mean(latency for _, latency in run.latencies):.2f}",
-            f"{max(latency for _, latency in run.latencies):.0f}",
+            f"{mean(run.latencies_ms):.2f}",
+            f"{max(run.latencies_ms):.0f}",
             *(f"{_percentile(run, share):.0f}" for share in (0.5, 0.95, 0.99, 0.999)),
             f"{run.inside:.2%}",
             str(run.failed),
@@ -96,7 +161,7 @@ def _run_table(results: Mapping[Arm, Sequence[Run]]) -> str:
     return table([*head, "inside moves", "failed", "brokers' CPU"], rows)
 
 
-def _judge(results: Mapping[Arm, Sequence[Run]], acks: Acks) -> list[tuple[str, str, str, bool]]:
+def _judge(results: _Results, acks: Acks) -> list[tuple[str, str, str, bool]]:
     off, on, *_ = (mean(_percentile(run, 0.999) for run in results[arm]) for arm in ARMS)
     inside = min(run.inside for runs in results.values() for run in runs)
     busy = max(run.busy for runs in results.values() for run in runs)

@@ -5,7 +5,9 @@ import sys
 import click
 
 from bench import memory
+from bench.memory import Memory
 from bench.report import table, write_section
+from bench.samples import Samples, from_samples_option
 from leader_hints.settings import LimitSettings
 from tests.harness import maven
 
@@ -15,10 +17,12 @@ _MOST_IDLE, _MOST_POLLS, _MOST_ABOVE_BUDGET = 16 * _KB, 25 * _MB, 10 * _MB
 
 
 @click.command("memory")
-@click.option("--write/--no-write", default=True, help="Write the page.")
-def main(write: bool) -> None:
+@from_samples_option
+@click.option("--write/--no-write", default=True, help="Write page and samples.")
+def main(from_samples: bool, write: bool) -> None:
     """Measure what idle links, long polls and slow readers take. Ends with 1 on a missed target."""
-    taken = memory.measure()
+    samples = Samples.read("memory") if from_samples else _measured()
+    taken = samples.get(Memory, "memory", "proxy")
     budget = LimitSettings().process_buffer_bytes
     verdicts = [
         (
@@ -44,5 +48,12 @@ def main(write: bool) -> None:
     text = table(["memory of the process", "measured", "aim", "met"], rows)
     click.echo(text)
     if write:
+        samples.write("memory")
         write_section(_PAGE, "memory", text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+def _measured() -> Samples:
+    samples = Samples()
+    samples.add("memory", "proxy", memory.measure())
+    return samples

@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from bench.cost import cpu_seconds
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
@@ -18,7 +19,7 @@ from leader_hints.core.route import Route
 from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
-from leader_hints.settings import Address, SubscriptionSettings
+from leader_hints.settings.subscription import SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 
@@ -59,7 +60,7 @@ def measure(sidecars: int, partitions: int, seconds: float) -> SidecarCost:
         idle = _rate(cluster, seconds)
         polled, answers = trio.run(partial(_poll, cluster, sidecars, partitions, seconds))
         default = sidecars * _answers_of_a_poll(partitions)
-        default /= SubscriptionSettings().poll_interval_ms / 1000
+        default /= SubscriptionSettings().poll_interval
         return SidecarCost(sidecars, partitions, idle, polled, answers, default)
 
 
@@ -101,11 +102,11 @@ async def _poll(
     default = SubscriptionSettings()
     settings = PollerSettings(
         client=ClientSoftware("leader-hints", "bench"),
-        poll=default.poll_interval_ms / 1000 / _FASTER,
-        answer=default.answer_timeout_ms / 1000,
+        poll=default.poll_interval / _FASTER,
+        answer=default.answer_timeout,
         connect=10.0,
-        reconnect_min=default.reconnect_min_ms / 1000,
-        reconnect_max=default.reconnect_max_ms / 1000,
+        reconnect_min=default.reconnect_min,
+        reconnect_max=default.reconnect_max,
         slice_partitions=default.slice_partitions,
     )
     brokers = [*cluster.brokers.values()]
@@ -117,7 +118,7 @@ async def _poll(
                 [(route, Address(host, port))],
                 HoldTimer(HoldQueue(HoldRules()), lambda event: None),
                 RefreshRate(default.refreshes_per_second, default.refresh_burst),
-                default.refresh_interval_ms / 1000,
+                default.refresh_interval,
                 settings,
                 lambda event: None,
                 refreshed,

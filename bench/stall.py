@@ -15,7 +15,7 @@ from tests.harness.clients import ClientProcess, Consumed, ConsumerSpec, Outcome
 from tests.harness.cluster import Mode, RealCluster
 from tests.harness.history import LeaderHistory
 from tests.harness.judge import judge
-from tests.harness.proxyproc import Hints, LogLine, ProxyFleet
+from tests.harness.proxyproc import Hints, ProxyFleet
 
 #: Records a second: one each 10 ms, which is as finely as a stall is told.
 RATE = 100
@@ -54,7 +54,7 @@ class Sample:
     """Stalls in milliseconds, one for each move; holds of given hints; misses by reason.
 
     ``beside_produce`` and ``beside_consume``: latencies of the records that bystanders had
-    around the moves. ``rounds``: for each round all records that the producer had acknowledged.
+    around the moves. ``wrong``: hints that were wrong.
     """
 
     produce: list[float] = field(default_factory=list)
@@ -64,8 +64,7 @@ class Sample:
     holds: list[float] = field(default_factory=list)
     given: int = 0
     missed: Counter[str] = field(default_factory=Counter)
-    wrong: list[LogLine] = field(default_factory=list)
-    rounds: list[list[Latency]] = field(default_factory=list)
+    wrong: int = 0
 
     def add(self, other: "Sample") -> None:
         """Pool another round's."""
@@ -77,7 +76,6 @@ class Sample:
         self.given += other.given
         self.missed += other.missed
         self.wrong += other.wrong
-        self.rounds += other.rounds
 
 
 @contextmanager
@@ -108,11 +106,12 @@ def measure(
     moves: int,
     folder: Path,
     bystanders: int = 0,
-) -> Sample:
+) -> tuple[Sample, list[Latency]]:
     """Move a partition's leader ``moves`` times under a producer (acks=1) and a consumer.
 
-    ``bystanders``: further partitions, whose leaders stay: half of them at the broker that the
-    first one leaves, half where it goes, so that they share connections with it.
+    Returns also the latency of every record that was acknowledged. ``bystanders``: further
+    partitions, whose leaders stay: half of them at the broker that the first one leaves, half
+    where it goes, so that they share connections with it.
     """
     admin = ClusterAdmin(cluster)
     here = list(cluster.brokers)
@@ -130,15 +129,15 @@ def measure(
                 )
             )
         bootstrap = cluster.direct_bootstrap if fleet is None else cluster.bootstrap
-        sample = _stalls(admin, java, bootstrap, topic, moves, 1 + bystanders)
+        sample, latencies = _stalls(admin, java, bootstrap, topic, moves, 1 + bystanders)
         if fleet is not None:
             judgement = judge(fleet, LeaderHistory(cluster))
             sample.given, sample.missed = judgement.given, judgement.missed
-            sample.wrong = list(judgement.wrong)
+            sample.wrong = len(judgement.wrong)
             sample.holds = [float(line["hold_ms"]) for line in fleet.events("hint_given")]
     # Partitions that are left over would be a load on the brokers in later rounds.
     admin.delete_topic(topic)
-    return sample
+    return sample, latencies
 
 
 def _config(hold_ms: int, folder: Path) -> Path:
@@ -155,7 +154,7 @@ def _stalls(
     topic: str,
     moves: int,
     partitions: int,
-) -> Sample:
+) -> tuple[Sample, list[Latency]]:
     numbers = range(partitions)
     settled = _SETTLED * partitions
     consumer = java.consume(ConsumerSpec(bootstrap, topic, numbers, from_end=True))
@@ -179,13 +178,13 @@ def _stalls(
     consumer.stop()
     moved, beside = _by_partition(producer.acked)
     read, read_beside = _by_partition(consumer.consumed)
-    return Sample(
+    sample = Sample(
         produce=[max(around) for around in _around(times, moved)],
         consume=[max(around) for around in _around(times, read)],
         beside_produce=list(chain.from_iterable(_around(times, beside))),
         beside_consume=list(chain.from_iterable(_around(times, read_beside))),
-        rounds=[moved + beside],
     )
+    return sample, moved + beside
 
 
 def _by_partition(

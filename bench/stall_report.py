@@ -1,11 +1,11 @@
 """``python -m bench stall``: measure the stall at a leader move; write it to docs/benchmarks.md."""
 
-import json
 import random
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -16,6 +16,7 @@ from bench import arms
 from bench.latencies import write_latencies
 from bench.plot import plot_stalls
 from bench.report import table, write_section
+from bench.samples import Samples, from_samples_option
 from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
@@ -23,63 +24,87 @@ from tests.harness.java import java_clients
 from tests.harness.proxyproc import Hints
 
 _DOCS = maven.ROOT / "docs"
-_SAMPLES = maven.BUILD / "bench"
+_LATENCIES = maven.BUILD / "bench" / "latencies"
+_BESIDE = (arms.OFF, arms.ON)
+
+
+@dataclass
+class _Setup:
+    """How often each arm was measured."""
+
+    rounds: int
+    moves: int
+
+
+_rounds = click.option("--rounds", default=5, show_default=True, help="Alternating rounds.")
+_moves = click.option(
+    "--moves", default=30, show_default=True, help="Leader moves in each round and arm."
+)
+_write = click.option("--write/--no-write", default=True, help="Write page, plot and samples.")
 
 
 @click.command("stall")
-@click.option("--rounds", default=5, show_default=True, help="Alternating rounds of all arms.")
-@click.option("--moves", default=30, show_default=True, help="Leader moves in each round and arm.")
-@click.option("--write/--no-write", default=True, help="Write the page and the plot.")
-def main(rounds: int, moves: int, write: bool) -> None:
+@_rounds
+@_moves
+@from_samples_option
+@_write
+def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
     """Compare the stall at leader moves with hints off, with hints on, and on a native broker.
 
     Ends with 1 where a target is missed.
     """
-    zookeeper = run(arms.ZOOKEEPER, rounds, moves)
-    shipped = run(arms.ZOOKEEPER, 1, moves, replication={})
-    kraft = run(arms.KRAFT, 1, moves)
-    beside = run((arms.OFF, arms.ON), rounds, moves // 3, bystanders=arms.BYSTANDERS)
+    samples = Samples.read("stall") if from_samples else _measured_stalls(rounds, moves)
+    of = samples.get(_Setup, "setup", "")
+    zookeeper = _pools(samples, "zookeeper", arms.ZOOKEEPER)
+    shipped = _pools(samples, "shipped", arms.ZOOKEEPER)
+    kraft = _pools(samples, "kraft", arms.KRAFT)
+    beside = _pools(samples, "beside", _BESIDE)
     verdicts = judge(zookeeper)
     text = "\n\n".join(
         [
-            f"ZooKeeper, {rounds} alternating rounds of {moves} moves for each arm:",
+            f"ZooKeeper, {of.rounds} alternating rounds of {of.moves} moves for each arm:",
             _stall_table(zookeeper),
             _hint_table(zookeeper),
             _target_table(verdicts),
             "![Distribution of the stalls](stalls.svg)",
             "ZooKeeper, brokers with the replication settings that Kafka comes with, one round of "
-            f"{moves} moves for each arm:",
+            f"{of.moves} moves for each arm:",
             _stall_table(shipped),
             _hint_table(shipped),
-            f"KRaft, one round of {moves} moves for each arm:",
+            f"KRaft, one round of {of.moves} moves for each arm:",
             _stall_table(kraft),
             _hint_table(kraft),
             f"{arms.BYSTANDERS} partitions whose leaders stay, on the same connections as one that "
-            f"moves; {rounds} alternating rounds of {moves // 3} moves, ZooKeeper:",
+            f"moves; {of.rounds} alternating rounds of {of.moves // 3} moves, ZooKeeper:",
             _beside_table(beside),
         ]
     )
     click.echo(text)
     if write:
+        samples.write("stall")
         plot_stalls({arm.label: sample for arm, sample in zookeeper.items()}, _DOCS / "stalls.svg")
         write_section(_DOCS / "benchmarks.md", "stall", text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
 
 
 @click.command("legacy")
-@click.option("--rounds", default=5, show_default=True, help="Alternating rounds of all arms.")
-@click.option("--moves", default=30, show_default=True, help="Leader moves in each round and arm.")
-@click.option("--write/--no-write", default=True, help="Write the page.")
-def legacy(rounds: int, moves: int, write: bool) -> None:
-    """Compare the same before 2.8 and 2.4. Ends with 1 where a target is missed."""
+@_rounds
+@_moves
+@from_samples_option
+@_write
+def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
+    """Compare the same in front of 2.8 and 2.4. Ends with 1 where a target is missed."""
+    samples = Samples.read("legacy") if from_samples else _measured_legacy(rounds, moves)
+    of = samples.get(_Setup, "setup", "")
     parts = []
     verdicts = []
     for compared in arms.LEGACY:
-        pools = run(compared, rounds, moves)
+        version = compared[0].version
+        pools = _pools(samples, version, compared)
         judged = judge(pools)
         verdicts += judged
         parts += [
-            f"{compared[0].version}, ZooKeeper, {rounds} alternating rounds of {moves} moves for "
+            f"{version}, ZooKeeper, {of.rounds} alternating rounds of {of.moves} moves for "
             "each arm:",
             _stall_table(pools),
             _hint_table(pools),
@@ -88,8 +113,39 @@ def legacy(rounds: int, moves: int, write: bool) -> None:
     text = "\n\n".join(parts)
     click.echo(text)
     if write:
+        samples.write("legacy")
         write_section(_DOCS / "benchmarks.md", "legacy", text)
     sys.exit(0 if all(met for *_, met in verdicts) else 1)
+
+
+def _measured_stalls(rounds: int, moves: int) -> Samples:
+    samples = Samples()
+    samples.add("setup", "", _Setup(rounds, moves))
+    for comparison, pools in (
+        ("zookeeper", run(arms.ZOOKEEPER, rounds, moves)),
+        ("shipped", run(arms.ZOOKEEPER, 1, moves, replication={})),
+        ("kraft", run(arms.KRAFT, 1, moves)),
+        ("beside", run(_BESIDE, rounds, moves // 3, bystanders=arms.BYSTANDERS)),
+    ):
+        _add(samples, comparison, pools)
+    return samples
+
+
+def _measured_legacy(rounds: int, moves: int) -> Samples:
+    samples = Samples()
+    samples.add("setup", "", _Setup(rounds, moves))
+    for compared in arms.LEGACY:
+        _add(samples, compared[0].version, run(compared, rounds, moves))
+    return samples
+
+
+def _add(samples: Samples, comparison: str, pools: Mapping[Arm, Sample]) -> None:
+    for arm, sample in pools.items():
+        samples.add(comparison, arm.label, sample)
+
+
+def _pools(samples: Samples, comparison: str, compared: Sequence[Arm]) -> dict[Arm, Sample]:
+    return {arm: samples.get(Sample, comparison, arm.label) for arm in compared}
 
 
 def run(
@@ -101,9 +157,9 @@ def run(
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
-    The raw samples are kept under build/bench in a folder for each comparison, such as
-    zk-3.6.2-fast: stalls in stalls/, all latencies in latencies/. The first round of each arm is
-    preceded by half a round that does not count, since the JVMs are cold.
+    All latencies are kept under build/bench/latencies in a folder for each comparison, such as
+    zk-3.6.2-fast. The first round of each arm is preceded by half a round that does not count,
+    since the JVMs are cold.
 
     :raises click.ClickException: a tool that brokers need is missing.
     """
@@ -111,21 +167,24 @@ def run(
     if missing is not None:
         raise click.ClickException(missing)
     pools = {arm: Sample() for arm in compared}
+    kind = "beside" if bystanders else "fast" if replication else "shipped"
+    latencies = _emptied(compared[0], kind)
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-bench-"))
     started = clusters(compared, folder / "clusters", replication)
     with started as running, java_clients(folder) as java:
         for number in range(rounds + 1):
             for arm in random.sample(compared, len(compared)):
-                place = folder / f"{number}-{compared.index(arm)}"
-                topic = f"stall-{number}-{compared.index(arm)}"
+                index = compared.index(arm)
+                place = folder / f"{number}-{index}"
+                topic = f"stall-{number}-{index}"
                 count = moves if number else max(moves // 2, 5)
                 cluster = running[arm.cluster]
-                sample = measure(arm, cluster, java, topic, count, place, bystanders)
+                sample, all_of_them = measure(arm, cluster, java, topic, count, place, bystanders)
                 click.echo(_line(number, arm, sample), err=True)
                 if number:
                     pools[arm].add(sample)
-    kind = "beside" if bystanders else "fast" if replication else "shipped"
-    _keep(pools, kind)
+                    file = latencies / f"{index}-{number}.csv.gz"
+                    write_latencies(file, arm.label, number, all_of_them, RECORD_BYTES)
     return pools
 
 
@@ -134,32 +193,13 @@ def _line(number: int, arm: Arm, sample: Sample) -> str:
     return (
         f"{kind}, {arm.mode}, {arm.label}: produce {median(sample.produce):.0f} ms, "
         f"consume {median(sample.consume):.0f} ms, hints {sample.given}, "
-        f"missed {dict(sample.missed)}, wrong {len(sample.wrong)}"
+        f"missed {dict(sample.missed)}, wrong {sample.wrong}"
     )
 
 
-def _keep(pools: Mapping[Arm, Sample], kind: str) -> None:
-    folder = _emptied("stalls", pools, kind)
-    for arm, sample in pools.items():
-        held = f"-{arm.hold_ms}" if arm.hold_ms else ""
-        name = f"{arm.mode}-{arm.version}-{arm.hints or 'native'}{held}.json"
-        kept = {key: value for key, value in vars(sample).items() if key != "rounds"}
-        (folder / name).write_text(json.dumps(kept))
-    _keep_latencies(pools, kind)
-
-
-def _keep_latencies(pools: Mapping[Arm, Sample], kind: str) -> None:
-    folder = _emptied("latencies", pools, kind)
-    for number, (arm, sample) in enumerate(pools.items()):
-        for run, latencies in enumerate(sample.rounds, start=1):
-            file = folder / f"{number}-{run}.csv.gz"
-            write_latencies(file, arm.label, run, latencies, RECORD_BYTES)
-
-
-def _emptied(what: str, pools: Mapping[Arm, Sample], kind: str) -> Path:
-    """A folder of a comparison, named by its first arm; what an earlier run left is gone."""
-    first = next(iter(pools))
-    folder = _SAMPLES / what / f"{first.mode}-{first.version}-{kind}"
+def _emptied(first: Arm, kind: str) -> Path:
+    """Return the folder of a comparison's latencies, named by its first arm, without old files."""
+    folder = _LATENCIES / f"{first.mode}-{first.version}-{kind}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
@@ -204,7 +244,7 @@ def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
             share >= arms.LEAST_HINTED,
         )
     )
-    verdicts.append(("wrong hints", str(len(on.wrong)), "0", not on.wrong))
+    verdicts.append(("wrong hints", str(on.wrong), "0", not on.wrong))
     return verdicts
 
 
@@ -239,7 +279,7 @@ def _hint_table(pools: Mapping[Arm, Sample]) -> str:
                     f"{arm.version}, {arm.mode}, {arm.label}",
                     str(sample.given),
                     reasons or "0",
-                    str(len(sample.wrong)),
+                    str(sample.wrong),
                     f"{median(sample.holds):.1f}",
                     f"{quantile(sample.holds, 0.9):.1f}",
                     f"{max(sample.holds):.1f}",

@@ -19,7 +19,7 @@ from leader_hints.app import serve
 from leader_hints.core.events import Event, HintGiven, HintMissed
 from leader_hints.observe.logs import configure_logs
 from leader_hints.observe.metrics import Metrics
-from leader_hints.settings import Settings
+from leader_hints.settings.settings import Settings
 
 #: Stands among the tasks for the garbage collector.
 GARBAGE = "garbage collection"

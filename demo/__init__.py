@@ -4,7 +4,7 @@
 
 Nouns:
 
-- Stage: a mock cluster and a proxy process before its brokers, for one round.
+- Stage: a mock cluster and a proxy process in front of its brokers, for one round.
 - Traffic: the producer and the consumer that run through the proxy, and what they connected to.
 - Ledger: which records were produced, acknowledged and read; it finds the lost and the doubled.
 - Watch: the wait for the first record produced after a move.
@@ -15,5 +15,5 @@ Nouns:
 
 `python -m demo.fleet_report` goes on to the report of `leader-hints-report`:
 
-- Fleet: a mock cluster with a sidecar before each broker; each writes a journal.
+- Fleet: a mock cluster with a sidecar in front of each broker; each writes a journal.
 """

@@ -16,7 +16,7 @@ _MOVES = 9
 
 
 def main() -> int:
-    """Play all rounds and judge them; returns the exit code."""
+    """Play all rounds and judge them; return the exit code."""
     options = _parse_options()
     screen = Screen(options.plain)
     screen.introduce(METADATA_LAG_SECONDS * 1000)

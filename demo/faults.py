@@ -50,7 +50,7 @@ def _hints(report: RoundReport) -> Iterator[str]:
     if not report.hints_on and (given or report.hints_counted):
         yield f"{max(given, report.hints_counted)} hints were given, although hints are off."
     if given != report.hints_counted:
-        yield f"the proxy's log tells of {given} hints, its metrics of {report.hints_counted}."
+        yield f"the proxy's log has {given} hints, its metrics have {report.hints_counted}."
     for line in report.wrong_hints:
         yield (
             f"a wrong hint: partition {line['partition']} never had leader {line['leader']} "

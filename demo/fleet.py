@@ -1,4 +1,4 @@
-"""Fleet: a mock cluster with a sidecar before each broker, each with a journal."""
+"""Fleet: a mock cluster with a sidecar in front of each broker, each with a journal."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -30,8 +30,11 @@ class Fleet:
     def play(self, hints: str, journal: Path, moves: int, on_move: Callable[[], None]) -> None:
         """Start the sidecars, move leaders under traffic, and stop the sidecars.
 
-        hints: "on", "observe" or "off". journal: the folder that all of them write to.
-        Raises MockClusterError, ProxyFailedError or TrafficError if a part of it breaks down.
+        ``hints``: "on", "observe" or "off". ``journal``: the folder that all of them write to.
+
+        :raises MockClusterError: the cluster died.
+        :raises ProxyFailedError: a proxy did not start, or ended.
+        :raises TrafficError: the clients do not get through.
         """
         with ExitStack() as stack:
             sidecars = [
@@ -71,7 +74,7 @@ class Fleet:
 def open_fleet() -> Iterator[Fleet]:
     """A fresh cluster, whose brokers advertise the addresses of sidecars that are to come.
 
-    Raises MockClusterError, at the end too if the cluster died on the way.
+    :raises MockClusterError: it cannot start; or, at the end, it died meanwhile.
     """
     # At once, so that no port is drawn twice: nothing listens there yet.
     addresses = [(_HOST, port) for port in free_ports(2 * BROKERS)]

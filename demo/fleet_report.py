@@ -31,7 +31,7 @@ _FOLDER = Path(__file__).resolve().parent.parent / "build" / "demo-report"
 
 
 def main() -> int:
-    """Play both rounds, make the tables and the page; returns the exit code."""
+    """Play both rounds, make the tables and the page; return the exit code."""
     options = _parse_options()
     console = Console(highlight=False)
     if shutil.which("java") is None:
@@ -83,7 +83,7 @@ def _parse_options() -> argparse.Namespace:
         description="Leader moves, hints only observed and then given; and the report of them.",
     )
     parser.add_argument("--moves", type=int, default=_MOVES, help="moves in each round")
-    parser.add_argument("--folder", type=Path, default=_FOLDER, help="made anew")
+    parser.add_argument("--folder", type=Path, default=_FOLDER, help="is emptied first")
     return parser.parse_args()
 
 

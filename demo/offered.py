@@ -12,7 +12,8 @@ _NAMES: Mapping[int, str] = {0: "Produce", 1: "Fetch"}
 def offered_versions(address: tuple[str, int]) -> dict[str, int]:
     """The highest Produce and Fetch versions of the broker at `address`, by name.
 
-    Raises OSError if it does not answer, ValueError if it answers with an error.
+    :raises OSError: it does not answer.
+    :raises ValueError: it answers with an error.
     """
     request = struct.pack(">hhih", _API_VERSIONS, 0, 0, -1)
     with socket.create_connection(address, _DEADLINE_SECONDS) as connection:

@@ -26,11 +26,11 @@ Address = tuple[str, int]
 
 
 class ProxyFailedError(Exception):
-    """The proxy did not start, or ended before it was told to."""
+    """The proxy did not start, or ended before it was stopped."""
 
 
 class ProxyProcess:
-    """A proxy before the brokers of one cluster, until the end of its `with` block."""
+    """A proxy in front of the brokers of one cluster, until the end of its `with` block."""
 
     def __init__(
         self,
@@ -41,9 +41,10 @@ class ProxyProcess:
     ) -> None:
         """Start it and wait until every route listens.
 
-        routes: where to listen -> the broker behind it. hints: "on", "observe" or "off".
-        settings: further ones, by the names that they have as variables.
-        Raises ProxyFailedError.
+        ``routes``: where to listen -> the broker behind it. ``hints``: "on", "observe" or "off".
+        ``settings``: further settings, by the names of their environment variables.
+
+        :raises ProxyFailedError: it did not start.
         """
         self.addresses = frozenset(_text(listen) for listen in routes)
         """Where it listens, as host:port."""
@@ -80,9 +81,9 @@ class ProxyProcess:
         return tuple(line for line in lines if line.get("event") == event)
 
     def metric(self, name: str, **labels: str) -> int:
-        """The sum of a counter's samples that have these labels.
+        """Return the sum of a counter's samples that have these labels.
 
-        Raises ProxyFailedError if the proxy does not answer.
+        :raises ProxyFailedError: the proxy does not answer.
         """
         try:
             with urllib.request.urlopen(

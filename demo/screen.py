@@ -36,7 +36,7 @@ class Screen:
 
     @contextmanager
     def round(self, number: int, rounds: int, hints_on: bool) -> Iterator[None]:
-        """Head the lines of a round; the status line stands until the block ends."""
+        """Head the lines of a round; the status line stays until the block ends."""
         title = f"Round {number} of {rounds}, hints {'on' if hints_on else 'off'}"
         self._console.print(f"\n[bold]{title}[/]")
         with self._console.status(title, spinner_style="default"):

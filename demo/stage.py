@@ -1,4 +1,4 @@
-"""Stage: a mock cluster and a proxy before its brokers; and the playing of one round on it."""
+"""Stage: a mock cluster, and a proxy in front of its brokers, for one round."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -42,9 +42,10 @@ class Stage:
 
 @contextmanager
 def open_stage(hints_on: bool, settings: Mapping[str, str] | None = None) -> Iterator[Stage]:
-    """A fresh cluster and a fresh proxy; `settings` as ProxyProcess has them.
+    """Open a new cluster and a new proxy; `settings` are those of ProxyProcess.
 
-    Raises MockClusterError or ProxyFailedError, at the end too if the cluster died on the way.
+    :raises MockClusterError: the cluster cannot start; or, at the end, it died meanwhile.
+    :raises ProxyFailedError: the proxy did not start.
     """
     *listens, admin = ((_HOST, port) for port in free_ports(BROKERS + 1))
     advertise = dict(enumerate(listens, start=1))
@@ -57,9 +58,11 @@ def open_stage(hints_on: bool, settings: Mapping[str, str] | None = None) -> Ite
 def play_round(
     stage: Stage, bootstrap: str, moves: int, on_move: Callable[[Move], None]
 ) -> RoundReport:
-    """Move leaders under traffic, tell `on_move` of each, and report all that was seen.
+    """Move leaders under traffic, call `on_move` for each, and report all that was seen.
 
-    Raises MockClusterError, ProxyFailedError or TrafficError if a part of it breaks down.
+    :raises MockClusterError: the cluster died.
+    :raises ProxyFailedError: the proxy ended.
+    :raises TrafficError: the clients do not get through.
     """
     first_leaders = dict(stage.cluster.leaders)
     offered = {node: offered_versions(at) for node, at in stage.cluster.brokers.items()}

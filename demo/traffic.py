@@ -93,7 +93,10 @@ class Traffic:
             return sum(self._bytes.values())
 
     def await_flow(self) -> None:
-        """Wait until records of every partition arrive; raises TrafficError if they do not."""
+        """Wait until records of every partition arrive.
+
+        :raises TrafficError: they do not arrive.
+        """
         if not self._wait(lambda: self._ledger.flowing(_WARM_UP_RECORDS)):
             errors = "; ".join(self.client_errors) or "the clients report no error"
             raise TrafficError(f"no records arrive after {_DEADLINE_SECONDS:.0f} s: {errors}")

@@ -12,8 +12,10 @@ import pytest
 import trio
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.errors import ListenError
-from leader_hints.settings import Address, RouteSettings, Settings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker

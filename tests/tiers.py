@@ -28,7 +28,6 @@ _TIERS: Final = {
     "tests/bench/": Tier.TEST,
     "tests/check/": Tier.UNIT,
     "tests/cli/": Tier.TEST,
-    "tests/config/": Tier.UNIT,
     "tests/conformance/": Tier.UNIT,
     "tests/core/": Tier.UNIT,
     "tests/demo/": Tier.TEST,
@@ -47,6 +46,7 @@ _TIERS: Final = {
     "tests/pipeline/report/": Tier.TEST,
     "tests/pipeline/tables/": Tier.TEST,
     "tests/recordings/": Tier.TEST,
+    "tests/settings/": Tier.UNIT,
     "tests/test_": Tier.UNIT,
     "tests/wire/": Tier.UNIT,
 }

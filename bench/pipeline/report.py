@@ -1,8 +1,9 @@
 """``python -m bench pipeline``: what the pipeline costs, written to docs/pipeline.md."""
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import click
@@ -21,8 +22,8 @@ from bench.pipeline.stages import LONG_S, Stage, work_by_name
 from bench.pipeline.trials import (
     AGAIN,
     COUNTED,
-    FOLDER,
     WARM_UP,
+    Query,
     Trial,
     against_duckdb,
     journal_of,
@@ -30,6 +31,7 @@ from bench.pipeline.trials import (
     whole,
 )
 from bench.report import table, write_section
+from bench.samples import Samples, from_samples_option
 from leader_hints_report.generator import Fleet
 from tests.harness.maven import ROOT
 
@@ -43,54 +45,100 @@ _HOURS = 24
 @click.option("--micro", default=100_000, show_default=True, help="How many in a micro-batch.")
 @click.option("--sidecars", default=24, show_default=True, help="How many; six make a cluster.")
 @click.option("--cores", default=2, show_default=True, help="How many Spark and DuckDB may use.")
-@click.option("--write/--no-write", default=True, help="Write the page.")
-def main(events: int, large: int, micro: int, sidecars: int, cores: int, *, write: bool) -> None:
+@from_samples_option
+@click.option("--write/--no-write", default=True, help="Write page and samples.")
+def main(
+    events: int,
+    large: int,
+    micro: int,
+    sidecars: int,
+    cores: int,
+    *,
+    from_samples: bool,
+    write: bool,
+) -> None:
     """Measure the pipeline on Spark, and DuckDB; writes docs/pipeline.md.
 
     Journals are generated, and the driver has 4 GiB. Ends with 1 where a target is missed.
     """
-    master = f"local[{cores}]"
-    figures: list[Figure] = []
-
-    def add(some: Iterable[Figure]) -> None:
-        for figure in some:
-            click.echo(f"{figure.what}: {figure.shown} ({figure.target})")
-            figures.append(figure)
-
-    def fleet(seed: int, size: int, hot: float = 0.0) -> Fleet:
-        return Fleet(sidecars, _HOURS, size, seed, hot=hot)
-
-    plain = whole(journal_of(fleet(1, events), "plain", master), "plain", master)
-    add(_of_trial(plain))
-    in_batches = journal_of(fleet(3, (WARM_UP + COUNTED) * micro), "micro", master)
-    hot_journal = journal_of(fleet(2, events, 0.5), "hot", master)
-    # Else the first task of each core has all that Java compiles, and looks skewed.
-    hot = whole(hot_journal, "hot", master, warm_up=in_batches)
-    add(_of_hot(hot))
-    batches = micro_batches(in_batches, micro, master)
-    what = f"micro-batch of {micro:,} events, s (median; {min(batches):.2f} to {max(batches):.2f})"
-    add([Figure(what, median(batches), MICRO_BATCH_S)])
-    asked = against_duckdb("plain", master, cores)
-    add(
-        Figure(f"{name}: times DuckDB's time", by_spark / by_duckdb, TIMES_DUCKDB)
-        for name, (by_spark, by_duckdb) in asked.items()
+    samples = (
+        Samples.read("pipeline")
+        if from_samples
+        else _measured(_Setup(events, large, micro, sidecars, cores))
     )
-    if large:
-        more = whole(journal_of(fleet(1, large), "large", master), "large", master)
+    of = samples.get(_Setup, "setup", "")
+    plain = samples.get(Trial, "trials", "plain")
+    asked = samples.all(Query, "queries")
+    batches = samples.get(_Batches, "trials", "micro").seconds
+    what = f"micro-batch of {of.micro:,} events, s (median; {min(batches):.2f} to "
+    figures = [
+        *_of_trial(plain),
+        *_of_hot(_stages(samples, "hot")),
+        Figure(f"{what}{max(batches):.2f})", median(batches), MICRO_BATCH_S),
+        *(
+            Figure(f"{name}: times DuckDB's time", query.spark_s / query.duckdb_s, TIMES_DUCKDB)
+            for name, query in asked.items()
+        ),
+    ]
+    if of.large:
+        more = samples.get(Trial, "trials", "large")
         cost = (more.json_s / more.events) / (plain.json_s / plain.events)
-        what = f"cost of an event of {large:,} from JSON, times that of {events:,}"
-        add([Figure(what, cost, LARGER_COST)])
-    text = _text(figures, plain, hot, asked)
-    (FOLDER / "figures.json").write_text(
-        json.dumps({figure.what: figure.value for figure in figures}, indent=2), encoding="utf-8"
-    )
-    needs = sizing(plain, cores)
+        what = f"cost of an event of {of.large:,} from JSON, times that of {of.events:,}"
+        figures.append(Figure(what, cost, LARGER_COST))
+    text, needs = _text(figures, samples), sizing(plain, of.cores)
     click.echo(text)
     click.echo(needs)
     if write:
+        samples.write("pipeline")
         write_section(_PAGE, "pipeline", text)
         write_section(_PAGE, "sizing", needs)
     sys.exit(0 if all(figure.met for figure in figures) else 1)
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """Numbers of events in the journals (``large``: 0 for none), of sidecars, and of cores."""
+
+    events: int
+    large: int
+    micro: int
+    sidecars: int
+    cores: int
+
+
+@dataclass(frozen=True)
+class _Batches:
+    seconds: list[float]
+
+
+def _measured(of: _Setup) -> Samples:
+    master, samples = f"local[{of.cores}]", Samples()
+    samples.add("setup", "", of)
+
+    def journal(name: str, seed: int, size: int, hot: float = 0.0) -> Path:
+        return journal_of(Fleet(of.sidecars, _HOURS, size, seed, hot=hot), name, master)
+
+    def tried(name: str, on: Path, warm_up: Path | None = None) -> None:
+        trial, stages = whole(on, name, master, warm_up=warm_up)
+        samples.add("trials", name, trial)
+        for number, stage in enumerate(stages):
+            samples.add(f"stages, {name}", str(number), stage)
+
+    tried("plain", journal("plain", 1, of.events))
+    in_batches = journal("micro", 3, (WARM_UP + COUNTED) * of.micro)
+    # Else the first task of each core has all that Java compiles, and looks skewed.
+    tried("hot", journal("hot", 2, of.events, 0.5), warm_up=in_batches)
+    batches = micro_batches(in_batches, of.micro, master)
+    samples.add("trials", "micro", _Batches(batches))
+    for name, query in against_duckdb("plain", master, of.cores).items():
+        samples.add("queries", name, query)
+    if of.large:
+        tried("large", journal("large", 1, of.large))
+    return samples
+
+
+def _stages(samples: Samples, name: str) -> list[Stage]:
+    return [*samples.all(Stage, f"stages, {name}").values()]
 
 
 def _of_trial(trial: Trial) -> Iterator[Figure]:
@@ -103,29 +151,27 @@ def _of_trial(trial: Trial) -> Iterator[Figure]:
     )
 
 
-def _of_hot(trial: Trial) -> Iterator[Figure]:
-    long = [stage for stage in trial.stages if stage.seconds > LONG_S]
+def _of_hot(stages: list[Stage]) -> Iterator[Figure]:
+    long = [stage for stage in stages if stage.seconds > LONG_S]
     if long:
         what = "one partition with half of all events: longest task over the median"
         worst = max(stage.skew for stage in long)
         yield Figure(f"{what}, stages over {LONG_S:g} s: {len(long)}", worst, SKEW)
 
 
-def _text(
-    figures: list[Figure],
-    plain: Trial,
-    hot: Trial,
-    asked: dict[str, tuple[float, float]],
-) -> str:
+def _text(figures: list[Figure], samples: Samples) -> str:
+    trials = [(name, samples.get(Trial, "trials", name)) for name in ("plain", "hot")]
+    (_, plain), (_, hot) = trials
+    stages = {name: _stages(samples, name) for name, _ in trials}
     rows = [
         [figure.what, figure.shown, str(figure.target), "yes" if figure.met else "no"]
         for figure in figures
     ]
     queries = [
-        [name, f"{by_spark:.2f}", f"{by_duckdb:.2f}"]
-        for name, (by_spark, by_duckdb) in asked.items()
+        [name, f"{query.spark_s:.2f}", f"{query.duckdb_s:.2f}"]
+        for name, query in samples.all(Query, "queries").items()
     ]
-    of_plain, of_hot = work_by_name(plain.stages), work_by_name(hot.stages)
+    of_plain, of_hot = work_by_name(stages["plain"]), work_by_name(stages["hot"])
     steps = [
         [
             step,
@@ -136,11 +182,7 @@ def _text(
         for step, work in of_plain.items()
         if step and not step.endswith(AGAIN)
     ]
-    long = [
-        stage
-        for name, trial in (("plain", plain), ("hot", hot))
-        for stage in _long(name, trial.stages)
-    ]
+    long = [stage for name, of in stages.items() for stage in _long(name, of)]
     return "\n\n".join(
         [
             table(["work", "measured", "aim", "met"], rows),

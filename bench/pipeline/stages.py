@@ -3,14 +3,16 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
 #: Shorter ones are not looked at: what a task costs in itself is too large a part of them.
 LONG_S: Final = 5.0
 
 
-class Stage(NamedTuple):
+@dataclass(frozen=True)
+class Stage:
     """``name``: what the session was at; ``seconds``: from its first task's start to the end of its
     last, since a stage may wait for others; ``work``: of all tasks together; ``longest`` and
     ``median`` task, seconds."""

@@ -92,11 +92,12 @@ class Trial:
     stored_s: float
     json_bytes: int
     stored_bytes: int
-    stages: list[Stage]
 
 
-def whole(journal: Path, name: str, master: str, *, warm_up: Path | None = None) -> Trial:
-    """From JSON to all tables, and then from the stored events to all tables.
+def whole(
+    journal: Path, name: str, master: str, *, warm_up: Path | None = None
+) -> tuple[Trial, list[Stage]]:
+    """Make all tables from JSON, and then from the stored events; return also Spark's stages.
 
     ``warm_up``: a journal that the same Java works through first, which counts for nothing.
     """
@@ -123,14 +124,14 @@ def whole(journal: Path, name: str, master: str, *, warm_up: Path | None = None)
     (of_session,) = log.iterdir()
     with of_session.open(encoding="utf-8") as lines:
         done = [stage for stage in stages(lines) if not stage.name.endswith(_WARMING)]
-    return Trial(
+    trial = Trial(
         events=taken.events,
         json_s=json_s,
         stored_s=stored_s,
         json_bytes=_size(journal, "*.jsonl"),
         stored_bytes=_size(out / "events", "*.parquet"),
-        stages=done,
     )
+    return trial, done
 
 
 def _naming(session: SparkSession, suffix: str) -> Callable[[str], None]:
@@ -142,7 +143,15 @@ def _naming(session: SparkSession, suffix: str) -> Callable[[str], None]:
     return told
 
 
-def against_duckdb(name: str, master: str, cores: int) -> dict[str, tuple[float, float]]:
+@dataclass(frozen=True)
+class Query:
+    """Seconds that a query took on Spark and on DuckDB, both at their best."""
+
+    spark_s: float
+    duckdb_s: float
+
+
+def against_duckdb(name: str, master: str, cores: int) -> dict[str, Query]:
     """Seconds that Spark and DuckDB take for each query, both at their best of ten, on the events
     that the trial of that name stored.
 
@@ -165,7 +174,7 @@ def against_duckdb(name: str, master: str, cores: int) -> dict[str, tuple[float,
         of_duckdb, by_duckdb = _best(lambda sql: database.execute(sql).fetchall(), query.sql)
         if _plain(of_spark) != _plain(of_duckdb):
             raise ValueError(f"Spark and DuckDB answer differently: {query.name}")
-        times[query.name] = (by_spark, by_duckdb)
+        times[query.name] = Query(by_spark, by_duckdb)
     session.stop()
     return times
 

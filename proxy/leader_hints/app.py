@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import math
 import signal
 import socket
 import time
@@ -14,6 +13,7 @@ from typing import TypeVarTuple, Unpack
 import structlog
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.check.route_watch import Watched as WatchedRoute
@@ -74,15 +74,12 @@ from leader_hints.observe.metrics import Metrics
 from leader_hints.observe.status import status
 from leader_hints.observe.summary import Summary
 from leader_hints.observe.watched import Load, Watched
-from leader_hints.settings import (
-    Address,
-    HoldSettings,
-    LimitSettings,
-    LocalSettings,
-    LogSettings,
-    RouteSettings,
-    Settings,
-)
+from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings.limits import LimitSettings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.log import LogSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 
 _Ts = TypeVarTuple("_Ts")
 
@@ -186,7 +183,7 @@ class _App:
         #: Set when all TLS files are to be read again.
         self._renewal = trio.Event()
         self._security = Security(
-            settings.routes if local is None else (), settings.greeting_timeout_ms / 1000
+            settings.routes if local is None else (), settings.greeting_timeout
         )
         decrypts = self._security.decrypts
         if local is not None:
@@ -227,7 +224,7 @@ class _App:
         if self._journal is not None:
             self._takers.append(self._journal.take)
         self._watchdog = Watchdog(
-            settings.stuck_ms / 1000,
+            settings.stuck,
             self._log.stuck,
             lambda seconds: self._emit(EventLoopStalled(seconds=seconds)),
         )
@@ -242,7 +239,7 @@ class _App:
             [(route, r.upstream) for route, r in self._routes if route.mode is not Mode.OFF],
             self._hold_timer,
             RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
-            asking.refresh_interval_ms / 1000,
+            asking.refresh_interval,
             _poller_settings(self._settings),
             self._emit,
             lambda cause, seconds: self._metrics.refreshed(cause, seconds),
@@ -353,7 +350,7 @@ class _App:
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         self._fit_to_descriptors()
-        if self._settings.stuck_ms:
+        if self._settings.stuck:
             nursery.start_soon(self._keep_up, "watchdog", self._watchdog.run)
         self._nursery = nursery
         nursery.start_soon(self._pump.run)
@@ -371,7 +368,7 @@ class _App:
         if any(route.config.synthesize for route, _ in self._routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would hear of no leader any more.
-            with trio.move_on_after(self._settings.topic_ids_wait_ms / 1000):
+            with trio.move_on_after(self._settings.topic_ids_wait):
                 await self._subscription.all_asked.wait()
         if self._virtual is not None and self._local is not None:
             self._virtual.start(nursery)
@@ -569,7 +566,7 @@ class _App:
                 self._emit(refused)
             await trio.aclose_forcefully(client)
             return True
-        patience = self._settings.connect_timeout_ms / 1000
+        patience = self._settings.connect_timeout
         connector = self._security.connectors[route.name].upstream
         try:
             with self._pump.urgent():
@@ -711,26 +708,23 @@ def _is_the_journals(link: LinkState) -> bool:
 
 
 def _pump_limits(limits: LimitSettings) -> PumpLimits:
-    def seconds(milliseconds: int) -> float:
-        return milliseconds / 1000 if milliseconds else math.inf
-
     return PumpLimits(
         request_bytes=limits.request_bytes,
         requests_in_flight=limits.requests_in_flight,
         queued_bytes=limits.queued_bytes,
-        first_bytes=seconds(limits.first_bytes_ms),
-        idle=seconds(limits.idle_ms),
-        linger=seconds(limits.linger_ms),
+        first_bytes=limits.first_bytes,
+        idle=limits.idle,
+        linger=limits.linger,
     )
 
 
 def _hold_rules(settings: HoldSettings, most: int) -> HoldRules:
     return HoldRules(
-        deadline=settings.deadline_ms / 1000,
-        link_second=settings.link_ms_per_second / 1000,
-        shared=settings.shared_response_ms / 1000,
-        grace=settings.grace_ms / 1000,
-        confirm=settings.confirm_ms / 1000,
+        deadline=settings.deadline,
+        link_second=settings.link_per_second,
+        shared=settings.shared_response,
+        grace=settings.grace,
+        confirm=settings.confirm,
         most=most,
     )
 
@@ -748,11 +742,11 @@ def _poller_settings(settings: Settings) -> PollerSettings:
     asking = settings.subscription
     return PollerSettings(
         client=_software(),
-        poll=asking.poll_interval_ms / 1000,
-        answer=asking.answer_timeout_ms / 1000,
-        connect=settings.connect_timeout_ms / 1000,
-        reconnect_min=asking.reconnect_min_ms / 1000,
-        reconnect_max=asking.reconnect_max_ms / 1000,
+        poll=asking.poll_interval,
+        answer=asking.answer_timeout,
+        connect=settings.connect_timeout,
+        reconnect_min=asking.reconnect_min,
+        reconnect_max=asking.reconnect_max,
         slice_partitions=asking.slice_partitions,
     )
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.check import endpoint_probe
@@ -18,7 +19,6 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector
-from leader_hints.settings import Address
 from tests.harness.ports import free_ports
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import (

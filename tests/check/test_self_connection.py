@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.check.rules import Listening
 from leader_hints.check.self_connection import Arrivals
-from leader_hints.settings import Address
 from tests.harness.ports import free_ports
 
 

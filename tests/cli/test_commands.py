@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from leader_hints.settings import Settings
+from leader_hints.settings.settings import Settings
 from tests.cli.commands import COMMAND, clean_environment, leader_hints
 
 ROOT = Path(__file__).parents[2]

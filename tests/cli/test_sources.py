@@ -7,7 +7,7 @@ import pytest
 
 from leader_hints.cli.sources import load_settings
 from leader_hints.errors import ConfigurationError
-from leader_hints.settings import Settings
+from leader_hints.settings.settings import Settings
 
 ROUTES = ("127.0.0.1:19092=broker-1:9092",)
 

@@ -20,7 +20,7 @@ ON_FAULTS = [
     ({"offered": {1: {"Produce": 9, "Fetch": 16}}}, "offers Fetch up to 16, not 15"),
     ({"offered": {1: {"Produce": 9}}}, "offers Fetch up to None"),
     ({"hint_lines": (), "hints_counted": 0}, "no hint was given"),
-    ({"hints_counted": 2}, "log tells of 1 hints, its metrics of 2"),
+    ({"hints_counted": 2}, "log has 1 hints, its metrics have 2"),
     ({"hint_lines": (hint_line(leader=3),)}, "never had leader 3 at epoch 2"),
     ({"hint_lines": (hint_line(epoch=3),)}, "never had leader 2 at epoch 3"),
     ({"acknowledged": 0}, "no record was acknowledged"),

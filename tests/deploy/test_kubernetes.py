@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from leader_hints.address import Address
 from leader_hints.cli.sources import load_settings
 from leader_hints.cli.templates import expand
-from leader_hints.settings import Address, RouteSettings
+from leader_hints.settings.route import RouteSettings
 from tests.deploy.rendered import (
     Rendered,
     brokers_chart,

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from leader_hints.settings import RouteSettings
+from leader_hints.settings.route import RouteSettings
 from tests.harness.maven import ROOT
 
 CHART_SCHEMA: Final = ROOT / "deploy" / "helm" / "leader-hints" / "values.schema.json"

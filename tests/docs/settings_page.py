@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from leader_hints.settings import Settings
+from leader_hints.settings.settings import Settings
 
 HEAD: Final = """\
 # Configuration

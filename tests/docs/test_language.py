@@ -80,7 +80,7 @@ _DOCSTRINGS_SHOWN: Final = (
     "cli",
     "commands",
     "cli.py",
-    "settings.py",
+    "settings",
     "core/events.py",
     "check/report.py",
     "check/findings.py",

@@ -20,8 +20,7 @@ CLIENT_ID = "harness"
 def read_exactly(stream: socket.socket, count: int) -> bytes:
     """Read ``count`` bytes.
 
-    Raises:
-        ConnectionError: the other side closed before.
+    :raises ConnectionError: the other side closed before.
     """
     received = bytearray()
     while len(received) < count:
@@ -61,8 +60,7 @@ class BrokerConnection:
     ) -> None:
         """Connect.
 
-        Raises:
-            OSError: nobody listens at ``address``.
+        :raises OSError: nobody listens at ``address``.
         """
         self._client_id = client_id
         self._correlation_ids = itertools.count(1)
@@ -81,9 +79,8 @@ class BrokerConnection:
     def ask(self, request: RequestPayload, response_type: type[R]) -> R:
         """Send a request and wait for its response.
 
-        Raises:
-            ConnectionError: the broker closed the connection.
-            TimeoutError: no answer in time.
+        :raises ConnectionError: the broker closed the connection.
+        :raises TimeoutError: no answer in time.
         """
         self.send_frame(encode_request(request, next(self._correlation_ids), self._client_id))
         return decode_response(self.read_frame(), response_type)

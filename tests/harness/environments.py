@@ -35,8 +35,7 @@ class Environment:
     def make(self) -> "Environment":
         """Make it unless it is there with just these pins; several processes may do so at once.
 
-        Raises:
-            LibraryError: pip failed; its output is in the message.
+        :raises LibraryError: pip failed; its output is in the message.
         """
         pins = "\n".join((f"{self.library}=={self.version}", *self.also))
         done = self.folder / "complete"

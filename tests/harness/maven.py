@@ -54,8 +54,7 @@ class Library:
     def fetch(self) -> "Library":
         """Fetch the jars unless they are there; several processes may do so at once.
 
-        Raises:
-            LibraryError: Maven failed; its output is in the message.
+        :raises LibraryError: Maven failed; its output is in the message.
         """
         done = self.folder / "complete"
         with exclusively(BUILD / "kafka" / "lock"):

@@ -16,8 +16,7 @@ class NoMountError(Exception):
 def mounted(folder: Path, size: int) -> Iterator[None]:
     """Mount ``size`` bytes of memory at ``folder``.
 
-    Raises:
-        NoMountError: that is not allowed.
+    :raises NoMountError: that is not allowed.
     """
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     try:

@@ -51,9 +51,8 @@ class _Deadline:
 def until(condition: Callable[[], T | None], what: str, deadline_s: float | None = None) -> T:
     """Return the first true value of ``condition``.
 
-    Raises:
-        TimedOutError: the condition was not true within ``deadline_s`` seconds, a minute if not
-            given; see ``patience``.
+    :raises TimedOutError: the condition was not true within ``deadline_s`` seconds, a minute if not
+        given; see ``patience``.
     """
     if deadline_s is None:
         deadline_s = _deadline_s.get()

@@ -14,19 +14,17 @@ import trio
 import trustme
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.faults.fault import Action, Fault
 from leader_hints.faults.injector import FaultStage
 from leader_hints.local.virtual_cluster import Found
-from leader_hints.settings import (
-    Address,
-    BrokerTlsSettings,
-    LocalSettings,
-    RouteSettings,
-    Settings,
-    SubscriptionSettings,
-)
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
+from leader_hints.settings.subscription import SubscriptionSettings
+from leader_hints.settings.tls import BrokerTlsSettings
 from tests.harness.ports import free_ports, free_range
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker, metadata_request

@@ -79,8 +79,7 @@ def watch(
 
     ``settings`` are those of producers, ``topics`` those to write and to read.
 
-    Raises:
-        AssertionError: the clients did not work, or do not go on afterwards.
+    :raises AssertionError: the clients did not work, or do not go on afterwards.
     """
     written, read = topics
     writes = ProducerSpec(bootstrap, written, acks="1", rate=50, settings=settings)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import trio
 from trio.testing import memory_stream_pair
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
-from leader_hints.settings import Address
 from tests.net import messages
 from tests.net.messages import (
     API_VERSIONS,

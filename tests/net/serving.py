@@ -9,7 +9,8 @@ from typing import Any
 import trio
 
 from leader_hints import app
-from leader_hints.settings import Address, Settings
+from leader_hints.address import Address
+from leader_hints.settings.settings import Settings
 from tests.harness.log_lines import check_name
 
 _SECONDS = 10.0

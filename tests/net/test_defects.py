@@ -13,6 +13,7 @@ import pytest
 import trio
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
@@ -23,7 +24,7 @@ from leader_hints.net.pump.poller import EpollPoller
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.tls.route_security import Security
 from leader_hints.observe.history import History
-from leader_hints.settings import Address, Settings
+from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker

@@ -4,9 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
 from leader_hints.net.departure import departed
-from leader_hints.settings import Address
 
 ONE, TWO = Address("broker-1", 9092), Address("broker-2", 9092)
 

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from pydantic import ValidationError
 from trio.testing import memory_stream_pair
 
+from leader_hints.address import Address
 from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, Event
 from leader_hints.errors import BrokerError, ConfigurationError
 from leader_hints.net.brokers.broker_stream import open_broker_stream
@@ -25,13 +26,9 @@ from leader_hints.net.brokers.secret import read_secret
 from leader_hints.net.journal.journal_topic import KafkaSink
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.net.tls.route_security import Security
-from leader_hints.settings import (
-    Address,
-    BrokerTlsSettings,
-    ClientTlsSettings,
-    RouteSettings,
-    SaslSettings,
-)
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.sasl import SaslSettings
+from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 
 _PASSWORD = b"the password of the key"
 _SURROGATES = os.fsdecode(b"\xff\xfe")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import trio
 
-from leader_hints.settings import Address, Settings
+from leader_hints.address import Address
+from leader_hints.settings.settings import Settings
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker

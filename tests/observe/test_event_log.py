@@ -10,7 +10,7 @@ import structlog
 from leader_hints.core import events
 from leader_hints.observe.event_log import EventLog, name_of
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings import LogLevels
+from leader_hints.settings.log import LogLevels
 
 _ANSWERED = events.ErrorAnswered(
     route="r",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import api_versions, list_offsets
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
@@ -22,7 +23,6 @@ from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.broker_stream import open_broker_stream
 from leader_hints.net.brokers.connector import Connector
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 #: Seconds for a connection, for an answer, and for the answer of what is no broker.

@@ -12,6 +12,7 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import describe_configs, metadata, sasl_handshake
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.keys import ApiKey
@@ -35,7 +36,8 @@ from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
 from leader_hints.net.tls.route_security import Security, make_route
-from leader_hints.settings import Address, RouteSettings, Settings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 from leader_hints.wire.errors import WireError
 
 #: Most seconds for Metadata and for the look behind a route; for all advertised addresses.
@@ -112,7 +114,7 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
-    security = Security(settings.routes, settings.greeting_timeout_ms / 1000)
+    security = Security(settings.routes, settings.greeting_timeout)
     patients = [
         _Patient(
             route,
@@ -154,7 +156,7 @@ async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settin
     newest = patient.met.maxima.get(ApiKey.METADATA, -1)
     if newest < metadata.OLDEST:
         return
-    patience = min(settings.subscription.answer_timeout_ms / 1000, _LEARN)
+    patience = min(settings.subscription.answer_timeout, _LEARN)
     with trio.move_on_after(_LEARN) as scope:
         try:
             await _learn(patient, min(newest, metadata.NEWEST), patience)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.check import endpoint_probe, host
@@ -24,7 +25,6 @@ from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 #: Seconds between two looks around, and between two looks of a route where nothing has changed.

@@ -6,8 +6,8 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.check.rules import Listening
-from leader_hints.settings import Address
 
 _RECEIVE = 4096
 #: What arrives must say so within this time, and a host name be resolved; in seconds.

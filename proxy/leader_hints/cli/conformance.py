@@ -19,7 +19,8 @@ from leader_hints.cli.entrance import make_local, takes_entrance
 from leader_hints.conformance import traits as judged
 from leader_hints.conformance.traits import Trait, Verdict
 from leader_hints.errors import ConfigurationError, LeaderHintsError
-from leader_hints.settings import HoldSettings, LocalSettings
+from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings.local import LocalSettings
 
 if TYPE_CHECKING:
     from leader_hints.conformance.lab import Cluster, Lab

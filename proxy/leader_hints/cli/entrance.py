@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from leader_hints.cli.refusals import Path, refusals
 from leader_hints.errors import ConfigurationError
-from leader_hints.settings import LocalSettings, SaslMechanism
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.sasl import SaslMechanism
 
 _SECRET: Final = "file:PATH or env:NAME."
 _OPTIONS: Final = (

@@ -9,9 +9,9 @@ from typing import Any, Final
 import click
 from pydantic import ValidationError
 
+from leader_hints.address import Address
 from leader_hints.errors import ConfigurationError, LeaderHintsError
 from leader_hints.faults.fault import Action, Error, Fault, Hint, problems
-from leader_hints.settings import Address
 
 _PATIENCE: Final = 10.0
 _ADMIN: Final = click.option(

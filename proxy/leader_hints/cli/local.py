@@ -10,6 +10,7 @@ import click
 import yaml
 from pydantic import ValidationError
 
+from leader_hints.address import Address
 from leader_hints.cli.entrance import make_local, takes_entrance
 from leader_hints.cli.refusals import shown
 from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
@@ -18,7 +19,9 @@ from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsErro
 from leader_hints.faults.fault import problems as fault_problems
 from leader_hints.faults.scenario import Scenario
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings import Address, HintsMode, LocalSettings, LogFormat, LogLevel, Settings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.log import LogFormat, LogLevel
+from leader_hints.settings.settings import HintsMode, Settings
 
 if TYPE_CHECKING:
     from leader_hints.mock.steady import SteadyCluster

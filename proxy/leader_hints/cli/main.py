@@ -24,7 +24,8 @@ from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
 from leader_hints.errors import LeaderHintsError
 from leader_hints.observe import journal_schema as journal_lines
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings import HintsMode, LogFormat, LogLevel, Settings
+from leader_hints.settings.log import LogFormat, LogLevel
+from leader_hints.settings.settings import HintsMode, Settings
 
 _SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 #: What the system says where the file is at fault that the output goes to.

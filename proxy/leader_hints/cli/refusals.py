@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from leader_hints.settings import Settings
+from leader_hints.settings.settings import Settings
 
 Path = tuple[str | int, ...]  # of a setting, such as ("hold", "deadline_ms") or ("routes", 0)
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from leader_hints.cli.refusals import Path, key_text, origin_of, refusals, shown
 from leader_hints.cli.templates import expand
 from leader_hints.errors import ConfigurationError
-from leader_hints.settings import Settings
+from leader_hints.settings.settings import Settings
 
 _PREFIX: Final = "LEADER_HINTS_"
 _DELIMITER: Final = "__"

@@ -17,21 +17,19 @@ from typing import Any, Final, Protocol, Self
 import trio
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.conformance.wire_log import Seen
 from leader_hints.conformance.wire_recorder import WireRecorder
 from leader_hints.errors import LeaderHintsError, ListenError
 from leader_hints.faults.fault import Fault
 from leader_hints.faults.injector import FaultStage
 from leader_hints.local.virtual_cluster import Found
-from leader_hints.settings import (
-    Address,
-    HoldSettings,
-    LocalSettings,
-    LogSettings,
-    RouteSettings,
-    Settings,
-    SubscriptionSettings,
-)
+from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.log import LogSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
+from leader_hints.settings.subscription import SubscriptionSettings
 
 _HOST: Final = "127.0.0.1"
 #: Below the ports that systems pick for outgoing connections, so that none of those takes one.

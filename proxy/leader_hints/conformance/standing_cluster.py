@@ -20,13 +20,14 @@ from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
+from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.kio_messages import Message, read_body, write_body
 from leader_hints.errors import BrokerError
 from leader_hints.local.discovery import discover
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.net.tls.route_security import make_connector
-from leader_hints.settings import Address, LocalSettings
+from leader_hints.settings.local import LocalSettings
 from leader_hints.wire.errors import WireError
 
 _CLIENT_ID: Final = "leader-hints-conformance"

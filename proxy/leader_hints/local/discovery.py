@@ -6,12 +6,12 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import api_versions, metadata
 from leader_hints.apis.keys import ApiKey
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 _CLIENT_ID = "leader-hints-local"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.core.events import (
     BrokerLeft,
     BrokerMoved,
@@ -25,7 +26,8 @@ from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.net.clients.listening import Handler
 from leader_hints.net.clients.reset import turn_away
-from leader_hints.settings import Address, LocalSettings, RouteSettings
+from leader_hints.settings.local import LocalSettings
+from leader_hints.settings.route import RouteSettings
 
 if TYPE_CHECKING:
     # It needs kio, which a process without faults must not load.

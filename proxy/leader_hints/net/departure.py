@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_stream import OpenStream, open_broker_stream
-from leader_hints.settings import Address, Settings
+from leader_hints.settings.settings import Settings
 
 #: Seconds between two looks at a broker, and in which it must take a connection to count as there.
 _PAUSE = 0.5

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair
 
+from leader_hints.address import Address
 from leader_hints.core.events import AdminFailed, Event
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -18,7 +19,6 @@ from leader_hints.faults.fault_pages import FaultPages
 from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages
 from leader_hints.observe.metrics import Metrics
-from leader_hints.settings import Address
 from tests.observe.watching import watched
 
 _LOOPBACK = Address("127.0.0.1", 9100)

@@ -4,12 +4,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.observe.watched import Upstream
-from leader_hints.settings import Address
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
 from tests.net.messages import API_VERSIONS, Broker
 

@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_stream import open_broker_stream
-from leader_hints.settings import Address
 
 
 @pytest.fixture

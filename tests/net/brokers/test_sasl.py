@@ -21,7 +21,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.sasl import Credentials
-from leader_hints.settings import SaslSettings
+from leader_hints.settings.sasl import SaslSettings
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 from tests.net import messages

@@ -2,9 +2,9 @@
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.net.clients import listening
 from leader_hints.net.clients.listening import open_listeners
-from leader_hints.settings import Address
 
 
 async def test_port_0_is_one_port_at_all_addresses_of_a_name() -> None:

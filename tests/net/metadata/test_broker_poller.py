@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import ClusterMetadata
@@ -16,7 +17,6 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerSettings
-from leader_hints.settings import Address
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
 from tests.net.messages import API_VERSIONS, LIST_OFFSETS, METADATA, Broker

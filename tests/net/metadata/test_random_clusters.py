@@ -13,6 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
@@ -27,7 +28,6 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
-from leader_hints.settings import Address
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
 from tests.net.messages import FENCED, NOT_LEADER, UNKNOWN_EPOCH, Broker
 

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
@@ -38,7 +39,6 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
-from leader_hints.settings import Address
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
 from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker

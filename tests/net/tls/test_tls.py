@@ -20,9 +20,10 @@ import trustme
 from cryptography import x509
 
 from leader_hints import app
+from leader_hints.address import Address
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address, Settings
+from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import h11
 import trio
 
+from leader_hints.address import Address
 from leader_hints.core.events import AdminFailed, Event
 from leader_hints.errors import places_of
 from leader_hints.net.admin.admin_guard import refusal
-from leader_hints.settings import Address
 
 #: Seconds for a request to arrive, to be answered, and for its answer to be taken.
 _PATIENCE = 10.0

@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from leader_hints.settings import Address
+from leader_hints.address import Address
 
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 #: Of Sec-Fetch-Site: the page is our own, or a person typed the address. "same-site" is another

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.observe.watched import Upstream
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 #: Seconds in which a broker must take a connection, and again to answer on it.

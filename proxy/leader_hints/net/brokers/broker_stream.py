@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
-from leader_hints.settings import Address
 
 #: What opens a stream: address, and the seconds that it may take.
 OpenStream = Callable[[Address, float], Awaitable[trio.abc.Stream]]

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.broker_stream import OpenStream, open_broker_stream
@@ -13,7 +14,6 @@ from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.clients.preamble import HandshakeError, TlsSession, do_tls_handshake
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address
 
 _T = TypeVar("_T")
 

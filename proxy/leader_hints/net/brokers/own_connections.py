@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.net.brokers.broker_stream import open_broker_stream
-from leader_hints.settings import Address
 
 #: Turns of the event loop between the two wakings of one connection, generously.
 _TURNS = 20

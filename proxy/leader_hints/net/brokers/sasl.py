@@ -6,7 +6,7 @@ from scramp import ScramClient, ScramException
 
 from leader_hints.errors import BrokerError, ConfigurationError
 from leader_hints.net.brokers.secret import read_secret
-from leader_hints.settings import SaslSettings
+from leader_hints.settings.sasl import SaslSettings
 
 #: Yields what the client says, is sent what the broker answers, and returns when all is said.
 Conversation = Generator[bytes, bytes, None]

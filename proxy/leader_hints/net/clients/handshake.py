@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.net.clients.preamble import (
     HandshakeError,
     TlsSession,
@@ -11,7 +12,6 @@ from leader_hints.net.clients.preamble import (
     read_proxy_header,
 )
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import Address
 
 
 class Admitted(NamedTuple):

@@ -6,10 +6,10 @@ from functools import partial
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.errors import ListenError, places_of
 from leader_hints.net.pump.pump import Pump
-from leader_hints.settings import Address
 
 #: Seconds before connections are taken again. What came meanwhile waits with the system.
 _PAUSE = 0.1

@@ -21,7 +21,8 @@ from leader_hints.net.journal.journal_files import FileSink
 from leader_hints.net.journal.journal_writer import JournalWriter, Sink
 from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, JournalCounters
 from leader_hints.observe.metrics import Metrics
-from leader_hints.settings import JournalSettings, Settings
+from leader_hints.settings.journal import JournalSettings
+from leader_hints.settings.settings import Settings
 
 #: What a sidecar's name has no place for, since files are named by it; as in its setting.
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9.-]")
@@ -76,7 +77,7 @@ def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:
         sidecar,
         run,
         file_bytes=wanted.file_bytes,
-        file_seconds=wanted.file_age_ms / 1000,
+        file_seconds=wanted.file_age,
         kept_bytes=wanted.kept_bytes,
         clock=time.monotonic,
         # With microseconds, so that the files of two runs are in order too.

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import api_versions, list_offsets, metadata
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
@@ -22,7 +23,6 @@ from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 
 #: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.

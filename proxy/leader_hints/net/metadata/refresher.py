@@ -12,6 +12,7 @@ from typing import Any
 
 import trio
 
+from leader_hints.address import Address
 from leader_hints.apis import metadata
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -50,7 +51,6 @@ from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.observe.watched import KnownCluster, Upstream
-from leader_hints.settings import Address
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 

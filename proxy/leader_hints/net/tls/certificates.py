@@ -9,7 +9,7 @@ from typing import Final
 
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.brokers.secret import file_of, read_secret
-from leader_hints.settings import BrokerTlsSettings, ClientTlsSettings
+from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.x509 import not_after
 

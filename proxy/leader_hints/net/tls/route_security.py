@@ -13,7 +13,9 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.clients.handshake import Handshake
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.settings import BrokerTlsSettings, ClientTlsSettings, RouteSettings, SaslSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.sasl import SaslSettings
+from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 
 #: Seconds between two looks whether files have changed.
 LOOK_SECONDS = 10.0

@@ -8,8 +8,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from leader_hints.address import Address
 from leader_hints.cli.sources import file_layer, load_settings
-from leader_hints.settings import Address, RouteSettings, Settings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "config" / "leader-hints.yaml"
 SCHEMA = Settings.model_json_schema()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leader_hints.settings import Address
+from leader_hints.address import Address
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Holds: how long an error response waits for a hint."""
+
+from leader_hints.settings.fields import Group, seconds, whole
+
+
+class HoldSettings(Group):
+    """How long an error response waits for a hint. Responses queued behind it wait too."""
+
+    deadline_ms: int = whole(
+        100,
+        0,
+        10000,
+        "Longest hold, from the first error of a partition on a broker under one epoch. 0: hold "
+        "nothing, and give only the hints that are known already. A busy proxy ends holds up to a "
+        "quarter earlier, so as not to be late. A KRaft broker may learn half a second late that "
+        "it leads: 500 here and for link_ms_per_second waits for that too.",
+    )
+    shared_response_ms: int = whole(
+        20,
+        0,
+        10000,
+        "Longest hold where other partitions in the response carry records or acknowledgements.",
+    )
+    grace_ms: int = whole(
+        20,
+        0,
+        10000,
+        "Longest wait for the response's remaining failed partitions after the first has its hint.",
+    )
+    link_ms_per_second: int = whole(
+        100, 0, 1000, "Longest that one link is held in each second, all its responses together."
+    )
+    confirm_ms: int = whole(
+        25,
+        0,
+        1000,
+        "How long a hint waits until the hinted leader confirms that it leads, if it does not "
+        "answer; more than refresh_interval_ms, or it is not asked twice. A client that arrives "
+        "before the leader knows of its leadership pays a back-off.",
+    )
+
+    @property
+    def deadline(self) -> float:
+        """``deadline_ms`` in seconds."""
+        return seconds(self.deadline_ms)
+
+    @property
+    def shared_response(self) -> float:
+        """``shared_response_ms`` in seconds."""
+        return seconds(self.shared_response_ms)
+
+    @property
+    def grace(self) -> float:
+        """``grace_ms`` in seconds."""
+        return seconds(self.grace_ms)
+
+    @property
+    def link_per_second(self) -> float:
+        """``link_ms_per_second`` in seconds."""
+        return seconds(self.link_ms_per_second)
+
+    @property
+    def confirm(self) -> float:
+        """``confirm_ms`` in seconds."""
+        return seconds(self.confirm_ms)

@@ -1,0 +1,153 @@
+"""Everything that an operator can set, and the rules that involve more than one route.
+
+`Settings(...)` takes its values from its arguments alone. `leader_hints.cli.sources` gathers them
+from the command line, the environment and the file, so that a refusal can say where a value came
+from.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from leader_hints.address import Address, leads_to
+from leader_hints.settings.fields import refuse_twice, seconds, whole
+from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings.journal import JournalSettings
+from leader_hints.settings.limits import LimitSettings
+from leader_hints.settings.log import LogSettings
+from leader_hints.settings.metrics import MetricsSettings
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.subscription import SubscriptionSettings
+
+HintsMode = Literal["on", "observe", "off"]
+TopicIds = Literal["broker", "synthesize"]
+
+
+class Settings(BaseSettings):
+    """Everything that an operator can set."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="LEADER_HINTS_",
+        env_nested_delimiter="__",
+        title="leader-hints settings",
+    )
+
+    routes: Annotated[tuple[RouteSettings, ...], Field(min_length=1)] = Field(
+        description="One route for each broker that this process serves. LISTEN=UPSTREAM on the "
+        "command line; in the environment a comma-separated list of those, or a JSON list."
+    )
+    hints: HintsMode = Field(
+        default="on",
+        description="on: raise versions and give hints. observe: count what would have been hinted "
+        "and change no byte. off: relay only.",
+    )
+    topic_ids: TopicIds = Field(
+        default="broker",
+        description="broker: clients get the brokers' topic ids, if they have any. synthesize: ids "
+        "are derived from cluster id and topic name, so that librdkafka and franz-go use Fetch "
+        "hints with brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
+        "proxy with this setting. Counts only with hints on.",
+    )
+    topic_ids_wait_ms: int = whole(
+        2000,
+        0,
+        600000,
+        "With topic_ids synthesize: how long a new process waits at most, until every broker was "
+        "asked whether it gives the same ids. It takes no clients until then. Clients that it "
+        "accepts because this time is over get no ids on their connections.",
+    )
+    admin: Address | None = Field(
+        default=None,
+        description="HOST:PORT of the HTTP server for metrics, health, the status page and the "
+        "kill switch; port 0 is a free port, ${NAME} stands for an environment variable. null: "
+        "none. It has no access control: keep it on the loopback address or a private network.",
+    )
+    connect_timeout_ms: int = whole(
+        10000,
+        1,
+        600000,
+        "How long a connection to a route's broker may take before the client's is closed.",
+    )
+    greeting_timeout_ms: int = whole(
+        10000,
+        1,
+        600000,
+        "How long a client may take for its TLS handshake and its PROXY header before its "
+        "connection is closed.",
+    )
+    drain_ms: int = whole(
+        15000,
+        0,
+        3600000,
+        "At SIGTERM or SIGINT: how long connections may go on until each has no request under "
+        "way. 0: they are closed at once. A second signal closes the rest at once.",
+    )
+    stuck_ms: int = whole(
+        10000,
+        0,
+        3600000,
+        "How long the event loop may stall before a thread logs its stack. 0: no check.",
+    )
+    limits: LimitSettings = LimitSettings()
+    hold: HoldSettings = HoldSettings()
+    subscription: SubscriptionSettings = SubscriptionSettings()
+    log: LogSettings = LogSettings()
+    journal: JournalSettings = JournalSettings()
+    metrics: MetricsSettings = MetricsSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only the arguments: the library's environment source drops unknown variables silently."""
+        return (init_settings,)
+
+    @model_validator(mode="after")
+    def _check_routes(self) -> Self:
+        listens = [route.listen for route in self.routes]
+        if self.admin is not None:
+            listens.append(self.admin)
+        refuse_twice("listening address", [str(listen) for listen in listens if listen.port])
+        refuse_twice("route name", [route.name for route in self.routes])
+        for route in self.routes:
+            for other in self.routes:
+                if route is not other and leads_to(route.upstream, other.listen):
+                    raise ValueError(
+                        f"upstream {route.upstream} of route {route.name} leads to route "
+                        f"{other.name} of this very process, which listens at {other.listen}; "
+                        "upstream must be the broker's address"
+                    )
+        return self
+
+    @property
+    def topic_ids_wait(self) -> float:
+        """``topic_ids_wait_ms`` in seconds."""
+        return seconds(self.topic_ids_wait_ms)
+
+    @property
+    def connect_timeout(self) -> float:
+        """``connect_timeout_ms`` in seconds."""
+        return seconds(self.connect_timeout_ms)
+
+    @property
+    def greeting_timeout(self) -> float:
+        """``greeting_timeout_ms`` in seconds."""
+        return seconds(self.greeting_timeout_ms)
+
+    @property
+    def drain(self) -> float:
+        """``drain_ms`` in seconds."""
+        return seconds(self.drain_ms)
+
+    @property
+    def stuck(self) -> float:
+        """``stuck_ms`` in seconds."""
+        return seconds(self.stuck_ms)

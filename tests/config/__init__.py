@@ -1,1 +1,0 @@
-"""Tests of the settings' model and the example file."""

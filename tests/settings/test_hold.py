@@ -1,0 +1,22 @@
+"""Holds: bounds, and times in seconds."""
+
+import pytest
+from pydantic import ValidationError
+
+from leader_hints.settings.hold import HoldSettings
+from tests.settings.samples import settings_of
+
+
+@pytest.mark.parametrize("value", [True, "5", 5.0, -1, 10001, None])
+def test_takes_only_whole_numbers_within_bounds(value: object) -> None:
+    with pytest.raises(ValidationError):
+        settings_of(hold={"deadline_ms": value})
+
+
+def test_times_are_in_seconds() -> None:
+    hold = HoldSettings(
+        deadline_ms=1500, shared_response_ms=20, grace_ms=30, link_ms_per_second=40, confirm_ms=50
+    )
+
+    assert (hold.deadline, hold.shared_response, hold.grace) == (1.5, 0.02, 0.03)
+    assert (hold.link_per_second, hold.confirm) == (0.04, 0.05)

@@ -1,0 +1,31 @@
+"""The journal's settings: places that cannot be written to, and times in seconds."""
+
+import pytest
+from pydantic import ValidationError
+
+from leader_hints.settings.journal import JournalSettings
+from tests.settings.samples import settings_of
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"kind": "files"}, "kind files needs path"),
+        ({"kind": "topic"}, "kind topic needs bootstrap"),
+        ({"kind": "topic", "bootstrap": "one:9092,two"}, "bootstrap: two: no port"),
+        ({"kind": "topic", "bootstrap": "one:9092, two:9092"}, "should match pattern"),
+        ({"kind": "topic", "bootstrap": "one:9092", "topic": "a b"}, "should match pattern"),
+        ({"sidecar": "a/b"}, "should match pattern"),
+        ({"sidecar": "a_b"}, "should match pattern"),
+        ({"path": "a\0"}, "should match pattern"),
+    ],
+)
+def test_refuses_journals_that_lead_nowhere(settings: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        settings_of(journal=settings)
+
+
+def test_times_are_in_seconds() -> None:
+    journal = JournalSettings(file_age_ms=1500, flush_ms=20)
+
+    assert (journal.file_age, journal.flush) == (1.5, 0.02)
