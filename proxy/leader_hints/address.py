@@ -100,16 +100,32 @@ class Address:
 
 
 def leads_to(upstream: Address, listen: Address) -> bool:
-    """Whether a connection to `upstream` would plainly come out at `listen` on this machine."""
+    """Whether a connection to ``upstream`` certainly arrives at ``listen`` on this machine."""
     if upstream.port != listen.port:
         return False
     if listen.is_wildcard:
         # Every address of its own family: an IPv6 listener takes no IPv4 here.
-        families = {ip.version for ip in listen.ips}
-        return any(ip.is_loopback and ip.version in families for ip in upstream.ips)
-    if upstream.ips and listen.ips:
-        return bool(upstream.ips & listen.ips)
-    return upstream.host.rstrip(".") == listen.host.rstrip(".")
+        return any(ip.is_loopback and ip.version in _families(listen) for ip in upstream.ips)
+    return _same_host(upstream, listen)
+
+
+def overlap(one: Address, other: Address) -> bool:
+    """Whether two listeners certainly share an address, so that only one of them can be opened."""
+    if one.port != other.port or one.port == 0:
+        return False
+    if one.is_wildcard or other.is_wildcard:
+        return bool(_families(one) & _families(other))
+    return _same_host(one, other)
+
+
+def _families(address: Address) -> set[int]:
+    return {ip.version for ip in address.ips}
+
+
+def _same_host(one: Address, other: Address) -> bool:
+    if one.ips and other.ips:
+        return bool(one.ips & other.ips)
+    return one.host.rstrip(".") == other.host.rstrip(".")
 
 
 def parse_host(text: str) -> str:

@@ -23,6 +23,7 @@ from tests.cli.commands import leader_hints
         (("--bootstrap", "a:1", "--sasl", "PLAIN"), "PLAIN needs username and password"),
         (("--bootstrap", "a:1", "--tls-ca", "/no/such.pem"), "/no/such.pem: no such file"),
         (("--cluster", "mock:1", "--tls"), "TLS and SASL are for --bootstrap"),
+        (("--cluster", "mock:1", "--admin", "127.0.0.1:19092"), "admin 127.0.0.1:19092 overlap"),
     ],
 )
 def test_bad_use_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:

@@ -45,9 +45,9 @@ def dashboard() -> dict[str, Any]:
 
 
 def panel_queries() -> dict[str, str]:
-    """Each query of a panel, by the panel's title and the query's letter, as it is sent."""
+    """Each query of a panel, by the panel's number, its title and the query's letter."""
     return {
-        f"{panel['title']} {target['refId']}": _filled(target["expr"])
+        f"{panel['id']} {panel['title']} {target['refId']}": _filled(target["expr"])
         for panel in dashboard()["panels"]
         for target in panel.get("targets", ())
     }

@@ -404,6 +404,10 @@ def _of_topics(topics: bool | Sequence[str]) -> Samples:
         metrics.take(HintGiven(answered=answered, leader=2, epoch=2))
         metrics.take(HintMissed(answered=answered, reason="no_leader"))
         metrics.take(dataclasses.replace(MOVED, topic=f"t{number}"))
+    return _topic_samples(metrics)
+
+
+def _topic_samples(metrics: Metrics) -> Samples:
     return {key: n for key, n in _samples(metrics).items() if key[0].startswith(_TOPICS)}
 
 
@@ -430,6 +434,28 @@ def test_all_topics_are_counted_up_to_a_bound() -> None:
 
     assert len(samples) == 3 * 1001
     assert _value(samples, "topic_leader_moves_total", topic="other", cluster="k") == 200
+
+
+def test_topics_that_are_deleted_are_forgotten_and_make_room() -> None:
+    known = cluster("k", 3, 1.5)
+    metrics = _Taking([], known, topics=True)
+    for topic in ("t", "hidden"):
+        metrics.take(
+            HintGiven(answered=dataclasses.replace(ANSWERED, topic=topic), leader=2, epoch=2)
+        )
+        metrics.take(
+            HintMissed(answered=dataclasses.replace(ANSWERED, topic=topic), reason="no_leader")
+        )
+        metrics.take(dataclasses.replace(MOVED, topic=topic))
+    assert len(_topic_samples(metrics)) == 6
+
+    for _ in range(2):
+        known.view.forget_absent([])
+    samples = _topic_samples(metrics)
+
+    assert {dict(labels)["topic"] for _, labels in samples} == {"hidden"}
+    assert len(samples) == 3
+    assert not metrics.counts.topic_given["t", "Produce"]
 
 
 def _everything() -> Metrics:

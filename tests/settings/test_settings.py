@@ -112,3 +112,66 @@ def test_times_are_in_seconds() -> None:
 
     assert (settings.topic_ids_wait, settings.connect_timeout) == (1.5, 0.02)
     assert (settings.greeting_timeout, settings.drain, settings.stuck) == (0.03, 0.04, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("0.0.0.0:9092", "127.0.0.1:9092"),
+        ("0.0.0.0:9092", "10.0.0.7:9092"),
+        ("10.0.0.7:9092", "0.0.0.0:9092"),
+        ("[::]:9092", "[::1]:9092"),
+        ("[::]:9092", "[fe80::1%eth0]:9092"),
+        ("localhost:9092", "127.0.0.1:9092"),
+        ("localhost:9092", "[::1]:9092"),
+        ("0.0.0.0:9092", "localhost:9092"),
+        ("0.0.0.0:9092", "[::ffff:127.0.0.1]:9092"),
+        ("[::ffff:10.0.0.7]:9092", "10.0.0.7:9092"),
+        ("[::ffff:0.0.0.0]:9092", "10.0.0.7:9092"),
+        ("localhost:9092", "localhost.:9092"),
+        ("broker-1:9092", "broker-1.:9092"),
+    ],
+)
+def test_refuses_listeners_that_overlap(first: str, second: str) -> None:
+    routes = (route(first, "10.9.9.1:9093"), route(second, "10.9.9.2:9093"))
+
+    with pytest.raises(ValidationError, match=r"listening addresses .* and .* overlap"):
+        settings_of(routes=routes)
+    with pytest.raises(ValidationError, match=r"listening addresses .* and .* overlap"):
+        settings_of(routes=routes[:1], admin=second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("0.0.0.0:9092", "127.0.0.1:9093"),
+        ("127.0.0.1:9092", "127.0.0.2:9092"),
+        # Each takes connections of its own family only.
+        ("0.0.0.0:9092", "[::]:9092"),
+        ("0.0.0.0:9092", "[::1]:9092"),
+        ("[::]:9092", "127.0.0.1:9092"),
+        ("0.0.0.0:0", "127.0.0.1:0"),
+        # What these names stand for is not known before they are listened on.
+        ("broker-1:9092", "broker-2:9092"),
+    ],
+)
+def test_takes_listeners_that_do_not_overlap(first: str, second: str) -> None:
+    routes = (route(first, "10.9.9.1:9094"), route(second, "10.9.9.2:9094"))
+
+    assert settings_of(routes=routes).routes == routes
+
+
+@pytest.mark.parametrize(
+    ("upstream", "admin"),
+    [
+        ("127.0.0.1:9100", "127.0.0.1:9100"),
+        ("localhost:9100", "127.0.0.1:9100"),
+        ("127.0.0.1:9100", "0.0.0.0:9100"),
+        ("[::ffff:127.0.0.1]:9100", "localhost:9100"),
+    ],
+)
+def test_refuses_a_route_to_the_admin_server(upstream: str, admin: str) -> None:
+    routes = (route("127.0.0.1:19092", upstream),)
+
+    with pytest.raises(ValidationError, match="leads to this process's admin server"):
+        settings_of(routes=routes, admin=admin)

@@ -10,7 +10,7 @@ import click
 import yaml
 from pydantic import ValidationError
 
-from leader_hints.address import Address
+from leader_hints.address import Address, overlap
 from leader_hints.cli.entrance import make_local, takes_entrance
 from leader_hints.cli.refusals import shown
 from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
@@ -216,7 +216,12 @@ def _settings(
             raise ConfigurationError(rewriting.lack(node))
         routes.append(f"{Address(local.listen.host, port)}={upstream}")
     by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
-    return load_settings({**by_key, "routes": routes}, os.environ, file)
+    settings = load_settings({**by_key, "routes": routes}, os.environ, file)
+    if settings.admin is not None and overlap(local.listen, settings.admin):
+        raise ConfigurationError(
+            f"--listen {local.listen} and admin {settings.admin} overlap; give each its own port"
+        )
+    return settings
 
 
 def _ports(texts: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
-from leader_hints.core.events import Event
+from leader_hints.core.events import Event, TaskFailed
 from leader_hints.core.route import Route
+from leader_hints.errors import places_of
 from leader_hints.faults.fault import Fault, Faults
 from leader_hints.faults.fault_pages import FaultPages
 from leader_hints.faults.interposer import Interposer, OnRequest, OnResponse
-from leader_hints.faults.scenario import Scenario
+from leader_hints.faults.scenario import Scenario, Step
 
 #: Returns leader and epoch by topic and partition, as they are known now.
 Leaders = Callable[[], Mapping[tuple[str, int], tuple[int, int]]]
@@ -34,11 +35,13 @@ class FaultStage:
         self.pages = FaultPages(self.faults, self.begin)
         self._scenario = scenario
         self._watchers = on_request, on_response
+        self._emit: Callable[[Event], None] = lambda event: None
         self._leaders: Leaders = dict
         self._interposer: Interposer | None = None
 
     def bind(self, emit: Callable[[Event], None], leaders: Leaders) -> None:
         """Join it to the process: where events are told, and who leads."""
+        self._emit = emit
         self._leaders = leaders
         self._interposer = Interposer(self.faults, emit, *self._watchers)
 
@@ -72,7 +75,13 @@ class FaultStage:
         begun: dict[str, int] = {}
         for step in self._scenario.steps if self._scenario is not None else ():
             await trio.sleep_until(begun_at + step.at_ms / 1000)
-            for name in step.end:
-                self.faults.end(begun.pop(name, 0))
-            for name, fault in step.begin.items():
-                begun[name] = self.begin(fault)
+            try:
+                self._take(step, begun)
+            except Exception as error:  # A defect here must not end the process.
+                self._emit(TaskFailed(task="scenario", traceback=places_of(error)))
+
+    def _take(self, step: Step, begun: dict[str, int]) -> None:
+        for name in step.end:
+            self.faults.end(begun.pop(name, 0))
+        for name, fault in step.begin.items():
+            begun[name] = self.begin(fault)

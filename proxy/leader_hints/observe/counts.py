@@ -1,7 +1,7 @@
 """What events add up to since the process began."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from leader_hints.core.events import (
     AdminFailed,
@@ -26,7 +26,7 @@ from leader_hints.core.events import (
 from leader_hints.core.mode import Mode
 from leader_hints.observe.client_names import OTHER, ClientNames
 
-#: Topics told apart where all are asked for.
+#: Topics that are labels at the same time.
 _MOST_TOPICS = 1000
 
 _Fault = (
@@ -73,7 +73,9 @@ class Counts:
         self.topic_missed: Counter[tuple[str, str, str]] = Counter()
         self.topic_moves: Counter[tuple[str, str]] = Counter()
         self.topics = topics
-        self._told_apart: set[str] = set()
+        #: Topics that are labels now, and those of them that a cluster had when last asked.
+        self._labels: set[str] = set()
+        self._shown: set[str] = set()
         self._names = ClientNames()
 
     def take(self, event: Event) -> None:
@@ -113,6 +115,23 @@ class Counts:
         elif isinstance(event, AdminFailed):
             self.defects["admin"] += 1
 
+    def forget_deleted(self, is_known: Callable[[str], bool]) -> None:
+        """Forget the topics that a cluster had when this was last called, and that none has now.
+
+        A topic that no cluster has shown stays: the proxy may not be allowed to see it.
+        """
+        deleted = {topic for topic in self._shown if not is_known(topic)}
+        self._shown = {topic for topic in self._labels if is_known(topic)}
+        if not deleted:
+            return
+        self._labels -= deleted
+        for given in [cell for cell in self.topic_given if cell[0] in deleted]:
+            del self.topic_given[given]
+        for missed in [cell for cell in self.topic_missed if cell[0] in deleted]:
+            del self.topic_missed[missed]
+        for moved in [cell for cell in self.topic_moves if cell[1] in deleted]:
+            del self.topic_moves[moved]
+
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1
 
@@ -120,10 +139,10 @@ class Counts:
         return self.topics if isinstance(self.topics, bool) else topic in self.topics
 
     def _topic(self, topic: str) -> str:
-        if topic not in self._told_apart:
-            if len(self._told_apart) >= _MOST_TOPICS:
+        if topic not in self._labels:
+            if len(self._labels) >= _MOST_TOPICS:
                 return OTHER
-            self._told_apart.add(topic)
+            self._labels.add(topic)
         return topic
 
 

@@ -312,6 +312,7 @@ class _Read(Collector):
         yield _family("topics", (((view.cluster_id,), len(view.names)) for view, _ in clusters))
         yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
         if counts.topics:
+            counts.forget_deleted(lambda topic: any(topic in view.names for view, _ in clusters))
             yield _family("topic_hints_given", counts.topic_given.items())
             yield _family("topic_hints_missed", counts.topic_missed.items())
             yield _family("topic_leader_moves", counts.topic_moves.items())

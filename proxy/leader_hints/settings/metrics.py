@@ -42,5 +42,6 @@ class MetricsSettings(Group):
     ] = Field(
         default=False,
         description="Topics whose hints and leader moves are counted by topic: true for all, at "
-        "most 1000 of them, or a list of names. Each topic adds some ten time series.",
+        "most 1000 of them, or a list of names. Each topic adds some ten time series, until it is "
+        "deleted.",
     )

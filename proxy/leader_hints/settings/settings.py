@@ -5,12 +5,13 @@ from the command line, the environment and the file, so that a refusal can say w
 from.
 """
 
+from itertools import combinations
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from leader_hints.address import Address, leads_to
+from leader_hints.address import Address, leads_to, overlap
 from leader_hints.settings.fields import refuse_twice, seconds, whole
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.journal import JournalSettings
@@ -117,6 +118,12 @@ class Settings(BaseSettings):
             listens.append(self.admin)
         refuse_twice("listening address", [str(listen) for listen in listens if listen.port])
         refuse_twice("route name", [route.name for route in self.routes])
+        for one, another in combinations(listens, 2):
+            if overlap(one, another):
+                raise ValueError(
+                    f"the listening addresses {one} and {another} overlap; each needs a port "
+                    "or an address of its own"
+                )
         for route in self.routes:
             for other in self.routes:
                 if route is not other and leads_to(route.upstream, other.listen):
@@ -125,6 +132,11 @@ class Settings(BaseSettings):
                         f"{other.name} of this very process, which listens at {other.listen}; "
                         "upstream must be the broker's address"
                     )
+            if self.admin is not None and leads_to(route.upstream, self.admin):
+                raise ValueError(
+                    f"upstream {route.upstream} of route {route.name} leads to this process's "
+                    f"admin server at {self.admin}; upstream must be the broker's address"
+                )
         return self
 
     @property
