@@ -13,7 +13,8 @@ from bench.cost import cpu_seconds
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PollerSettings

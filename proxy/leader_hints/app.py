@@ -37,7 +37,8 @@ from leader_hints.core.events import (
     TaskFailed,
     UpstreamUnreachable,
 )
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.link_state import LinkState
@@ -397,8 +398,8 @@ class _App:
 
     async def await_plans(self) -> None:
         """Wait until the versions of all brokers, and who leads, are known."""
-        brokers = [route.broker for route in self._every_route]
-        while any(broker.plan is None or broker.view is None for broker in brokers):  # noqa: ASYNC110
+        routes = self._every_route
+        while any(r.broker.plan is None or r.broker.view is None for r in routes):  # noqa: ASYNC110
             await trio.sleep(_MOMENT)
 
     async def finish(self) -> None:

@@ -9,7 +9,8 @@ from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import Event, HintGiven, HintMissed
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode

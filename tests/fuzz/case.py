@@ -9,7 +9,8 @@ from typing import Literal, Self
 
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.apis.metadata import Led, TopicMetadata
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode

@@ -13,7 +13,8 @@ from leader_hints.core.events import (
     LinkFailed,
     NotUnderstood,
 )
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode

@@ -19,7 +19,7 @@ from kio.schema.produce.v10.response import PartitionProduceResponse, ProduceRes
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, TZAwareMicros, i8, i16, i32, i32Timedelta, i64
 
-from leader_hints.core.hints.hold_queue import HoldRules
+from leader_hints.core.hints.hold_rules import HoldRules
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 from tests.harness.connection import BrokerConnection

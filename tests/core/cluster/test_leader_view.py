@@ -378,10 +378,10 @@ def test_a_topic_with_an_id_is_in_doubt_only_where_two_lead_at_one_epoch() -> No
 
 def test_the_leaders_own_confirmation_ends_a_doubt_and_outweighs_who_lags() -> None:
     view, time = _doubtful()
-    news = view.changed(["t"])
+    news = view.changes
     assert view.leader_confirms("t", 0, Leader(3, 8)) == []
     assert not view.in_doubt("t", 0)
-    assert view.changed(["t"]) != news
+    assert view.changed_since(news) == {view.aliases("t")}
     view.learn(_said({0: (1, 7)}), 1)
     assert not view.in_doubt("t", 0)
     time.now += 1

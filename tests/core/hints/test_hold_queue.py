@@ -13,7 +13,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintGiven, HintMissed
 from leader_hints.core.hints import hold_queue
-from leader_hints.core.hints.hold_queue import HoldRules
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from tests.core.hold_queues import BEGIN, NODES, Counter, failed, hint, learn, route

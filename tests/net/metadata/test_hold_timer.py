@@ -13,7 +13,8 @@ from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import Event, EventLoopStalled, HintGiven, HintMissed
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.net.metadata.hold_timer import HoldTimer

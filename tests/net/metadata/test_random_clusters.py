@@ -19,7 +19,8 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode

@@ -29,7 +29,8 @@ from leader_hints.core.events import (
     TopicIdsWithheld,
     TopicsHidden,
 )
-from leader_hints.core.hints.hold_queue import HoldQueue, HoldRules
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState

@@ -13,10 +13,10 @@ that is reported with one counts as reported without an id.
 """
 
 from array import array
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -41,6 +41,8 @@ _RETIRED = 8
 _LARGEST_GAP = 1024
 #: Synthetic ids whose names are remembered: more than there are topics in a large cluster.
 _ALIASES = 100_000
+#: Changes of which it is remembered what they were about.
+_REMEMBERED_CHANGES = 10_000
 #: Names of hidden topics that are remembered.
 _MOST_HIDDEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
@@ -65,11 +67,14 @@ class _Move:
 
 
 class _Topic:
-    """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small."""
+    """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
+
+    ``called``: all names and ids by which clients may give the topic.
+    """
 
     __slots__ = (
         "absent",
-        "changed",
+        "called",
         "claimant",
         "contradicted",
         "epochs",
@@ -79,7 +84,10 @@ class _Topic:
         "retired",
     )
 
-    def __init__(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> None:
+    def __init__(
+        self, name: str, topic_id: bytes, retired: tuple[bytes, ...], synthetic_id: bytes
+    ) -> None:
+        self.called: tuple[Topic, ...] = (name, synthetic_id, *([topic_id] if topic_id else ()))
         self.name = name
         self.id = topic_id
         self.retired = retired
@@ -88,7 +96,6 @@ class _Topic:
         self.epochs = array("i")
         self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
         self.absent = 0
-        self.changed = 0
 
     @property
     def key(self) -> Topic:
@@ -118,8 +125,9 @@ class LeaderView:
         self.forgotten = 0
         self._with_ids = 0
         self._partitions = 0
-        self._changes = 0
-        self._unknown_changed = 0
+        #: How often there was news of a topic, and of which the last times.
+        self.changes = 0
+        self._changed: deque[tuple[Topic, ...]] = deque(maxlen=_REMEMBERED_CHANGES)
         self._topics: dict[Topic, _Topic] = {}
         self._names: dict[str, Topic] = {}
         self._moves: OrderedDict[tuple[Topic, int], _Move] = OrderedDict()
@@ -166,13 +174,15 @@ class LeaderView:
         hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if hidden == (answer.name in self._hidden):
             return
+        before = self.hides
         if not hidden:
             self._hidden.discard(answer.name)
         elif len(self._hidden) < _MOST_HIDDEN:
             self._hidden.add(answer.name)
-        self._change(self._topics.get(self.key(answer.name)))
-        # An id that is not known may be that of a topic that is hidden.
-        self._change(None)
+        self._change(self.aliases(answer.name))
+        if self.hides != before:
+            # An id that is not known may be that of a topic that is hidden.
+            self._changed.clear()
 
     def is_hidden(self, topic: Topic) -> bool:
         """Whether brokers hide a topic, given by name or id, from the proxy's own principal.
@@ -257,10 +267,23 @@ class LeaderView:
         """
         return isinstance(topic, str) or topic not in self._topics
 
-    def changed(self, topics: Iterable[Topic]) -> int:
-        """Return a number that is another one as soon as something is news of one of ``topics``."""
-        known = (self._topics.get(self.key(topic)) for topic in topics)
-        return max((t.changed if t else self._unknown_changed for t in known), default=0)
+    def aliases(self, topic: Topic) -> tuple[Topic, ...]:
+        """Return all names and ids by which clients may give a topic, given by one of them."""
+        known = self._topics.get(self.key(topic))
+        if known is not None:
+            return known.called
+        name = self.name(topic)
+        return (topic,) if name is None else (name, synthetic_id(self.cluster_id, name))
+
+    def changed_since(self, changes: int) -> Collection[tuple[Topic, ...]] | None:
+        """Return of which topics there was news since ``changes`` had a value.
+
+        Each with all its names and ids. ``None``: there may be news of any topic.
+        """
+        news = self.changes - changes
+        if news > len(self._changed):
+            return None
+        return set(islice(reversed(self._changed), news))
 
     def one_led_by_each(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of one partition for each node that leads any.
@@ -365,7 +388,7 @@ class LeaderView:
                 topic.leaders[partition] = topic.epochs[partition] = UNKNOWN
                 self._moves.pop((topic.key, partition), None)
                 self._doubts.dropped((topic.key, partition))
-                self._change(topic)
+                self._change(topic.called)
             while topic.epochs[-1:] == _NO_EPOCH and (reporter, len(topic.epochs) - 1) in missing:
                 topic.leaders.pop()
                 topic.epochs.pop()
@@ -407,7 +430,7 @@ class LeaderView:
         move = self._moves.get((topic.key, partition))
         if move is not None and move.word is None:
             move.word = False
-            self._change(topic)
+            self._change(topic.called)
         return self._settle(topic, partition, self._doubts.denied((topic.key, partition)))
 
     def _topic(self, answer: TopicMetadata, poll: bool) -> _Topic | None:
@@ -421,7 +444,7 @@ class LeaderView:
             return None
         topic_id = b"" if self._is_none(answer) else answer.id
         if known is None:
-            return self._add(_Topic(answer.name, topic_id, ()))
+            return self._add(_Topic(answer.name, topic_id, (), self.make_up(answer.name)))
         if known.id == topic_id:
             known.claimant = b"" if poll else known.claimant
             return known
@@ -430,22 +453,18 @@ class LeaderView:
         self._forget(known)
         former = (*known.retired, known.id) if known.id else ()
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
-        return self._add(_Topic(answer.name, topic_id, retired))
+        return self._add(_Topic(answer.name, topic_id, retired, self.make_up(answer.name)))
 
     def _is_none(self, answer: TopicMetadata) -> bool:
         return answer.id in (ZERO_ID, synthetic_id(self.cluster_id, answer.name))
 
-    def _change(self, topic: _Topic | None) -> None:
-        """Note that there is news of a topic, or of one that is not known."""
-        self._changes += 1
-        if topic is not None:
-            topic.changed = self._changes
-        else:
-            self._unknown_changed = self._changes
+    def _change(self, called: tuple[Topic, ...]) -> None:
+        """Note that there is news of a topic."""
+        self.changes += 1
+        self._changed.append(called)
 
     def _add(self, topic: _Topic) -> _Topic:
-        self._change(topic)
-        self.make_up(topic.name)
+        self._change(topic.called)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic.id)
         self._names[topic.name] = topic.key
@@ -453,7 +472,7 @@ class LeaderView:
 
     def _forget(self, topic: _Topic) -> None:
         self.forgotten += 1
-        self._change(None)
+        self._change(topic.called)
         self._partitions -= len(topic.leaders)
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
@@ -513,7 +532,7 @@ class LeaderView:
 
     def _replace(self, topic: _Topic, led: Led) -> Leader:
         """Note who leads now; return who did before."""
-        self._change(topic)
+        self._change(topic.called)
         self._doubts.dropped((topic.key, led.partition))
         before = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
         topic.leaders[led.partition] = led.leader
@@ -540,18 +559,18 @@ class LeaderView:
             doubtful = not (lower and topic.id)
             claim = Leader(led.leader, led.epoch)
             if doubtful and self._doubts.contradicted(key, claim, reporter):
-                self._change(topic)
+                self._change(topic.called)
             return False
         if leader == UNKNOWN != led.leader:
             # A ZooKeeper broker says -1 at the same epoch while it does not see the leader's
             # endpoint alive; who names the leader knows more.
             topic.leaders[led.partition] = led.leader
-            self._change(topic)
+            self._change(topic.called)
         move = self._moves.get(key)
         if led.leader == source and (move is not None or self._doubts):
             self._confirm(topic, key, move)
         elif self._doubts and led.leader == leader and self._doubts.agreed(key, reporter):
-            self._change(topic)
+            self._change(topic.called)
         return True
 
     def _confirm(self, topic: _Topic, key: tuple[Topic, int], move: _Move | None) -> None:
@@ -560,7 +579,7 @@ class LeaderView:
         if move is not None:
             move.word = True
         if ended or move is not None:
-            self._change(topic)
+            self._change(topic.called)
 
 
 def _insists(topic: _Topic, former: bytes, poll: bool) -> bool:

@@ -42,7 +42,7 @@ from leader_hints.core.events import (
     TaskFailed,
     TopicsHidden,
 )
-from leader_hints.core.hints.hold_queue import WantedLeaders
+from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import places_of

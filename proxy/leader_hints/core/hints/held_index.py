@@ -1,0 +1,166 @@
+"""Finds the held responses that news is about, without a walk through all of them."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.route import Route
+
+#: Responses in the order in which they came.
+_Responses = dict[HeldResponse, None]
+
+
+class _OfRoute:
+    """The responses of one route, and what of the route their judgements rest on.
+
+    ``by_topic``: by the topics as clients give them. ``unasked``: those of them with a partition
+    about which the broker has not answered since. ``seen``: the view's changes that were passed on.
+    """
+
+    __slots__ = ("basis", "by_topic", "responses", "route", "seen", "unasked")
+
+    def __init__(self, route: Route) -> None:
+        self.route = route
+        self.responses: _Responses = {}
+        self.by_topic: dict[Topic, _Responses] = {}
+        self.unasked: dict[Topic, _Responses] = {}
+        self.basis = _basis(route)
+        self.seen = route.broker.view.changes if route.broker.view is not None else 0
+
+    def add(self, response: HeldResponse) -> None:
+        self.responses[response] = None
+        for topic in response.topics:
+            self.by_topic.setdefault(topic, {})[response] = None
+            self.unasked.setdefault(topic, {})[response] = None
+
+    def remove(self, response: HeldResponse) -> None:
+        del self.responses[response]
+        for topic in response.topics:
+            self.asked(topic, response)
+            _discard(self.by_topic, topic, response)
+
+    def asked(self, topic: Topic, response: HeldResponse) -> None:
+        _discard(self.unasked, topic, response)
+
+    def topics_of(self, topics: Collection[Topic]) -> Iterator[Topic]:
+        """Iterate over the waiting topics that are among ``topics``, which are names and keys."""
+        view = self.route.broker.view
+        if view is None or len(topics) > len(self.unasked):
+            for topic in [*self.unasked]:
+                if topic in topics or (view is not None and view.key(topic) in topics):
+                    yield topic
+            return
+        called = {alias for topic in topics for alias in view.aliases(topic)}
+        for topic in called.union(topics) & self.unasked.keys():
+            if topic in topics or view.key(topic) in topics:
+                yield topic
+
+    def changed(self) -> Iterator[HeldResponse]:
+        """Iterate over the responses whose judgement may be another one since the last call."""
+        view, basis = self.route.broker.view, _basis(self.route)
+        if basis != self.basis:
+            self.basis = basis
+            self.seen = view.changes if view is not None else 0
+            yield from self.responses
+        elif view is not None and view.changes != self.seen:
+            changed, self.seen = view.changed_since(self.seen), view.changes
+            if changed is None:
+                yield from self.responses
+                return
+            for called in changed:
+                for topic in called:
+                    yield from self.by_topic.get(topic, ())
+
+
+class HeldIndex:
+    """Held responses by route and topic, and by link."""
+
+    def __init__(self) -> None:
+        self._routes: dict[int, _OfRoute] = {}
+        self._links: dict[int, _Responses] = {}
+
+    def add(self, response: HeldResponse) -> None:
+        """Have a response found."""
+        route = response.route
+        # By identity: the index keeps the route, so no other one gets its number.
+        of_route = self._routes.get(id(route))
+        if of_route is None:
+            of_route = self._routes[id(route)] = _OfRoute(route)
+        of_route.add(response)
+        self._links.setdefault(response.held.link.number, {})[response] = None
+
+    def remove(self, response: HeldResponse) -> None:
+        """Have a response found no longer."""
+        route = response.route
+        of_route = self._routes[id(route)]
+        of_route.remove(response)
+        if not of_route.responses:
+            del self._routes[id(route)]
+        link = response.held.link.number
+        del self._links[link][response]
+        if not self._links[link]:
+            del self._links[link]
+
+    def of_link(self, link: int) -> list[HeldResponse]:
+        """Return the responses of a link."""
+        return [*self._links.get(link, ())]
+
+    def of_route(self, route: Route) -> list[HeldResponse]:
+        """Return the responses of a route."""
+        of_route = self._routes.get(id(route))
+        return [*of_route.responses] if of_route is not None else []
+
+    def changed(self) -> Iterator[HeldResponse]:
+        """Iterate over the responses whose topics or route have changed since the last call."""
+        for of_route in self._routes.values():
+            yield from of_route.changed()
+
+    def unasked(
+        self, route: Route, topics: Collection[Topic], since: float
+    ) -> Iterator[tuple[HeldResponse, Topic]]:
+        """Iterate over what an answer of the route's broker is news for.
+
+        ``topics``: names and keys that it is about; ``since``: when it was asked.
+        """
+        of_route = self._routes.get(id(route))
+        if of_route is None:
+            return
+        for topic in [*of_route.topics_of(topics)]:
+            for response in [*of_route.unasked[topic]]:
+                if response.since <= since:
+                    yield response, topic
+                    if not response.partitions.missing:
+                        of_route.asked(topic, response)
+
+    def named(
+        self, route: Route, names: Iterable[str], since: float
+    ) -> Iterator[tuple[HeldResponse, Topic, str]]:
+        """Iterate over responses that wait for topics of these names, with topic and name.
+
+        Only over those that came before ``since``.
+        """
+        of_route = self._routes.get(id(route))
+        view = route.broker.view
+        if of_route is None or view is None:
+            return
+        for name in {*names}:
+            for topic in view.aliases(name):
+                if view.name(topic) != name:
+                    continue
+                for response in of_route.by_topic.get(topic, ()):
+                    if response.since <= since:
+                        yield response, topic, name
+
+
+def _basis(route: Route) -> tuple[LeaderView | None, object, int | None, frozenset[int]]:
+    """Return what judgements rest on beside the time and the leaders."""
+    return route.broker.view, route.broker.endpoints, route.broker.node, route.broker.others
+
+
+def _discard(by_topic: dict[Topic, _Responses], topic: Topic, response: HeldResponse) -> None:
+    responses = by_topic.get(topic)
+    if responses is not None:
+        responses.pop(response, None)
+        if not responses:
+            del by_topic[topic]

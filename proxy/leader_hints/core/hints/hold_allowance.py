@@ -1,0 +1,73 @@
+"""How long a response may be held: rules 4 and 5 of the hold queue."""
+
+from collections import OrderedDict, deque
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.core.hints.failed_partition import FailedPartition
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.route import Route
+from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
+
+#: Seconds for which it counts how long a link was held.
+_COUNTED = 1.0
+
+
+class HoldAllowance:
+    """When partitions began to fail, and how long links were held lately."""
+
+    def __init__(self, rules: HoldRules) -> None:
+        self._rules = rules
+        #: By route, partition and epoch: when its first error came. In that order.
+        self._first_errors: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
+        #: By link: when each of its holds ended, and how long it was.
+        self._holds: dict[int, deque[tuple[float, float]]] = {}
+
+    def until(self, response: HeldResponse, now: float) -> tuple[float, MissReason]:
+        """Return until when to hold, and the reason to give if that is not at all."""
+        held, rules = response.held, self._rules
+        route = held.link.route
+        if not route.broker.reachable:
+            return now, MissReason.NO_FRESHER_VIEW
+        # Only of what must wait: an error that is answered immediately begins no hold, and the next
+        # one under the same epoch may be the first of another move.
+        self._forget_first_errors(now)
+        ends = (self._deadline(route, partition, now) for partition in response.partitions.lacking)
+        latest = max(ends, default=now)
+        if latest <= now:
+            return now, MissReason.HOLD_EXPIRED
+        allowed = rules.link_second - self._spent(held.link.number, now)
+        if held.scanned.carries:
+            allowed = min(allowed, rules.shared)
+        if allowed <= 0:
+            return now, MissReason.LINK_HOLD_SPENT
+        return min(latest, now + allowed), MissReason.HOLD_EXPIRED
+
+    def spend(self, response: HeldResponse, now: float) -> None:
+        """Count a hold that ends now."""
+        held_for = now - response.since
+        if held_for > 0 and not response.detached:
+            self._holds.setdefault(response.held.link.number, deque()).append((now, held_for))
+
+    def forget(self, link: int) -> None:
+        """Drop what is known of a link that has ended."""
+        self._holds.pop(link, None)
+
+    def _forget_first_errors(self, now: float) -> None:
+        first, over = self._first_errors, self._rules.deadline + self._rules.calm
+        while first and next(iter(first.values())) + over <= now:
+            first.popitem(last=False)
+
+    def _deadline(self, route: Route, partition: FailedPartition, now: float) -> float:
+        """Return the deadline of rule 4 for one partition."""
+        epoch = partition.known.epoch if partition.known else UNKNOWN_EPOCH
+        key = (route.name, partition.failure.topic, partition.failure.partition, epoch)
+        return self._first_errors.setdefault(key, now) + self._rules.deadline
+
+    def _spent(self, link: int, now: float) -> float:
+        """Return how long a link was held, counting holds that ended within the last second."""
+        holds = self._holds.get(link, deque())
+        while holds and holds[0][0] <= now - _COUNTED:
+            holds.popleft()
+        return sum(held_for for _, held_for in holds)

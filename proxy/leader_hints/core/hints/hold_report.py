@@ -1,0 +1,69 @@
+"""Reports what came of responses, a limited number of partitions at a time."""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from leader_hints.apis.leader_hint import Failure, LeaderHint
+from leader_hints.core.events import Event, HintGiven, HintMissed
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.link.held import Held
+
+#: Failed partitions that are reported in one step: each costs all takers of events.
+_AT_ONCE = 200
+
+
+class HoldReport:
+    """The events of responses that are decided, the first to be reported first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Iterator[Event]] = deque()
+
+    def __bool__(self) -> bool:
+        """Whether there is more to report."""
+        return bool(self._waiting)
+
+    def add(self, response: HeldResponse, now: float, reason: MissReason) -> None:
+        """Have a response reported.
+
+        Its outcome is copied now, since its leaders may still be sought; the events are made later.
+        """
+        outcomes = [
+            (one.failure, one.client_epoch, one.hint, one.reason or reason)
+            for one in response.partitions.seen
+        ]
+        rest = ((failure, epoch, None, reason) for failure, epoch in response.partitions.rest())
+        held, hold_ms = response.held, (now - response.since) * 1000
+        self._waiting.append(
+            _event(held, failure, epoch, hint, why, hold_ms, observed=response.detached)
+            for failure, epoch, hint, why in chain(outcomes, rest)
+        )
+
+    def take(self) -> list[Event]:
+        """Return the next events, of a limited number of partitions."""
+        events: list[Event] = []
+        while self._waiting and len(events) < _AT_ONCE:
+            some = [*islice(self._waiting[0], _AT_ONCE)]
+            events += some
+            if len(some) < _AT_ONCE:
+                self._waiting.popleft()
+        return events
+
+
+def _event(
+    held: Held,
+    failure: Failure,
+    epoch: int,
+    hint: LeaderHint | None,
+    reason: MissReason,
+    hold_ms: float,
+    *,
+    observed: bool,
+) -> Event:
+    answered = held.link.answered(
+        held.key, held.version, failure, epoch, hold_ms, observed=observed
+    )
+    if hint is not None:
+        return HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
+    return HintMissed(answered=answered, reason=reason)

@@ -1,0 +1,105 @@
+"""What a step costs where many responses are held: lines of Python, and no times."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from leader_hints.core.link.link_state import LinkState
+from tests.core.hold_queues import BEGIN, Counter, hint, learn, route
+from tests.core.samples import NOT_LEADER, topic_id
+
+T = BEGIN
+_MANY = 2000
+#: Lines that a step about one response may take; a walk takes at least one for each response.
+_FEW = 600
+
+
+def _lines(step: Callable[[], object]) -> int:
+    """Return how many lines of Python a step executes."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, of: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        step()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+@pytest.fixture(name="many")
+def _many() -> tuple[Counter, list[LinkState]]:
+    """Return a hold queue that holds an error of one topic for each link, and the links."""
+    counter, on = Counter(), route()
+    links = [LinkState(on, number) for number in range(_MANY)]
+    for number, link in enumerate(links):
+        learn(on, {0: (1, 5)}, source=1, topic=f"t{number}", topic_id=topic_id(number))
+        assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER, topic=topic_id(number)) is None
+    # All that came before they were held is taken note of.
+    while counter.review(T) or counter.queue.unfinished:
+        pass
+    return counter, links
+
+
+def test_a_move_costs_by_the_responses_that_wait_for_its_topic(
+    many: tuple[Counter, list[LinkState]],
+) -> None:
+    counter, (link, *_) = many
+    learn(link.route, {0: (2, 6)}, source=2, topic="t7", topic_id=topic_id(7))
+    decided: list[object] = []
+    assert _lines(lambda: decided.extend(counter.review(T + 0.01))) < _FEW
+    assert decided == [[hint(2, 6)]]
+    assert counter.queue.held == _MANY - 1
+
+
+def test_so_does_an_answer_of_the_broker_itself(many: tuple[Counter, list[LinkState]]) -> None:
+    counter, (link, *_) = many
+    queue = counter.queue
+    assert _lines(lambda: queue.asked(link.route, {"t7", topic_id(7)}, T + 0.001)) < _FEW
+    assert _lines(lambda: queue.probed(link.route, {("t7", 0): NOT_LEADER}, T + 0.001)) < _FEW
+    assert _lines(lambda: counter.review(T + 0.002)) < _FEW
+
+
+def test_no_news_costs_nothing(many: tuple[Counter, list[LinkState]]) -> None:
+    counter, (link, *_) = many
+    learn(link.route, {0: (1, 5)}, source=3, topic="another", topic_id=topic_id(_MANY))
+    assert _lines(lambda: counter.review(T + 0.002)) < _FEW
+    assert _lines(lambda: counter.queue.next_deadline(0.01)) < _FEW
+
+
+def test_a_link_that_ends_costs_by_what_it_waits_for(
+    many: tuple[Counter, list[LinkState]],
+) -> None:
+    counter, links = many
+    assert _lines(lambda: counter.queue.forget(links[7].number)) < _FEW
+    assert counter.queue.held == _MANY - 1
+
+
+def test_a_repeated_answer_about_one_topic_looks_at_nothing_again() -> None:
+    counter, on = Counter(), route()
+    learn(on, dict.fromkeys(range(_MANY), (1, 5)), source=1)
+    for number in range(_MANY):
+        link = LinkState(on, number)
+        assert counter.fetch(link, T, {number: 5}, error=NOT_LEADER) is None
+    assert _lines(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) > _MANY
+    assert _lines(lambda: counter.queue.asked(on, {"t"}, T + 0.002)) < _FEW
+
+
+def test_what_is_over_is_found_without_a_walk() -> None:
+    counter, on = Counter(), route()
+    learn(on, dict.fromkeys(range(_MANY), (1, 5)), source=1)
+    for number in range(_MANY):
+        link, carries = LinkState(on, number), number == 7
+        assert counter.fetch(link, T, {number: 5}, error=NOT_LEADER, carries=carries) is None
+    assert counter.review(T + 0.019, 0.0001) == []
+    decided: list[object] = []
+    assert _lines(lambda: decided.extend(counter.review(T + 0.0201))) < _FEW
+    assert decided == [[None]]

@@ -1,0 +1,70 @@
+"""The table of the hint rules: give, wait or none."""
+
+import itertools
+
+import pytest
+
+from leader_hints.apis.leader_hint import Failure
+from leader_hints.core.hints import hint_rules
+from leader_hints.core.hints.failed_partition import FailedPartition
+from leader_hints.core.hints.hint_rules import PROOFS, Named
+from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.route import Route
+from tests.core.hold_queues import BEGIN, learn, route
+from tests.core.samples import FENCED, NOT_LEADER, topic_id
+
+_RECENT = 1.0
+_NODES = {Named.ITSELF: 1, Named.ANOTHER: 2, Named.EITHER: 2, Named.NOBODY: -1}
+
+
+def _partition(
+    on: Route, *, epoch: int, asked: bool, fenced: bool, by_id: bool, late: bool
+) -> FailedPartition:
+    topic = topic_id(1) if by_id else "t"
+    failure = Failure(topic, 0, FENCED if fenced else NOT_LEADER, 0, 0)
+    since = BEGIN + (2 if late else 0)
+    partition = FailedPartition(failure, epoch, since, hint_rules.led_epoch(on, failure))
+    partition.asked = asked
+    return partition
+
+
+@pytest.mark.parametrize("named", Named)
+@pytest.mark.parametrize("epoch", [-1, 5])
+def test_a_hint_is_good_as_the_table_says(named: Named, epoch: int) -> None:
+    for led, asked, fenced, by_id, late in itertools.product([False, True], repeat=5):
+        on = route(node=None if named is Named.EITHER else 1)
+        former = 1 if led else 3
+        learn(on, {0: (former, 5)}, topic_id=topic_id(1))
+        learn(on, {0: (_NODES[named], 6)}, topic_id=topic_id(1))
+        partition = _partition(on, epoch=epoch, asked=asked, fenced=fenced, by_id=by_id, late=late)
+        known_to_have_led = led and on.broker.node == 1
+        good = {
+            (True, Named.ITSELF): asked or (fenced and not late),
+            (True, Named.ANOTHER): by_id or asked or not late,
+            (True, Named.EITHER): by_id or asked or not late,
+            (True, Named.NOBODY): by_id or asked or not late,
+            (False, Named.ITSELF): asked,
+            (False, Named.ANOTHER): asked or (known_to_have_led and not late),
+            (False, Named.EITHER): False,
+            (False, Named.NOBODY): asked,
+        }[epoch >= 0, named]
+        if named is Named.ITSELF:
+            # The view has it that the broker that answered leads at this epoch already.
+            good &= epoch >= 0
+        known, hint, reason = hint_rules.judge(on, partition, _RECENT)
+        assert known == (_NODES[named], 6)
+        assert (hint is not None) == (good and named is not Named.NOBODY)
+        assert reason == (MissReason.NO_LEADER if good and named is Named.NOBODY else None)
+
+
+def test_the_table_has_a_row_for_each_case() -> None:
+    assert PROOFS.keys() == {*itertools.product([False, True], Named)}
+
+
+@pytest.mark.parametrize("epoch", [6, 7])
+def test_an_epoch_that_the_client_knows_is_no_news(epoch: int) -> None:
+    on = route()
+    learn(on, {0: (1, 5)}, topic_id=topic_id(1))
+    learn(on, {0: (2, 6)}, topic_id=topic_id(1))
+    partition = _partition(on, epoch=epoch, asked=True, fenced=False, by_id=True, late=False)
+    assert hint_rules.judge(on, partition, _RECENT) == ((2, 6), None, None)
