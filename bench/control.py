@@ -24,7 +24,7 @@ from bench.stepped import HOLD
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY
+from leader_hints.core.cluster.poll_plan import FULL_POLL_EVERY
 from tests.apis.messages import element, plain, read_response_frame, request_type, response_type
 from tests.core import samples
 from tests.harness import processes
