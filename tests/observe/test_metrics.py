@@ -278,7 +278,7 @@ def test_what_a_route_does_and_whether_its_broker_answers() -> None:
 
 def test_what_is_proved_to_be_advertised_wrongly() -> None:
     crossed, past = Route("a", Mode.ON), Route("b", Mode.ON)
-    crossed.crossed, past.past = "crossed: as the log says", True
+    crossed.advertised.crossed, past.advertised.past = "crossed: as the log says", True
     samples = _samples(_Taking([crossed, past]))
 
     found = {(of, how) for of in "ab" for how in ("crossed", "past")}

@@ -207,7 +207,10 @@ class _Read(Collector):
             (
                 ((route.name, how), wrong)
                 for route in routes
-                for how, wrong in (("crossed", bool(route.crossed)), ("past", route.past))
+                for how, wrong in (
+                    ("crossed", bool(route.advertised.crossed)),
+                    ("past", route.advertised.past),
+                )
             ),
         )
 
