@@ -1,4 +1,7 @@
-"""`leader-hints conformance`: what any client does with leader hints, held against KIP-951."""
+"""`leader-hints conformance`: what any client does with leader hints, held against KIP-951.
+
+Tested in ``tests/mock/test_conformance.py``.
+"""
 
 import json
 import os
@@ -182,7 +185,7 @@ def _mock() -> Iterator[_Ground]:
 
 @contextmanager
 def _standing(local: LocalSettings) -> Iterator[_Ground]:
-    """Have topics of names that nobody else has on a real cluster, and remove them at the end."""
+    """Create topics with unique names on a real cluster, and delete them at the end."""
     from leader_hints.conformance.standing_cluster import StandingCluster
 
     cluster = StandingCluster(local)

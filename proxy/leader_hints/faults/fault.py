@@ -1,7 +1,9 @@
-"""Faults that are made on purpose, for those who test clients: what is done to whom.
+"""Faults that are injected on purpose, for tests of clients: the action, and its targets.
 
 A fault chooses by route, API, client id, topic and partition; what it does not name it does not
 mind. Those of several that do the same to one message do not add up: the oldest does it.
+
+Tested in ``tests/faults/test_interposer.py``.
 """
 
 import random
@@ -25,7 +27,7 @@ from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.route import Route
 
-#: A port that nobody listens on.
+#: A port without a listener.
 _DEAD_PORT = 1
 #: Bytes a second that nothing here sends.
 _FASTEST = 1 << 40
@@ -210,12 +212,12 @@ class Faults:
 
 def hint_for(kind: Hint, route: Route, topic: Topic, partition: int) -> LeaderHint | None:
     """Return the hint of a kind for a partition, ``None`` where too little is known for it."""
-    leader = route.view.leader(topic, partition) if route.view is not None else None
+    leader = route.broker.view.leader(topic, partition) if route.broker.view is not None else None
     if kind is Hint.NONE or leader is None:
         return None
     if kind is Hint.RIGHT:
         return _hint(route, leader)
-    others = sorted(node for node in route.endpoints if node != leader.node)
+    others = sorted(node for node in route.broker.endpoints if node != leader.node)
     if not others:
         return None
     change = {Hint.EQUAL: 0, Hint.STALE: -1, Hint.UNREACHABLE: 1}[kind]
