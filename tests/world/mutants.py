@@ -48,7 +48,7 @@ MUTANTS: Final = {
         20,
         Route,
         "endpoint",
-        lambda route, node: next(iter(route.endpoints.values()), None),
+        lambda route, node: next(iter(route.broker.endpoints.values()), None),
     ),
 }
 

@@ -118,19 +118,21 @@ class Proxy:
     def leaders(self, name: str, partition: int) -> Iterator[tuple[int, Leader | None, bool]]:
         """Iterate over the routes' nodes, who leads by their view, and whether that is in doubt."""
         for node, route in self._routes.items():
-            known = route.view.leader(name, partition) if route.view is not None else None
-            doubt = route.view is not None and route.view.in_doubt(name, partition)
+            known = (
+                route.broker.view.leader(name, partition) if route.broker.view is not None else None
+            )
+            doubt = route.broker.view is not None and route.broker.view.in_doubt(name, partition)
             yield node, Leader(*known) if known is not None else None, doubt
 
     def look_at_identities(self) -> None:
         """Note each broker that is taken for another now."""
         for node, route in self._routes.items():
-            if route.proved_node not in (None, node):
-                self.mistaken.append((self.now, node, route.proved_node or -1))
+            if route.broker.proved_node not in (None, node):
+                self.mistaken.append((self.now, node, route.broker.proved_node or -1))
 
     def unproved(self) -> Iterator[int]:
         """Iterate over the nodes whose broker is not proved to be what it is."""
-        return (node for node, route in self._routes.items() if route.proved_node != node)
+        return (node for node, route in self._routes.items() if route.broker.proved_node != node)
 
     def in_hand(self) -> Iterator[str]:
         """Iterate over what is still kept of former requests."""

@@ -126,7 +126,7 @@ def test_a_broker_may_answer_when_the_view_has_forgotten_all_topics() -> None:
     # The only topic is deleted while an error of it is held.
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
-    view = link.route.view
+    view = link.route.broker.view
     assert view is not None
     view.forget_absent(())
     view.forget_absent(())
