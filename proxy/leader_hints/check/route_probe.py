@@ -33,6 +33,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
+from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
 from leader_hints.net.tls.route_security import Security, make_route
@@ -112,6 +113,7 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 
 
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    name_look_ups.install()
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
     security = Security(settings.routes, settings.greeting_timeout)
