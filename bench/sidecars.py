@@ -12,12 +12,13 @@ import trio
 from bench.cost import cpu_seconds
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.core.cluster.poll_plan import FULL_POLL_EVERY
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.metadata.broker_poller import FULL_POLL_EVERY, Cause, PollerSettings
+from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.settings.subscription import SubscriptionSettings

@@ -18,8 +18,8 @@ from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
 from leader_hints.net.journal.journal_writer import _in_thread as in_thread
+from leader_hints.net.metadata.broker_answers import BrokerAnswers
 from leader_hints.net.metadata.hold_timer import HoldTimer
-from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.pump.poller import EpollPoller
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.tls.route_security import Security
@@ -225,7 +225,7 @@ async def test_look_ups_that_hang_keep_neither_journal_nor_certificates_from_a_t
 async def test_a_defect_in_what_is_learnt_of_a_broker_costs_one_connection_to_it(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Refresher, "learn", _Once(Refresher.learn))
+    monkeypatch.setattr(BrokerAnswers, "learn", _Once(BrokerAnswers.learn))
     async with trio.open_nursery() as nursery:
         upstream = await _broker(nursery)
         settings = _settings(upstream, subscription={"reconnect_min_ms": 10})

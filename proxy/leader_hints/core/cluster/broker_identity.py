@@ -14,10 +14,10 @@ of itself counts as the word of a node only where that node is proved.
 
 from types import MappingProxyType
 
-from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 from leader_hints.core.route import Route
 
 Probe = dict[Partition, Leader]
@@ -53,15 +53,14 @@ def conclude(
     ``patience``: seconds for which a broker must have refused to be a node that it is not. An
     answer that contradicts what was known undoes it: another broker stands there now.
     """
-    leads = {leader.node for place, leader in asked.items() if errors.get(place) == ErrorCode.NONE}
+    answers = {place: leadership_answer(errors.get(place)) for place in asked}
+    leads = {asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.LEADS}
     if len(leads) == 1:
         (route.node,), route.guessed, route.others = leads, False, frozenset()
         route.refused = MappingProxyType({})
         return
     refused = {
-        leader.node
-        for place, leader in asked.items()
-        if errors.get(place) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.NEVER_LEADS
     }
     since = {node: route.refused.get(node, now) for node in refused}
     nodes = {leader.node for leader in asked.values()}

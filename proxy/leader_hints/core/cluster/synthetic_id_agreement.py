@@ -8,11 +8,18 @@ asks other brokers for Metadata where clients ask them, and compares the ids in 
 
 from collections.abc import Collection
 
+from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import Event, TopicIdsOffered, TopicIdsWithheld
+from leader_hints.core.route import Route
 
 #: Seconds between two rounds of questions because of what clients say.
 _DOUBT_SECONDS = 10
+#: What an operator can do about brokers for which synthetic ids cannot be offered.
+_SHOW_ALL = "it hides topics from the proxy, so ids of theirs have no names; allow it Describe"
+_HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
+_NEEDS_NO_PROXY = "its version gives hints and topic ids itself; set topic_ids: broker"
 
 
 class SyntheticIdAgreement:
@@ -38,6 +45,23 @@ class SyntheticIdAgreement:
         if fault is None or before is False:
             return []
         return [TopicIdsWithheld(cluster=self._cluster_id, broker=broker, reason=fault)]
+
+    def judge_topic(self, node: int, broker: str, topic: TopicMetadata) -> list[Event]:
+        """Take a topic of another broker's answer: has it the synthetic id?"""
+        fault = None
+        if topic.id != synthetic_id(self._cluster_id, topic.name):
+            gives = "no topic ids" if topic.id == ZERO_ID else "topic ids of its own"
+            fault = f"it gives {gives}; {_HAVE_IT_PROXIED}"
+        return self.judge(node, broker, fault)
+
+    def judge_route(self, route: Route, broker: str, *, hides: bool) -> list[Event]:
+        """Take what is known of the broker behind a route; ``hides``: it hides topics."""
+        if route.node is None or route.plan is None:
+            return []
+        fault = None if route.plan.reads else _NEEDS_NO_PROXY
+        if fault is None and hides:
+            fault = _SHOW_ALL
+        return self.judge(route.node, f"{route.node} at {broker}", fault)
 
     def doubted(self, now: float) -> bool:
         """Take it that a client says that some broker gave no id; return whether to ask them now.

@@ -1,9 +1,12 @@
 """The proxy's own Metadata subscription: who is asked, when, and what wakes held responses.
 
-Bugs about a view that is not kept fresh, or questions to brokers that are too many, too few or too
-late, are here; core/cluster has their limits.
+Bugs about a view that is not kept fresh, or questions that are late, are here. What is asked is
+decided in core/cluster (refresh_plan, poll_plan).
 
-- refresher: all brokers of all clusters; broker_poller: one of them.
+- refresher: polls, and asks more while responses are held; broker_answers: takes what comes of it.
+- poller_set: the pollers of all clusters; broker_poller: one of them; pending_questions: what it is
+  to ask next; upstream_states: whether routes' brokers answer.
+- synthetic_id_survey: asks brokers whether they give synthetic topic ids.
 - hold_timer: wakes held responses when the view has moved or their time is over.
 - time_slices: has large answers read in turns.
 """

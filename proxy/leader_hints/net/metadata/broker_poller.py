@@ -5,7 +5,6 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from types import MappingProxyType
 from typing import Protocol
 
@@ -19,10 +18,12 @@ from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.poll_plan import PollPlan
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.metadata.pending_questions import PendingQuestions
 from leader_hints.wire.errors import WireError
 
 #: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
@@ -32,11 +33,6 @@ _IDENTIFY_SECONDS = 0.25
 #: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
 #: and is listed: KRaft brokers answered up to 0.4 s before.
 _REFUSED_SECONDS = 1.0
-#: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
-#: ask for the known ones, in slices.
-FULL_POLL_EVERY = 5
-#: Names of hidden topics that one request asks for again.
-_MOST_HIDDEN = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +132,11 @@ class BrokerPoller:
         self._listener = listener
         self._connector = connector
         self._pause = settings.reconnect_min
-        self._wanted: set[str] = set()
-        self._epochs: dict[Partition, int] = {}
-        self._everything = False
-        self._unsure = False
-        self._wake = trio.Event()
+        self._pending = PendingQuestions()
+        self._poll_plan = PollPlan(settings.slice_partitions)
         self._reached = trio.Event()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
-        self._polls = 0
 
     @property
     def authenticates(self) -> bool:
@@ -168,20 +160,16 @@ class BrokerPoller:
         ``epochs``: the broker is asked whether it leads these partitions at these epochs.
         ``everything``: all topics, where one is wanted whose name is not known.
         """
-        self._wanted.update(topics)
-        self._epochs.update(epochs)
-        self._everything |= everything
-        self._wake.set()
+        self._pending.add(topics, epochs, everything=everything)
 
     def identify(self) -> None:
         """Have the node id of the route's broker looked for now: who leads has changed."""
-        self._unsure = True
-        self._wake.set()
+        self._pending.add(identity=True)
 
     def reconnect(self) -> None:
         """Have the broker asked on a new connection, which may lead elsewhere than this one."""
         self.leaving = self.connected
-        self._wake.set()
+        self._pending.wake()
 
     def reached(self) -> None:
         """Have it connected to soon, where that failed: somebody else has reached the broker."""
@@ -239,7 +227,7 @@ class BrokerPoller:
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
         self.leaving = False
-        self._polls = 0
+        self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route)
         self._listener.opened(self, maxima)
@@ -261,7 +249,7 @@ class BrokerPoller:
                     identify *= 2
                 poll_at = trio.current_time() + pause
             with trio.move_on_at(poll_at):
-                await connection.wait(self._wake)
+                await connection.wait(self._pending.due)
             if self.leaving:
                 self.connected = False
                 return
@@ -279,20 +267,16 @@ class BrokerPoller:
             self._pause = self._settings.reconnect_min
 
     async def _refresh(self, connection: BrokerConnection) -> None:
-        self._wake = trio.Event()
-        wanted, self._wanted = self._wanted, set()
-        epochs, self._epochs = self._epochs, {}
-        everything, self._everything = self._everything, False
-        if epochs:
+        asked = self._pending.take()
+        if asked.epochs:
             asked_at = trio.current_time()
-            errors = await self._ask_whether_it_leads(connection, epochs)
-            self._listener.leadership(self, epochs, errors, asked_at)
-        if everything:
+            errors = await self._ask_whether_it_leads(connection, asked.epochs)
+            self._listener.leadership(self, asked.epochs, errors, asked_at)
+        if asked.everything:
             await self._ask(connection, None, Cause.UNKNOWN_TOPIC_ID)
-        elif wanted:
-            await self._ask(connection, wanted, Cause.HOLD)
-        unsure, self._unsure = self._unsure, False
-        if unsure:
+        elif asked.topics:
+            await self._ask(connection, asked.topics, Cause.HOLD)
+        if asked.identity:
             await self._identify(connection)
 
     async def _poll(self, connection: BrokerConnection) -> None:
@@ -300,21 +284,11 @@ class BrokerPoller:
         if self.route is None:
             await self._ask(connection, self._listener.sample(self), Cause.POLL)
             return
-        view = self._listener.view(self)
-        due = self._polls % FULL_POLL_EVERY == 0
-        self._polls += 1
-        if due or view is None or not view.names:
-            # First, since what is offered to clients hangs on it as soon as topics are known. What
-            # was hidden is asked for again, or one that was deleted would count as hidden for ever.
-            hidden = islice(view.hidden if view is not None else (), _MOST_HIDDEN)
-            await self._ask(connection, {metadata.ANY_TOPIC, *hidden}, Cause.POLL)
-            present = await self._ask(connection, None, Cause.POLL)
+        for topics in self._poll_plan.poll(self._listener.view(self)):
+            present = await self._ask(connection, topics, Cause.POLL)
             known = self._listener.view(self)
-            if known is not None:
+            if topics is None and known is not None:
                 await self._listener.forget(known, present)
-            return
-        for names in _slices(view, self._settings.slice_partitions):
-            await self._ask(connection, names, Cause.POLL)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
 
@@ -359,18 +333,3 @@ class BrokerPoller:
             if before != (route.node, route.guessed, route.others):
                 self._listener.identified(self)
         return route.proved_node in route.endpoints
-
-
-def _slices(view: LeaderView, most: int) -> Iterable[list[str]]:
-    """Yield the known topics in lists of at most ``most`` partitions, or of one topic."""
-    names: list[str] = []
-    partitions = 0
-    for name in list(view.names):
-        size = view.partitions(name)
-        if names and partitions + size > most:
-            yield names
-            names, partitions = [], 0
-        names.append(name)
-        partitions += size
-    if names:
-        yield names

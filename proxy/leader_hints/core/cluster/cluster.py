@@ -1,0 +1,130 @@
+"""One Kafka cluster, as far as the proxy knows it."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.core.clock import Clock
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_candidates import LeaderCandidates
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
+from leader_hints.core.cluster.synthetic_id_agreement import SyntheticIdAgreement
+from leader_hints.core.events import LeaderMoved, TopicsHidden
+from leader_hints.core.route import Route
+
+
+class Learnt(NamedTuple):
+    """What a broker's answers about its leadership bring.
+
+    ``moves``: that the view did not know. ``of_the_view``: the errors of partitions that were asked
+    about at the view's own epoch. ``epoch_over``: an epoch is over, and that is news.
+    """
+
+    moves: list[LeaderMoved]
+    of_the_view: dict[Partition, int]
+    epoch_over: bool
+
+
+class Cluster:
+    """What is known of one cluster, and what was reported of it.
+
+    ``view``: leaders, epochs and topics. ``candidates``: who may lead, of what no broker reports
+    yet. ``agreement``: whether its brokers give synthetic topic ids. ``polled_at``: when a poll
+    last brought something into the view, by the view's clock, ``None`` before the first.
+    """
+
+    def __init__(self, view: LeaderView) -> None:
+        self.view = view
+        self.candidates = LeaderCandidates(view)
+        self.agreement = SyntheticIdAgreement(view.cluster_id)
+        self.polled_at: float | None = None
+        #: What decided who is to be polled, when that was last looked at.
+        self._placement: object = None
+        self._hidden_reported = False
+
+    def hidden_topics(self, broker: str) -> list[TopicsHidden]:
+        """Return the event that ``broker`` hides topics: once, until no topic is hidden.
+
+        Each broker hides them, and each topic of each client would report it again.
+        """
+        reported, self._hidden_reported = self._hidden_reported, self.view.hides
+        if reported or not self.view.hides:
+            return []
+        visible = len(self.view.names)
+        return [TopicsHidden(cluster=self.view.cluster_id, broker=broker, visible=visible)]
+
+    def learn_leadership(
+        self, node: int | None, epochs: Mapping[Partition, int], errors: Mapping[Partition, int]
+    ) -> Learnt:
+        """Take a broker's answers whether it leads partitions at ``epochs``, as error codes.
+
+        ``node``: the broker's, where it is proved. Without it the answers are no node's.
+        """
+        view = self.view
+        # In doubt it was asked about another epoch than the view's.
+        of_the_view = {place: e for place, e in errors.items() if not view.in_doubt(*place)}
+        learnt = Learnt([], of_the_view, epoch_over=False)
+        if node is None:
+            return learnt
+        epoch_over = False
+        for (name, partition), epoch in epochs.items():
+            answer = leadership_answer(errors.get((name, partition)))
+            leader = Leader(node, epoch)
+            if answer is LeadershipAnswer.LEADS:
+                learnt.moves.extend(view.leader_confirms(name, partition, leader))
+            elif answer is not None and answer.denies:
+                learnt.moves.extend(view.leader_denies(name, partition, leader))
+            if answer is LeadershipAnswer.NEVER_LEADS:
+                self.candidates.denied(node, (name, partition), epoch)
+            if answer is LeadershipAnswer.EPOCH_OVER:
+                epoch_over |= self.candidates.fenced((name, partition), epoch)
+        return learnt._replace(epoch_over=epoch_over)
+
+    def others(self, listener: Route, routes: Sequence[Route]) -> dict[int, Endpoint] | None:
+        """Return the brokers that are behind none of ``routes``, and where ``listener`` has them.
+
+        Not those that may be behind one: their addresses lead through this very process. Nor those
+        at whose address another broker answers: its answers are not that node's. ``None``: nothing
+        has changed since the last call. Each Metadata response asks, and there may be a thousand
+        brokers.
+        """
+        placed = [(r.name, r.node, r.guessed, r.others) for r in routes]
+        placement = listener.name, listener.endpoints, listener.misled, placed
+        if self._placement == placement:
+            return None
+        self._placement = placement
+        return {
+            node: endpoint
+            for node, endpoint in listener.endpoints.items()
+            if all(route.is_self(node) is False for route in routes)
+            and listener.misled.get(node) != endpoint
+        }
+
+
+class Clusters:
+    """The clusters of all routes, by id. ``clock``: see :class:`LeaderView`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._clusters: dict[str, Cluster] = {}
+
+    def __iter__(self) -> Iterator[Cluster]:
+        return iter([*self._clusters.values()])
+
+    def get(self, cluster_id: str | None) -> Cluster | None:
+        """Return a cluster, ``None`` where nothing is known of it."""
+        return None if cluster_id is None else self._clusters.get(cluster_id)
+
+    def met(self, cluster_id: str) -> Cluster:
+        """Return the cluster that a broker says it is of; a new one is empty."""
+        known = self._clusters.get(cluster_id)
+        if known is None:
+            known = self._clusters[cluster_id] = Cluster(LeaderView(cluster_id, self._clock))
+        return known
+
+    def keep(self, ids: Collection[str]) -> None:
+        """Forget all other clusters."""
+        for gone in self._clusters.keys() - ids:
+            del self._clusters[gone]

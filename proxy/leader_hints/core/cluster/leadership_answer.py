@@ -1,0 +1,49 @@
+"""What a broker's answer to ListOffsets says of its leadership.
+
+The proxy asks for an offset of a partition at an epoch. A broker compares epochs before it looks at
+who leads (KIP-320), so its error tells the following of the broker and of the epoch asked:
+
+| error | the broker asked | the epoch asked |
+|---|---|---|
+| none | leads at it | is the present one |
+| NOT_LEADER_OR_FOLLOWER | never leads at it | is the present one: another broker leads |
+| UNKNOWN_LEADER_EPOCH | does not lead at it yet | the broker has not heard of it |
+| FENCED_LEADER_EPOCH | may lead at a later one | is over |
+
+Any other error says nothing.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+
+from leader_hints.apis.error_codes import ErrorCode
+
+
+class LeadershipAnswer(Enum):
+    """What a broker says of its leadership of a partition at the epoch asked."""
+
+    LEADS = "it leads"
+    NEVER_LEADS = "another broker leads at this epoch, now and for ever"
+    NOT_YET = "it does not know this epoch yet"
+    EPOCH_OVER = "this epoch is over"
+
+    @property
+    def denies(self) -> bool:
+        """Whether the broker does not lead at the epoch now, and the epoch is not over for it."""
+        return self in (LeadershipAnswer.NEVER_LEADS, LeadershipAnswer.NOT_YET)
+
+
+_ANSWERS: Mapping[int, LeadershipAnswer] = MappingProxyType(
+    {
+        ErrorCode.NONE: LeadershipAnswer.LEADS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER: LeadershipAnswer.NEVER_LEADS,
+        ErrorCode.UNKNOWN_LEADER_EPOCH: LeadershipAnswer.NOT_YET,
+        ErrorCode.FENCED_LEADER_EPOCH: LeadershipAnswer.EPOCH_OVER,
+    }
+)
+
+
+def leadership_answer(error: int | None) -> LeadershipAnswer | None:
+    """Return what an error says, ``None`` where it says nothing, or nothing was answered."""
+    return None if error is None else _ANSWERS.get(error)

@@ -1,0 +1,53 @@
+"""What a poll of a broker behind a route asks for."""
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+from leader_hints.apis.metadata import ANY_TOPIC
+from leader_hints.core.cluster.leader_view import LeaderView
+
+#: Every so many polls ask for all topics, so that new and deleted ones are seen; those between
+#: ask for the known ones, in slices.
+FULL_POLL_EVERY = 5
+#: Names of hidden topics that one request asks for again.
+_MOST_HIDDEN = 1000
+
+
+class PollPlan:
+    """Plans the polls of one connection. ``slice_partitions``: the most of one request."""
+
+    def __init__(self, slice_partitions: int) -> None:
+        self._most = slice_partitions
+        self._polls = 0
+
+    def reset(self) -> None:
+        """Begin with a poll of everything: another broker may answer."""
+        self._polls = 0
+
+    def poll(self, view: LeaderView | None) -> Iterator[Collection[str] | None]:
+        """Yield the topics of each request of the next poll, ``None`` for all topics."""
+        due = self._polls % FULL_POLL_EVERY == 0
+        self._polls += 1
+        if view is not None and view.names and not due:
+            yield from slices(view, self._most)
+            return
+        # First, since what is offered to clients hangs on it as soon as topics are known. What
+        # was hidden is asked for again, or one that was deleted would count as hidden for ever.
+        hidden = islice(view.hidden if view is not None else (), _MOST_HIDDEN)
+        yield {ANY_TOPIC, *hidden}
+        yield None
+
+
+def slices(view: LeaderView, most: int) -> Iterator[list[str]]:
+    """Yield the known topics in lists of at most ``most`` partitions, or of one topic."""
+    names: list[str] = []
+    partitions = 0
+    for name in list(view.names):
+        size = view.partitions(name)
+        if names and partitions + size > most:
+            yield names
+            names, partitions = [], 0
+        names.append(name)
+        partitions += size
+    if names:
+        yield names

@@ -1,0 +1,177 @@
+"""Which broker is asked what while error responses are held.
+
+A round of questions helps all responses that are held. Metadata of their topics is asked for, since
+whichever broker knows first is enough. And brokers are asked by ListOffsets whether they lead the
+partitions at the epoch that comes next: Metadata lags the leader's own answer.
+
+In a storm, with thousands of failed partitions or many brokers, that is too much. Then Metadata
+must find the leaders, and only those are asked whether they lead. Each question costs brokers time
+just when they have leaders to change.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.core.cluster.cluster import Cluster
+from leader_hints.core.cluster.refresh_share import RefreshShare
+from leader_hints.core.hints.wanted_leaders import WantedLeaders
+from leader_hints.core.route import Route
+
+#: Partitions of which one round asks the leader whether it leads, in a storm. The confirmation
+#: spares clients a back-off; who leads they learn from Metadata.
+_QUESTIONS = 500
+#: A request costs as much as so many partitions in it.
+_REQUEST = 25
+#: Answers that wait to be read, from which on no more Metadata is asked for in a storm: nothing is
+#: learnt sooner by that.
+_ENOUGH = 2
+#: The last of so many rounds asks all brokers for Metadata, the others only those behind routes: it
+#: is mostly the new leader itself that confirms first.
+_ALL_IN_EVERY = 4
+
+
+class Broker(Protocol):
+    """One that can be asked. ``node``: where it is proved; ``route``: that it is behind, if any."""
+
+    @property
+    def node(self) -> int | None: ...
+
+    @property
+    def route(self) -> Route | None: ...
+
+
+_B = TypeVar("_B", bound=Broker)
+
+
+class Request(NamedTuple, Generic[_B]):
+    """What to ask one broker: Metadata of ``topics``, and whether it leads at ``epochs``."""
+
+    broker: _B
+    topics: Collection[str]
+    epochs: Mapping[Partition, int]
+
+
+class Round(NamedTuple, Generic[_B]):
+    """One round of questions for the responses that are held of a route.
+
+    ``unnamed``: topic ids whose names must be looked up first. ``requests``: one for each broker,
+    made as they are iterated over; those that ask nothing are left to whoever sends them.
+    """
+
+    unnamed: list[bytes]
+    requests: Iterator[Request[_B]]
+
+
+class RefreshPlan:
+    """Plans rounds of questions.
+
+    ``slice_partitions``: of how many partitions one round asks for Metadata, all brokers together;
+    above that many pairs of partition and broker it is a storm.
+    """
+
+    def __init__(self, slice_partitions: int) -> None:
+        self._most = slice_partitions
+        #: Of the brokers behind routes, and of all.
+        self._own_share = RefreshShare(slice_partitions)
+        self._share = RefreshShare(slice_partitions)
+        self._questions = RefreshShare(_QUESTIONS)
+        self._rounds = 0
+
+    def reset(self) -> None:
+        """Take note that nothing is held any more."""
+        self._rounds = 0
+
+    def begin(self) -> None:
+        """Begin a round; :meth:`round` then plans it, route by route."""
+        self._rounds += 1
+
+    def round(
+        self, wanted: WantedLeaders, cluster: Cluster, brokers: Sequence[_B], unread: int
+    ) -> Round[_B]:
+        """Return what helps the held responses of one route.
+
+        ``brokers``: of ``cluster``, that can be asked now. ``unread``: answers of brokers that wait
+        to be read.
+        """
+        storm = self._is_storm(wanted, len(brokers))
+        view = cluster.view
+        topics = _metadata_topics(wanted, unread, storm=storm)
+        names = [*{name for name in map(view.name, topics) if name is not None}]
+        unnamed = [t for t in topics if isinstance(t, bytes) and view.name(t) is None]
+        metadata = self._shared(names, cluster, brokers, storm=storm)
+        if storm:
+            requests = self._to_leaders(wanted, brokers, metadata)
+        else:
+            requests = _to_candidates(wanted, cluster, brokers, metadata)
+        return Round(unnamed, requests)
+
+    def _is_storm(self, wanted: WantedLeaders, brokers: int) -> bool:
+        """Whether it is too much to ask each broker about each partition."""
+        if len(wanted) * brokers > self._most:
+            wanted.single()
+        return len(wanted) * brokers > self._most
+
+    def _shared(
+        self, names: Sequence[str], cluster: Cluster, brokers: Sequence[Broker], *, storm: bool
+    ) -> dict[int, list[str]]:
+        """Return the topics of which each broker is asked for Metadata, by its position."""
+        asked, share = [*range(len(brokers))], self._share
+        if not storm and self._rounds % _ALL_IN_EVERY:
+            asked = [at for at, broker in enumerate(brokers) if broker.route is not None]
+            share = self._own_share
+        sizes = [cluster.view.partitions(name) for name in names]
+        topics: dict[int, list[str]] = {}
+        for broker, topic in share.pairs(len(asked), sizes):
+            topics.setdefault(asked[broker], []).append(names[topic])
+        return topics
+
+    def _to_leaders(
+        self, wanted: WantedLeaders, brokers: Sequence[_B], metadata: Mapping[int, list[str]]
+    ) -> Iterator[Request[_B]]:
+        """Ask the nodes that are named as leaders, of many in turn, whether they lead.
+
+        A request to each of a hundred takes longer than it gains.
+        """
+        questions = wanted.questions(_QUESTIONS - _REQUEST)
+        sizes = [_REQUEST + len(some) for _, some in questions]
+        epochs: dict[int | None, dict[Partition, int]] = {}
+        for _, number in self._questions.pairs(1, sizes):
+            node, some = questions[number]
+            epochs.setdefault(node, {}).update(wanted.epochs_of(some))
+        return (
+            Request(broker, metadata.get(at, ()), epochs.get(broker.node, {}))
+            for at, broker in enumerate(brokers)
+        )
+
+
+def _metadata_topics(wanted: WantedLeaders, unread: int, *, storm: bool) -> Collection[Topic]:
+    if not storm:
+        return wanted.topics
+    return wanted.unknown if unread < _ENOUGH else ()
+
+
+def _to_candidates(
+    wanted: WantedLeaders,
+    cluster: Cluster,
+    brokers: Sequence[_B],
+    metadata: Mapping[int, list[str]],
+) -> Iterator[Request[_B]]:
+    """Ask each broker about the partitions that it may lead."""
+    candidates, claims = cluster.candidates, wanted.claims
+    epochs = {place: candidates.epoch(place, epoch) for place, epoch in wanted.epochs.items()}
+
+    def asked(node: int | None) -> dict[Partition, int]:
+        may = {
+            place: epoch
+            for place, epoch in epochs.items()
+            if candidates.may_lead(node, place, epoch)
+        }
+        may.update((place, claim.epoch) for place, claim in claims.items() if claim.node == node)
+        return may
+
+    return (
+        Request(broker, metadata.get(at, ()), asked(broker.node))
+        for at, broker in enumerate(brokers)
+    )

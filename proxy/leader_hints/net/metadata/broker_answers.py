@@ -1,0 +1,265 @@
+"""Takes what pollers learn into the clusters and routes."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import trio
+
+from leader_hints.apis import metadata
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.keys import api_name
+from leader_hints.apis.list_offsets import Partition
+from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
+from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.cluster import Cluster, Clusters
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
+from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
+from leader_hints.errors import places_of
+from leader_hints.net.brokers.connector import Connectors
+from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerSettings
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.metadata.poller_set import PollerSet
+from leader_hints.net.metadata.synthetic_id_survey import SyntheticIdSurvey
+from leader_hints.net.metadata.time_slices import TimeSlices
+from leader_hints.net.metadata.upstream_states import UpstreamStates
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.reader import Reader
+
+#: Seconds for which a large answer is read before other tasks get their turn.
+_SLICE = 0.004
+
+
+class BrokerAnswers:
+    """The :class:`leader_hints.net.metadata.broker_poller.Listener` of all pollers.
+
+    ``slices``: in which large answers are read. ``epoch_over``: called when an answer says, as the
+    first one, that an epoch asked is over.
+    """
+
+    def __init__(
+        self,
+        settings: PollerSettings,
+        connectors: Callable[[Route], Connectors],
+        hold_timer: HoldTimer,
+        emit: Callable[[Event], None],
+        refreshed: Callable[[str, float], None],
+        placed: Callable[[], None],
+    ) -> None:
+        self.clusters = Clusters(trio.current_time)
+        self.pollers = PollerSet(settings, connectors, self, self._ended)
+        self.survey = SyntheticIdSurvey(self.pollers, self.clusters, emit)
+        self.upstreams = UpstreamStates(self.pollers, emit)
+        self.slices = TimeSlices(_SLICE)
+        self.epoch_over: Callable[[], None] = lambda: None
+        self._hold_timer = hold_timer
+        self._emit = emit
+        self._refreshed = refreshed
+        self._placed = placed
+        #: By route: the brokers in the last Metadata response that went by.
+        self._passed: dict[str, Brokers] = {}
+
+    def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self.upstreams.opened(poller)
+        route = poller.route
+        if route is None:
+            return
+        route.plan = plan_for(maxima)
+        route.synthetic_plan = plan_for(maxima, synthetic=True) if route.synthesize else None
+        route.reachable = poller.connected
+        self._emit(
+            RoutePlan(
+                route=route.name,
+                native=route.plan.native,
+                raised={api_name(row.key): [row.takes, row.offered] for row in route.plan.rows},
+            )
+        )
+
+    def identified(self, poller: BrokerPoller) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        cluster = self.clusters.get(self.pollers.cluster_id(poller))
+        if cluster is not None:
+            self._poll_others(cluster)
+            self.survey.agree(cluster)
+        self.survey.note()
+
+    def lost(self, poller: BrokerPoller, reason: str) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        if poller.route is not None:
+            poller.route.lose()
+            self._placed()
+        self.upstreams.lost(poller, reason)
+        self.survey.note(poller)
+
+    def failed(self, error: Exception) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._emit(TaskFailed(task="subscription", traceback=places_of(error)))
+
+    def refreshed(self, cause: Cause, seconds: float) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self._refreshed(cause, seconds)
+
+    def view(self, poller: BrokerPoller) -> LeaderView | None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        cluster = self.clusters.get(self.pollers.cluster_id(poller))
+        return cluster.view if cluster is not None else None
+
+    def sample(self, poller: BrokerPoller) -> Collection[str]:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        return self.survey.sample(poller)
+
+    def _ended(self, poller: BrokerPoller) -> None:
+        self.upstreams.forget(poller)
+        self.survey.forget(poller)
+
+    # Metadata.
+
+    async def learn(
+        self,
+        poller: BrokerPoller,
+        answer: ClusterMetadata,
+        asked_at: float,
+        *,
+        poll: bool,
+        whole: bool,
+    ) -> set[str]:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self.pollers.belongs(poller, answer.cluster_id)
+        if poller.route is not None:
+            poller.route.serves_anybody = not poller.authenticates
+            cluster = self._place(poller.route, answer)
+        else:
+            cluster = self.clusters.met(answer.cluster_id)
+        if poll:
+            cluster.polled_at = trio.current_time()
+        names: set[str] = set()
+        answered: set[Topic] = set()
+        await self.slices.take(self._learning(poller, cluster, answer, names, answered, poll=poll))
+        if whole:
+            view = cluster.view
+            view.unknown_ids.answered(view.name, asked_at, trio.current_time())
+        if whole or not poll:
+            # The first question of all is what is hidden: nothing else is known by then.
+            for event in cluster.hidden_topics(str(poller.address)):
+                self._emit(event)
+        if poller.route is not None:
+            self._hold_timer.queue.asked(poller.route, answered, asked_at)
+        self._hold_timer.news()
+        return names
+
+    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        await self.slices.take(view.forgetting(present))
+
+    def _learning(
+        self,
+        poller: BrokerPoller,
+        cluster: Cluster,
+        answer: ClusterMetadata,
+        names: set[str],
+        answered: set[Topic],
+        *,
+        poll: bool,
+    ) -> Iterator[None]:
+        """Take an answer's topics in steps; add to ``names``, and to ``answered`` names and keys.
+
+        What the view does not take, since it may be of another topic of the name, says nothing of
+        the one that it has.
+        """
+        view, judged = cluster.view, False
+        route = poller.route.name if poller.route is not None else ""
+        for topic in answer.steps:
+            if topic is not None:
+                view.permitted(topic)
+                taken = False
+                for moves in view.learning(topic, poller.node, route=route, poll=poll):
+                    taken = True
+                    self._report(moves)
+                    yield
+                names.add(topic.name)
+                if taken:
+                    answered.update((topic.name, view.key(topic.name)))
+                if not judged and not topic.error:
+                    # As with one topic, so with all of them.
+                    judged = True
+                    self.survey.judge(poller, cluster, topic)
+            yield
+
+    def snooped(self, route: Route, version: int, payload: bytes) -> None:
+        """Take a Metadata response that went by on a link of ``route``."""
+        try:
+            reader = Reader(payload, 4)
+            reader.skip_tags()
+            before = self._passed.get(route.name, NO_BROKERS)
+            answer = metadata.read_response(reader, version, before)
+            view = self._place(route, answer).view
+            self._passed[route.name] = answer.brokers
+            for topic in answer.topics:
+                self._report(view.learn(topic, route.proved_node, route=route.name))
+        except WireError:
+            route.traffic.raw["not understood"] += 1
+            return
+        self._hold_timer.news()
+
+    def _place(self, route: Route, answer: ClusterMetadata) -> Cluster:
+        """Note where the brokers are on the route's listener, and of which cluster they are."""
+        cluster = self.clusters.met(answer.cluster_id)
+        if route.view is not cluster.view:
+            route.view = cluster.view
+            broker_identity.forget(route)
+            self.clusters.keep(self.pollers.leave())
+        if route.endpoints is not answer.endpoints and route.endpoints != answer.endpoints:
+            route.endpoints = answer.endpoints
+            if route.proved_node is None:
+                # More than one may be left now.
+                route.node, route.guessed = None, False
+            self._placed()
+        self._poll_others(cluster)
+        self.survey.agree(cluster)
+        return cluster
+
+    def _poll_others(self, cluster: Cluster) -> None:
+        cluster_id = cluster.view.cluster_id
+        listener = self.pollers.listener(cluster_id)
+        if listener is None:
+            return
+        # A route of which no cluster is known yet may be of this one.
+        routes = [route for route, _ in self.pollers.routes(cluster_id, perhaps=True)]
+        others = cluster.others(listener, routes)
+        if others is not None:
+            self.pollers.poll_others(cluster_id, listener, others)
+
+    # Leadership.
+
+    def leadership(
+        self,
+        poller: BrokerPoller,
+        epochs: Mapping[Partition, int],
+        errors: Mapping[Partition, int],
+        asked_at: float,
+    ) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        cluster = self.clusters.get(self.pollers.cluster_id(poller))
+        if cluster is None:
+            return
+        learnt = cluster.learn_leadership(poller.node, epochs, errors)
+        self._report(learnt.moves)
+        if learnt.epoch_over:
+            self.epoch_over()
+        if poller.route is not None:
+            self._hold_timer.queue.probed(poller.route, learnt.of_the_view, asked_at)
+        self._hold_timer.news()
+
+    def _report(self, moves: Sequence[LeaderMoved]) -> None:
+        for moved in moves:
+            self._emit(moved)
+            poller = self.pollers.other(moved.cluster, moved.leader)
+            if poller is not None:
+                # A broker that is named as leader is up again.
+                poller.reached()
+        if moves:
+            for poller in self.pollers.own:
+                if poller.connected and poller.node is None:
+                    # It may lead something by now, and that alone is a proof.
+                    poller.identify()

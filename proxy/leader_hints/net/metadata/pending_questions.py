@@ -1,0 +1,57 @@
+"""What one broker is to be asked as soon as no other request is under way."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import trio
+
+from leader_hints.apis.list_offsets import Partition
+
+
+class Questions(NamedTuple):
+    """``topics``: of which Metadata is asked for, or of all (``everything``). ``epochs``: whether
+    the broker leads these partitions at these epochs. ``identity``: which node it is."""
+
+    topics: set[str]
+    epochs: dict[Partition, int]
+    everything: bool = False
+    identity: bool = False
+
+
+class PendingQuestions:
+    """Questions that wait for the connection.
+
+    ``due``: set while there are any, and by :meth:`wake`.
+    """
+
+    def __init__(self) -> None:
+        self.due = trio.Event()
+        self._waiting = Questions(set(), {})
+
+    def add(
+        self,
+        topics: Iterable[str] = (),
+        epochs: Mapping[Partition, int] = MappingProxyType({}),
+        *,
+        everything: bool = False,
+        identity: bool = False,
+    ) -> None:
+        """Have these asked, too."""
+        self._waiting.topics.update(topics)
+        self._waiting.epochs.update(epochs)
+        self._waiting = self._waiting._replace(
+            everything=self._waiting.everything or everything,
+            identity=self._waiting.identity or identity,
+        )
+        self.due.set()
+
+    def wake(self) -> None:
+        """Have the connection looked at, without a question."""
+        self.due.set()
+
+    def take(self) -> Questions:
+        """Return all that wait; from now on none do."""
+        taken, self._waiting = self._waiting, Questions(set(), {})
+        self.due = trio.Event()
+        return taken

@@ -1,0 +1,87 @@
+"""Asks all brokers of a cluster whether they give synthetic topic ids."""
+
+from collections.abc import Callable, Collection
+
+import trio
+
+from leader_hints.apis.metadata import TopicMetadata
+from leader_hints.core.cluster.cluster import Cluster, Clusters
+from leader_hints.core.events import Event
+from leader_hints.net.metadata.broker_poller import BrokerPoller
+from leader_hints.net.metadata.poller_set import PollerSet
+
+
+class SyntheticIdSurvey:
+    """Which brokers were asked, and what follows for the routes.
+
+    See :mod:`leader_hints.core.cluster.synthetic_id_agreement`. ``all_asked``: set once every
+    broker was asked, or could not be.
+    """
+
+    def __init__(
+        self, pollers: PollerSet, clusters: Clusters, emit: Callable[[Event], None]
+    ) -> None:
+        self.all_asked = trio.Event()
+        self._pollers = pollers
+        self._clusters = clusters
+        self._emit = emit
+        self._asked: set[BrokerPoller] = set()
+
+    @property
+    def _wanted(self) -> bool:
+        """Whether some route is to have synthetic ids."""
+        return any(p.route is not None and p.route.synthesize for p in self._pollers.own)
+
+    def sample(self, poller: BrokerPoller) -> Collection[str]:
+        """Return one topic of a broker's cluster, whose id tells of all of them."""
+        cluster = self._clusters.get(self._pollers.cluster_id(poller)) if self._wanted else None
+        return [*cluster.view.names][:1] if cluster is not None else ()
+
+    def judge(self, poller: BrokerPoller, cluster: Cluster, topic: TopicMetadata) -> None:
+        """Take a topic of a broker's answer."""
+        if not self._wanted or poller.route is not None or poller.node is None or poller.leaving:
+            return
+        broker = f"{poller.node} at {poller.address}"
+        for event in cluster.agreement.judge_topic(poller.node, broker, topic):
+            self._emit(event)
+        self.agree(cluster)
+        self.note(poller)
+
+    def note(self, poller: BrokerPoller | None = None) -> None:
+        """Note that a broker was asked, or cannot be; look whether all were."""
+        if poller is not None:
+            self._asked.add(poller)
+        own = (
+            p in self._asked or (p.route is not None and p.route.node is not None)
+            for p in self._pollers.own
+        )
+        if all(own) and all(p in self._asked for p in self._pollers.others()):
+            self.all_asked.set()
+
+    def forget(self, poller: BrokerPoller) -> None:
+        """Forget a broker that is not polled any more."""
+        self._asked.discard(poller)
+
+    def agree(self, cluster: Cluster) -> None:
+        """Conclude whether all brokers of a cluster give synthetic ids."""
+        cluster_id = cluster.view.cluster_id
+        listener = self._pollers.listener(cluster_id) if self._wanted else None
+        if listener is None:
+            return
+        agreement, routes = cluster.agreement, self._pollers.routes(cluster_id)
+        for route, address in routes:
+            for event in agreement.judge_route(route, str(address), hides=cluster.view.hides):
+                self._emit(event)
+        for event in agreement.review(listener.endpoints.keys()):
+            self._emit(event)
+        for route, _ in routes:
+            route.ids_everywhere = agreement.reached
+
+    def doubt(self, cluster: Cluster) -> None:
+        """Have all other brokers asked again: a client says that one gave it no id.
+
+        Anybody can say that, so it is a reason to ask, and no proof.
+        """
+        if cluster.agreement.doubted(trio.current_time()):
+            for poller in self._pollers.others(cluster.view.cluster_id):
+                poller.reconnect()

@@ -1,0 +1,205 @@
+"""What is known of one cluster, and what of it is reported or polled."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.cluster import Cluster, Clusters
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import LeaderMoved, TopicsHidden
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+
+_ENDPOINTS = {node: Endpoint(f"b-{node}", 9092, None) for node in (1, 2, 3)}
+_HIDDEN = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_T0, _T1 = ("t", 0), ("t", 1)
+
+
+def _cluster(*leaders: tuple[int, int]) -> Cluster:
+    """Return one whose topic ``t`` has a leader and epoch for each partition."""
+    cluster = Cluster(LeaderView("k"))
+    led = tuple(Led(number, *leader) for number, leader in enumerate(leaders))
+    cluster.view.learn(TopicMetadata(0, "t", ZERO_ID, led), None)
+    return cluster
+
+
+def _route(node: int | None, name: str = "r") -> Route:
+    return Route(name, Mode.ON, endpoints=_ENDPOINTS, node=node)
+
+
+# Hidden topics.
+
+
+def test_that_topics_are_hidden_is_reported_once_until_none_is() -> None:
+    cluster = _cluster((1, 5))
+    permitted = cluster.view.permitted
+    assert cluster.hidden_topics("b-1") == []
+    permitted(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
+    assert cluster.hidden_topics("b-1") == [TopicsHidden(cluster="k", broker="b-1", visible=1)]
+    permitted(TopicMetadata(_HIDDEN, "another", ZERO_ID, ()))
+    assert cluster.hidden_topics("b-2") == []
+    for name in ("secret", "another"):
+        permitted(TopicMetadata(0, name, ZERO_ID, ()))
+        assert cluster.hidden_topics("b-1") == []
+    permitted(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()))
+    assert len(cluster.hidden_topics("b-3")) == 1
+
+
+# Leadership.
+
+
+def test_a_broker_that_leads_at_the_next_epoch_has_moved() -> None:
+    cluster = _cluster((1, 5))
+    learnt = cluster.learn_leadership(2, {_T0: 6}, {_T0: ErrorCode.NONE})
+    (moved,) = learnt.moves
+    assert isinstance(moved, LeaderMoved)
+    assert (moved.leader_before, moved.leader, moved.epoch) == (1, 2, 6)
+    assert cluster.view.leader(*_T0) == Leader(2, 6)
+    assert cluster.view.is_confirmed(*_T0)
+    assert not learnt.epoch_over
+
+
+def test_a_broker_that_never_leads_at_an_epoch_is_not_asked_again() -> None:
+    cluster = _cluster((1, 5))
+    cluster.learn_leadership(2, {_T0: 6}, {_T0: ErrorCode.NOT_LEADER_OR_FOLLOWER})
+    assert not cluster.candidates.may_lead(2, _T0, 6)
+
+
+@pytest.mark.parametrize("error", [None, ErrorCode.UNKNOWN_LEADER_EPOCH, 3, 29])
+def test_a_broker_that_may_lead_later_is_asked_again(error: int | None) -> None:
+    cluster = _cluster((1, 5))
+    errors = {} if error is None else {_T0: error}
+    learnt = cluster.learn_leadership(2, {_T0: 6}, errors)
+    assert (learnt.moves, learnt.epoch_over) == ([], False)
+    assert cluster.candidates.may_lead(2, _T0, 6)
+
+
+@pytest.mark.parametrize(
+    ("error", "confirmed"),
+    [
+        (ErrorCode.NONE, True),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, False),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, False),
+        (ErrorCode.FENCED_LEADER_EPOCH, None),
+        (3, None),
+    ],
+)
+def test_a_leader_that_metadata_names_confirms_or_denies(
+    error: int, confirmed: bool | None
+) -> None:
+    cluster = _cluster((1, 5))
+    cluster.view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 6),)), 3)
+    cluster.learn_leadership(2, {_T0: 6}, {_T0: error})
+    assert cluster.view.is_confirmed(*_T0) is confirmed
+
+
+def test_that_an_epoch_is_over_is_news_once() -> None:
+    cluster = _cluster((1, 5), (1, 5))
+    answers = ({_T0: 6, _T1: 6}, {_T0: ErrorCode.FENCED_LEADER_EPOCH, _T1: ErrorCode.NONE})
+    assert cluster.learn_leadership(2, *answers).epoch_over
+    assert not cluster.learn_leadership(3, *answers).epoch_over
+    assert cluster.candidates.epoch(_T0, 6) == 7
+
+
+def test_answers_of_a_broker_that_is_not_proved_are_no_nodes() -> None:
+    cluster = _cluster((1, 5))
+    learnt = cluster.learn_leadership(None, {_T0: 6}, {_T0: ErrorCode.NONE})
+    assert learnt == ([], {_T0: 0}, False)
+    assert cluster.view.leader(*_T0) == Leader(1, 5)
+
+
+def test_in_doubt_an_answer_is_not_about_the_epoch_of_the_view() -> None:
+    cluster = _cluster((1, 5), (1, 5))
+    cluster.view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 1), Led(1, 1, 5))), 3)
+    assert cluster.view.in_doubt(*_T0)
+    learnt = cluster.learn_leadership(1, {_T0: 5, _T1: 5}, {_T0: 0, _T1: 0})
+    assert learnt.of_the_view == {_T1: 0}
+
+
+# Who is polled.
+
+
+def test_the_brokers_behind_no_route_are_polled_where_the_listener_has_them() -> None:
+    one, two = _route(1, "one"), _route(2, "two")
+    assert _cluster().others(one, [one]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
+    assert _cluster().others(one, [one, two]) == {3: _ENDPOINTS[3]}
+
+
+def test_nobody_is_polled_who_may_be_behind_a_route() -> None:
+    one, unknown = _route(1, "one"), _route(None, "unknown")
+    assert _cluster().others(one, [one, unknown]) == {}
+    unknown.others = frozenset({3})
+    assert _cluster().others(one, [one, unknown]) == {3: _ENDPOINTS[3]}
+
+
+def test_an_address_at_which_another_broker_answers_is_not_polled() -> None:
+    one = _route(1)
+    one.misled = {2: _ENDPOINTS[2]}
+    assert _cluster().others(one, [one]) == {3: _ENDPOINTS[3]}
+    one.misled = {2: Endpoint("elsewhere", 9092, None)}
+    assert _cluster().others(one, [one]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
+
+
+def _moves(route: Route) -> None:
+    route.endpoints = {**_ENDPOINTS, 4: Endpoint("b-4", 9092, None)}
+
+
+def _is_misled(route: Route) -> None:
+    route.misled = {2: _ENDPOINTS[2]}
+
+
+def _is_guessed(route: Route) -> None:
+    route.guessed = True
+
+
+def _rules_out(route: Route) -> None:
+    route.others = frozenset({2})
+
+
+@pytest.mark.parametrize("change", [_moves, _is_misled, _is_guessed, _rules_out])
+def test_it_is_looked_at_again_only_where_something_has_changed(
+    change: Callable[[Route], None],
+) -> None:
+    cluster, one = _cluster(), _route(1)
+    assert cluster.others(one, [one]) is not None
+    assert cluster.others(one, [one]) is None
+    change(one)
+    assert cluster.others(one, [one]) is not None
+    assert cluster.others(one, [one]) is None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([None, 1, 2, 3]), st.booleans()), min_size=1, max_size=3),
+    st.frozensets(st.integers(1, 3)),
+)
+def test_no_broker_of_a_route_is_ever_polled_as_another(
+    nodes: list[tuple[int | None, bool]], ruled_out: frozenset[int]
+) -> None:
+    routes = [_route(node, f"r{number}") for number, (node, _) in enumerate(nodes)]
+    for route, (_, guessed) in zip(routes, nodes, strict=True):
+        route.guessed, route.others = guessed, ruled_out - {route.node}
+    others = _cluster().others(routes[0], routes) or {}
+    for node in others:
+        assert all(route.is_self(node) is False for route in routes)
+
+
+# All clusters.
+
+
+def test_clusters_that_are_not_kept_are_forgotten() -> None:
+    clusters = Clusters(lambda: 7.0)
+    one, two = clusters.met("one"), clusters.met("two")
+    assert clusters.met("one") is one
+    assert clusters.get("two") is two
+    assert clusters.get(None) is None
+    assert clusters.get("three") is None
+    clusters.keep({"two", "three"})
+    assert [*clusters] == [two]
+    assert clusters.get("one") is None
+    assert clusters.met("one") is not one
