@@ -88,5 +88,7 @@ class NameLookUps(trio.abc.HostnameResolver):
 
 
 def install() -> None:
-    """Have all names of this Trio run looked up in threads of their own."""
-    trio.socket.set_custom_hostname_resolver(NameLookUps())
+    """Have all names of this Trio run looked up so, unless it has a resolver of its own."""
+    before = trio.socket.set_custom_hostname_resolver(NameLookUps())
+    if before is not None:
+        trio.socket.set_custom_hostname_resolver(before)
