@@ -25,6 +25,7 @@ from leader_hints.core.events import (
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.errors import ListenError
 from leader_hints.local.virtual_cluster import Found
+from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.observe.journal import CLIENT_ID_PREFIX
@@ -62,6 +63,7 @@ def run(settings: Settings, local: Found | None = None) -> int:
 
 async def serve(settings: Settings, local: Found | None = None) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
+    name_look_ups.install()
     process = _process(settings, local)
     # What was imported and built stays. A full collection would look through all of it each time,
     # and stop every link for tens of milliseconds.

@@ -34,6 +34,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import BrokerError
+from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
 from leader_hints.net.tls.route_security import Security, make_route
@@ -113,6 +114,7 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 
 
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    name_look_ups.install()
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
     security = Security(settings.routes, settings.greeting_timeout)
@@ -172,7 +174,7 @@ async def _meet_upstream(
 
 
 async def _learn(probe: _RouteProbe, version: int, patience: float) -> None:
-    """Learn what the broker says of its cluster, and which node it is.
+    """Read the cluster's Metadata from the broker, and find out which node it is.
 
     :raises BrokerError: it does not answer Metadata.
     :raises WireError: its answer is not well formed.
@@ -210,7 +212,7 @@ async def _look_behind(probe: _RouteProbe) -> None:
 
 
 async def _look(probe: _RouteProbe, place: Address) -> None:
-    # A name may have addresses where nobody listens, such as ::1 for localhost.
+    # A name may have addresses without a listener, such as ::1 for localhost.
     with contextlib.suppress(BrokerError, WireError):
         connector = probe.connectors.upstream.to(probe.settings.upstream)
         async with contextlib.aclosing(
@@ -266,7 +268,7 @@ async def _mechanisms(probe: _RouteProbe) -> tuple[str, ...]:
 
 
 async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) -> None:
-    """See who answers where the route would listen, if somebody does."""
+    """Probe the route's listening address, if another process listens there."""
     if probe.listening is not Listening.TAKEN:
         return
     listen = probe.settings.listen
