@@ -11,12 +11,14 @@ ARG PIP_INDEX_URL
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY proxy proxy
-# pip stays out of what is copied: nothing is to be installed into a running proxy.
+# pip stays out of what is copied: nothing is to be installed into a running proxy. So does the
+# command leader-hints-report, which needs Spark and Java.
 RUN python -m venv /tools \
     && python -m venv --without-pip /opt/leader-hints \
     && /tools/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
     && /tools/bin/pip --python /opt/leader-hints/bin/python install --no-cache-dir \
-        -c constraints.txt /wheels/*.whl
+        -c constraints.txt /wheels/*.whl \
+    && rm /opt/leader-hints/bin/leader-hints-report
 COPY deploy/docker/healthcheck.py /opt/leader-hints/healthcheck.py
 
 # hadolint ignore=DL3006

@@ -7,7 +7,7 @@ ON = Arm("hints on", "3.6.2", "zk", "on")
 NATIVE = Arm("native 3.7, no proxy", "3.7.2", "zk", None)
 #: Measured in alternating rounds; the targets hold for these.
 ZOOKEEPER = (OFF, ON, NATIVE)
-#: The same targets before older brokers, whose requests and responses are recoded.
+#: The same targets in front of older brokers, whose requests and responses are recoded.
 LEGACY = tuple(
     (
         Arm(f"hints off, {version}", version, "zk", "off"),

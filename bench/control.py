@@ -43,7 +43,7 @@ _POLL_MS = 4000
 #: Clients of the storm, each with as many partitions of one topic.
 CLIENTS = 200
 _EACH_CLIENT = _OWN_TOPICS * _EACH_TOPIC // CLIENTS
-#: Seconds within which the one half of the brokers hears of the moves, and the other.
+#: Seconds within which each half of the brokers learns of the moves.
 _ODD_HEAR = 0.02
 _EVEN_HEAR = 0.04
 #: Seconds after which a client asks again that got no hint, and for which it tries.
@@ -181,7 +181,7 @@ class _Proxy:
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
     async def knows(self, partitions: int) -> None:
-        """Wait until it has heard of so many."""
+        """Wait until it knows so many."""
         heard = 0.0
         while heard < partitions:
             await trio.sleep(_LOOK)

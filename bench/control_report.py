@@ -13,7 +13,7 @@ from bench.report import table, write_section
 from bench.samples import Samples, from_samples_option
 from bench.sidecars import SidecarCost
 from bench.statistics import quantile
-from leader_hints.settings import HoldSettings
+from leader_hints.settings.hold import HoldSettings
 from tests.harness import maven
 from tests.net.messages import LIST_OFFSETS, METADATA
 

@@ -43,7 +43,7 @@ TOPIC = {"file.delete.delay.ms": "1000", "max.message.bytes": "2000000"}
 
 @dataclass(frozen=True)
 class CostArm:
-    """What is measured: a broker of a version, and what stands before it.
+    """What is measured: a broker of a version, and the relay in front of it.
 
     ``watched``: the proxy writes a journal with one latency of a hundred, and its metrics and
     status are read every second.
@@ -130,7 +130,7 @@ def _round(
 
 @contextmanager
 def relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | None]:
-    """Run what stands before the broker; yield its process id."""
+    """Run the relay in front of the broker; yield its process id."""
     (broker,) = cluster.brokers.values()
     if arm.via == "direct":
         yield None

@@ -1,6 +1,6 @@
 """A cluster that answers Metadata and tells leaders, and holds no records: for 100 brokers at once.
 
-Nouns: Layout, the topics with who leads what; FakeCluster, its brokers on this machine.
+Nouns: Layout, the topics and their leaders; FakeCluster, its brokers on this machine.
 """
 
 import struct
@@ -75,7 +75,7 @@ class Traffic:
 
 
 class FakeCluster:
-    """``brokers`` brokers, each on a port of its own and with a word of its own on who leads.
+    """``brokers`` brokers, each on a port of its own and with a view of its own of the leaders.
 
     ``advertised``: where it says that they are, by node id. ``layouts``: what each broker believes;
     to be changed at will. ``polled``: called when a broker is asked for all topics, or for the

@@ -1,13 +1,13 @@
 """``python -m bench.late_metadata MILLISECONDS HOW CLIENT_ID TOPIC LISTEN=UPSTREAM=BROKER...``
 
-A relay that lets everything pass as it is, but has what CLIENT_ID hears of TOPIC in Metadata come
-so many milliseconds late. HOW: ``stale``: a Metadata response comes as soon as ever, and says what
-the broker said so long ago. Nothing else on the connection waits. ``slow``: it says what it says,
-but goes on so much later. What comes behind it on its connection waits too, since a connection
-answers in order.
+A relay that forwards everything unchanged, but delays what Metadata reports of TOPIC to CLIENT_ID
+by so many milliseconds. HOW: ``stale``: a Metadata response comes immediately, and reports what
+the broker reported so long ago. Nothing else on the connection waits. ``slow``: the response is
+forwarded unchanged, but so much later. Later responses of its connection wait too, since a
+connection answers in order.
 
-LISTEN, UPSTREAM and BROKER are ports of 127.0.0.1. The broker itself is asked what it says: a proxy
-at UPSTREAM must not hear more than it would without a relay.
+LISTEN, UPSTREAM and BROKER are ports of 127.0.0.1. The relay asks the broker itself: a proxy at
+UPSTREAM must not learn more than it would without a relay.
 """
 
 import sys

@@ -13,7 +13,7 @@ Latency = tuple[float, float]
 def write_latencies(
     file: Path, arm: str, run: int, latencies: Iterable[Latency], record_bytes: int
 ) -> None:
-    """Write one run of an arm to ``file``, which is made anew, gzip-compressed."""
+    """Write one run of an arm to ``file``, which is replaced; gzip-compressed."""
     with gzip.open(file, "wt", encoding="utf-8", newline="") as text:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["arm", "run", "sent_ms", "latency_ms", "bytes"])

@@ -8,7 +8,7 @@ from bench import memory
 from bench.memory import Memory
 from bench.report import table, write_section
 from bench.samples import Samples, from_samples_option
-from leader_hints.settings import LimitSettings
+from leader_hints.settings.limits import LimitSettings
 from tests.harness import maven
 
 _PAGE = maven.ROOT / "docs" / "benchmarks.md"

@@ -57,7 +57,7 @@ class Frame(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where the time of a function of ours, or of Trio's, belongs."""
+        """The category of a function's time, the proxy's or Trio's."""
         source = linecache.getline(str(self.file), self.line)
         for mark, place in _CALLS.items():
             if mark in source:

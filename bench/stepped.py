@@ -2,7 +2,7 @@
 
 SETTINGS is JSON as :class:`leader_hints.settings.Settings` takes it. On SIGUSR1, and at the end,
 FILE gets the longest step of each task since the last time: milliseconds of CPU by the task's name;
-and the longest hold. On SIGUSR1 they begin anew.
+and the longest hold. SIGUSR1 resets them.
 """
 
 import gc
@@ -60,7 +60,7 @@ class Steps(trio.abc.Instrument):
             self.longest[HOLD] = max(seconds, self.longest.get(HOLD, 0.0))
 
     def write(self, file: Path) -> None:
-        """Write what was longest, and begin anew."""
+        """Write the longest steps, and reset them."""
         longest, self.longest = self.longest, {}
         file.with_suffix(".new").write_text(
             json.dumps({name: round(seconds * 1000, 3) for name, seconds in longest.items()})

@@ -40,6 +40,14 @@ class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
             return next((cluster for cluster in CLUSTERS if cluster in name), path)
         return next((path for path in _TOGETHER if nodeid.startswith(path)), nodeid)
 
+    def _assign_work_unit(self, node: object) -> None:
+        # Files that start clusters of their own come first: a shared cluster stays up until its
+        # worker ends, and two clusters a worker are more than two cores can serve in time.
+        own = next((scope for scope in self.workqueue if scope.startswith("tests/real/")), None)
+        if own is not None:
+            self.workqueue.move_to_end(own, last=False)
+        super()._assign_work_unit(node)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _ByWhatIsShared:
     """Say which tests go together; marks (xdist_group) are not seen by pytest 9.2."""

@@ -12,7 +12,7 @@ _BROKERS: Final = 1000
 _A_DAY_S: Final = 86_400
 _HOUR_S: Final = 3600
 _CLUSTERS: Final = 20
-#: Each move is told by each of a cluster's 50 sidecars: 20,000 moves, a million lines.
+#: Each of a cluster's 50 sidecars reports each move: 20,000 moves, a million lines.
 _LINES_OF_A_ROLL: Final = 1_000_000
 _MILLION: Final = 1_000_000
 _GB: Final = 1_000_000_000

@@ -39,7 +39,7 @@ def stages(log: Iterable[str]) -> list[Stage]:
         event = json.loads(line)
         if event["Event"] == "SparkListenerJobStart":
             name = (event.get("Properties") or {}).get("spark.job.description", "")
-            # Spark's own words end with paths.
+            # Spark's own descriptions end with paths.
             names |= dict.fromkeys(event["Stage IDs"], name.partition(":")[0])
         elif event["Event"] == "SparkListenerTaskEnd":
             info = event["Task Info"]

@@ -119,7 +119,7 @@ def whole(
     taken = run(session, str(journal), str(out), told=_naming(session, ""))
     json_s = time.perf_counter() - start
     again = Store(session, str(out), _naming(session, AGAIN))
-    stored_s = _timed(lambda: again.refresh(anew=True))
+    stored_s = _timed(lambda: again.refresh(rebuild=True))
     session.stop()
     (of_session,) = log.iterdir()
     with of_session.open(encoding="utf-8") as lines:

@@ -4,8 +4,8 @@ Nouns:
 
 - Event: a line of the journal that was understood; Quarantined: one that was not, and why.
 - Encounter: what one client met at one partition, errors and successes, while it was not quiet.
-- Sighting: a leader move as one sidecar saw it; Move: one leader epoch, seen by whoever saw it.
-- Recovery: from a client's first error to its first success, at whichever sidecar.
+- Sighting: a leader move as one sidecar saw it; Move: one leader epoch, as all sidecars saw it.
+- Recovery: from a client's first error to its first success, at any sidecar.
 - Incident: moves of a cluster that belong together; its rules tell a roll from a failure.
 - Skew: how far a sidecar's clock is from those of the others.
 - Store: the events and tables of an output folder, and which inputs they are made of.

@@ -30,11 +30,13 @@ def run(
     journal: str,
     out: str,
     *,
-    anew: bool = False,
+    rebuild: bool = False,
     kafka: Mapping[str, str] | None = None,
     told: Callable[[str], None] = lambda _: None,
 ) -> Taken:
-    """Take in what is new in ``journal``, and make the tables of ``out``.
+    """Read the new events of ``journal``, and make the tables of ``out``.
+
+    ``rebuild``: the tables of all days.
 
     :raises PipelineError: the journal cannot be read.
     """
@@ -50,4 +52,4 @@ def run(
         take_stream(store, read(records), sources.checkpoint_of(topic))
     new = [batch.id for batch in store.batches if batch.id not in before]
     events, bad = store.counted(new)
-    return Taken(len(new), events, bad, store.refresh(anew=anew))
+    return Taken(len(new), events, bad, store.refresh(rebuild=rebuild))

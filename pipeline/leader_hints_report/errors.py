@@ -1,4 +1,4 @@
-"""What an operator may meet and mend; anything else that is raised is a bug."""
+"""Errors that an operator can fix; any other exception is a bug."""
 
 
 class PipelineError(Exception):

@@ -27,8 +27,8 @@ _DEFAULTS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Events are written by part and day: a file is open for each, in place of sorting by them.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
-    # All tables have more classes made for them than the 100 that are kept else: each refresh had
-    # them made again, and Java begin with them anew.
+    # All tables have more classes made for them than the 100 that are kept else: each refresh
+    # compiled them again.
     "spark.sql.codegen.cache.maxEntries": "10000",
     # Grouped by client there are more than 128 of them: falling back to sorting is slower.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",

@@ -8,8 +8,8 @@
 
 A batch's id follows from its inputs. It counts once its file in ``batches`` is there, which is
 written last; what a killed run left is written over by the next one. So each input is taken in
-once, whenever a run ends. Tables are made anew for the days that new batches touch, a day before
-them and a day after, since what begins on a day may end on the next.
+once, whenever a run ends. Tables are rebuilt for the days of new batches, the day before and the
+day after, since what begins on one day may end on the next.
 """
 
 import json
@@ -136,13 +136,13 @@ class Store:
         reader = self._session.read.schema(STORED).option("basePath", f"{self._out}/events")
         return reader.parquet(*paths) if paths else _empty(self._session, STORED)
 
-    def refresh(self, *, anew: bool = False) -> list[date]:
-        """Make the tables of all days that batches touched since the last time; return the days.
+    def refresh(self, *, rebuild: bool = False) -> list[date]:
+        """Make the tables of the days of all batches since the last refresh; return these days.
 
-        ``anew``: of all days there are.
+        ``rebuild``: of all days.
         """
         batches = self.batches
-        done = set() if anew else set(self._done())
+        done = set() if rebuild else set(self._done())
         there = {day for batch in batches for day in batch.days}
         touched = {day for batch in batches if batch.id not in done for day in batch.days}
         days = sorted(_around(touched) & there)

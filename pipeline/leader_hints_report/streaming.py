@@ -118,7 +118,7 @@ def keep_fresh(
     seconds: float,
     behind: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Make the tables anew each so many seconds, until the queries have ended.
+    """Rebuild the tables every so many seconds, until the queries have ended.
 
     ``behind``: is called with how many errors and successes came too late for the tables, when
     there were some again. It may be told of too few, not of too many.

@@ -3,7 +3,7 @@
 import pytest
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.check.client_support import KINDS, PLAIN, outlooks
+from leader_hints.check.client_support import KINDS, PLAIN, support_of_kinds
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import HintForm, hint_forms
 
@@ -36,7 +36,7 @@ _RELEASES = [
 def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]) -> None:
     shown = [
         f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
-        for o in outlooks(maxima, Mode.ON, topic_ids=topic_ids)
+        for o in support_of_kinds(maxima, Mode.ON, topic_ids=topic_ids)
     ]
 
     assert shown == expected
@@ -54,7 +54,7 @@ def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]
 def test_with_hints_and_ids_that_are_synthetic(maxima: dict[int, int], expected: list[str]) -> None:
     shown = [
         f"{o.produce}{'!' * o.produce_hints} {o.fetch}{'!' * o.fetch_hints}"
-        for o in outlooks(maxima, Mode.ON, topic_ids=False, synthetic=True)
+        for o in support_of_kinds(maxima, Mode.ON, topic_ids=False, synthetic=True)
     ]
 
     assert shown == expected
@@ -62,10 +62,10 @@ def test_with_hints_and_ids_that_are_synthetic(maxima: dict[int, int], expected:
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
 def test_without_hints_all_get_what_the_broker_offers(mode: Mode) -> None:
-    for outlook in outlooks(_maxima(9, 15), mode, topic_ids=True):
-        assert (outlook.produce, outlook.fetch) == (9, 15)
-        assert not outlook.produce_hints
-        assert not outlook.fetch_hints
+    for support in support_of_kinds(_maxima(9, 15), mode, topic_ids=True):
+        assert (support.produce, support.fetch) == (9, 15)
+        assert not support.produce_hints
+        assert not support.fetch_hints
 
 
 def test_the_kinds_are_those_that_use_hints_and_one_that_does_not() -> None:

@@ -11,8 +11,8 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.check import endpoint_probe
 from leader_hints.check.client_support import PLAIN
-from leader_hints.check.rules import Met, Sort
-from leader_hints.check.self_connection import Arrivals
+from leader_hints.check.rules import EndpointKind, ProbeResult
+from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -41,9 +41,9 @@ async def _serving(handler: Handler) -> AsyncIterator[Address]:
         nursery.cancel_scope.cancel()
 
 
-async def _met(handler: Handler, known: Route | None = None) -> Met:
+async def _met(handler: Handler, known: Route | None = None) -> ProbeResult:
     async with _serving(handler) as address:
-        return await endpoint_probe.meet(Connector(), address, Arrivals(), known)
+        return await endpoint_probe.meet(Connector(), address, SelfConnections(), known)
 
 
 def _says(answer: bytes) -> Handler:
@@ -58,7 +58,7 @@ def _says(answer: bytes) -> Handler:
 async def test_a_broker_and_what_it_offers() -> None:
     met = await _met(FakeBroker(1, BROKERS, {}).serve)
 
-    assert met.sort is Sort.BROKER
+    assert met.kind is EndpointKind.BROKER
     assert met.maxima == LEGACY
     assert met.node is None
 
@@ -91,38 +91,42 @@ async def test_a_broker_that_lacks_version_3_is_asked_for_version_0() -> None:
 
 
 async def test_a_connection_that_comes_out_at_a_route() -> None:
-    arrivals, address = Arrivals(), Address("127.0.0.1", free_ports(1)[0])
+    self_connections, address = SelfConnections(), Address("127.0.0.1", free_ports(1)[0])
     async with trio.open_nursery() as nursery:
-        await arrivals.listen(nursery, "r", address)
-        met = await endpoint_probe.meet(Connector(), address, arrivals)
+        await self_connections.listen(nursery, "r", address)
+        met = await endpoint_probe.meet(Connector(), address, self_connections)
         nursery.cancel_scope.cancel()
 
-    assert met == Met(sort=Sort.ROUTE, route="r")
+    assert met == ProbeResult(kind=EndpointKind.ROUTE, route="r")
 
 
 @pytest.mark.parametrize(
-    ("answer", "sort"),
+    ("answer", "kind"),
     [
-        (b"\x15\x03\x03\0\2\2\x46", Sort.TLS),
-        (b"\x16\x03\x03\0\x02", Sort.TLS),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", Sort.HTTP),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", Sort.NOT_KAFKA),
-        (b"\0\0\0\x04\0\0\0\x09", Sort.NOT_KAFKA),
-        (b"\0\0\0\x06\0\0\0\x01\0", Sort.NOT_KAFKA),
-        (b"", Sort.NOT_KAFKA),
+        (b"\x15\x03\x03\0\2\2\x46", EndpointKind.TLS),
+        (b"\x16\x03\x03\0\x02", EndpointKind.TLS),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", EndpointKind.HTTP),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", EndpointKind.NOT_KAFKA),
+        (b"\0\0\0\x04\0\0\0\x09", EndpointKind.NOT_KAFKA),
+        (b"\0\0\0\x06\0\0\0\x01\0", EndpointKind.NOT_KAFKA),
+        (b"", EndpointKind.NOT_KAFKA),
     ],
 )
-async def test_what_is_no_broker(answer: bytes, sort: Sort) -> None:
+async def test_what_is_no_broker(answer: bytes, kind: EndpointKind) -> None:
     met = await _met(_says(answer))
 
-    assert met.sort is sort
+    assert met.kind is kind
     assert met.reason
 
 
 async def test_nobody() -> None:
-    met = await endpoint_probe.meet(Connector(), Address("127.0.0.1", free_ports(1)[0]), Arrivals())
+    met = await endpoint_probe.meet(
+        Connector(), Address("127.0.0.1", free_ports(1)[0]), SelfConnections()
+    )
 
-    assert met == Met(sort=Sort.UNREACHABLE, reason="cannot connect: connection refused")
+    assert met == ProbeResult(
+        kind=EndpointKind.UNREACHABLE, reason="cannot connect: connection refused"
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,5 +161,5 @@ async def test_ports_that_are_none(port: int) -> None:
     except BrokerError:
         return
     assert (
-        await endpoint_probe.meet(Connector(), Address("127.0.0.1", port), Arrivals())
-    ).sort is Sort.UNREACHABLE
+        await endpoint_probe.meet(Connector(), Address("127.0.0.1", port), SelfConnections())
+    ).kind is EndpointKind.UNREACHABLE

@@ -11,34 +11,36 @@ from leader_hints.check.findings import Finding, Severity
 from leader_hints.check.rules import (
     Advertised,
     Bounds,
+    EndpointKind,
     Listening,
     MachineFacts,
-    Met,
+    ProbeResult,
     RouteFacts,
-    Sort,
     judge,
-    must_mend,
+    must_fix,
 )
 from leader_hints.core.mode import Mode
 
 MAXIMA: dict[int, int] = {ApiKey.PRODUCE: 9, ApiKey.FETCH: 15, ApiKey.METADATA: 12}
 MACHINE = MachineFacts(descriptors=65536, connections=10, synchronised=True)
 BOUNDS = Bounds(hold_ms=100, request_bytes=1000)
-GONE = Met(sort=Sort.UNREACHABLE, reason="connection refused")
-ARRIVED = Met(sort=Sort.ROUTE, route="one")
+GONE = ProbeResult(kind=EndpointKind.UNREACHABLE, reason="connection refused")
+ARRIVED = ProbeResult(kind=EndpointKind.ROUTE, route="one")
 
 
-def broker(node: int | None = 1, **maxima: int) -> Met:
+def broker(node: int | None = 1, **maxima: int) -> ProbeResult:
     taken: dict[int, int] = MAXIMA | {ApiKey[name]: version for name, version in maxima.items()}
-    return Met(sort=Sort.BROKER, offers={kind.name: taken for kind in KINDS}, node=node)
+    return ProbeResult(
+        kind=EndpointKind.BROKER, offers={kind.name: taken for kind in KINDS}, node=node
+    )
 
 
-def proxy(node: int | None = 1) -> Met:
+def proxy(node: int | None = 1) -> ProbeResult:
     offers = {kind.name: offered(MAXIMA, kind.software, topic_ids=True) for kind in KINDS}
-    return Met(sort=Sort.PROXY, offers=offers, node=node)
+    return ProbeResult(kind=EndpointKind.PROXY, offers=offers, node=node)
 
 
-def advertised(met: Met, node: int = 1, **changes: Any) -> Advertised:
+def advertised(met: ProbeResult, node: int = 1, **changes: Any) -> Advertised:
     port = 19091 + node
     return replace(
         Advertised(node=node, address=f"b{node}:{port}", met=met, addresses=(f"10.0.0.{node}",)),
@@ -84,30 +86,34 @@ def test_a_route_that_is_right() -> None:
     assert found(RIGHT) == found(RUNNING) == set()
     assert fine(RIGHT) >= {"versions_raised", "listen_free", "advertised_right"}
     assert fine(RUNNING) >= {"versions_raised", "listen_proxy", "advertised_right"}
-    assert not must_mend(judge((RIGHT, RUNNING), MACHINE, BOUNDS))
+    assert not must_fix(judge((RIGHT, RUNNING), MACHINE, BOUNDS))
 
 
 @pytest.mark.parametrize(
-    ("sort", "code"),
+    ("kind", "code"),
     [
-        (Sort.UNRESOLVED, "upstream_unresolved"),
-        (Sort.UNREACHABLE, "upstream_unreachable"),
-        (Sort.TLS, "upstream_tls"),
-        (Sort.HTTP, "upstream_http"),
-        (Sort.NOT_KAFKA, "upstream_not_kafka"),
-        (Sort.ROUTE, "upstream_is_proxy"),
+        (EndpointKind.UNRESOLVED, "upstream_unresolved"),
+        (EndpointKind.UNREACHABLE, "upstream_unreachable"),
+        (EndpointKind.TLS, "upstream_tls"),
+        (EndpointKind.HTTP, "upstream_http"),
+        (EndpointKind.NOT_KAFKA, "upstream_not_kafka"),
+        (EndpointKind.ROUTE, "upstream_is_proxy"),
     ],
 )
-def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(sort: Sort, code: str) -> None:
-    route = changed(met=Met(sort=sort, reason="why"), node=None, nodes=frozenset())
+def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(
+    kind: EndpointKind, code: str
+) -> None:
+    route = changed(met=ProbeResult(kind=kind, reason="why"), node=None, nodes=frozenset())
 
     assert found(route) == {code}
-    assert must_mend(judge((route,), MACHINE, BOUNDS))
+    assert must_fix(judge((route,), MACHINE, BOUNDS))
 
 
-@pytest.mark.parametrize("sort", [Sort.UNREACHABLE, Sort.TLS, Sort.NOT_KAFKA])
-def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(sort: Sort) -> None:
-    met, closed = Met(sort=sort), Met(sort=Sort.NOT_KAFKA)
+@pytest.mark.parametrize(
+    "kind", [EndpointKind.UNREACHABLE, EndpointKind.TLS, EndpointKind.NOT_KAFKA]
+)
+def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(kind: EndpointKind) -> None:
+    met, closed = ProbeResult(kind=kind), ProbeResult(kind=EndpointKind.NOT_KAFKA)
     route = replace(RUNNING, met=met, node=None, nodes=frozenset(), listener=closed, brokers=())
 
     assert len(found(route)) == 1
@@ -115,7 +121,11 @@ def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(sort: Sort) -> No
 
 
 @pytest.mark.parametrize(
-    "relayed", [changed(met=Met(sort=Sort.TLS)), changed(mechanisms=("PLAIN",), silence="closed")]
+    "relayed",
+    [
+        changed(met=ProbeResult(kind=EndpointKind.TLS)),
+        changed(mechanisms=("PLAIN",), silence="closed"),
+    ],
 )
 def test_a_plain_relay_does_not_mind_tls_and_sasl(relayed: RouteFacts) -> None:
     assert found(replace(relayed, mode=Mode.OFF)) == {"hints_not_given"}
@@ -163,7 +173,7 @@ def test_what_the_broker_allows(limits: dict[str, Any], codes: set[str]) -> None
 
 def test_kraft_is_held_for_longer() -> None:
     offers = {kind.name: MAXIMA | {55: 0} for kind in KINDS}
-    route = changed(met=Met(sort=Sort.BROKER, offers=offers))
+    route = changed(met=ProbeResult(kind=EndpointKind.BROKER, offers=offers))
 
     assert found(route, hold_ms=499) == {"kraft_hold"}
     assert found(route, hold_ms=500) == set()
@@ -202,8 +212,11 @@ def test_one_kind_of_client_that_is_not_offered_enough_is_named() -> None:
     [
         (advertised(broker()), "advertised_past_proxy"),
         (advertised(GONE), "advertised_unreachable"),
-        (advertised(Met(sort=Sort.UNRESOLVED), addresses=()), "advertised_unresolved"),
-        (advertised(Met(sort=Sort.HTTP)), "advertised_elsewhere"),
+        (
+            advertised(ProbeResult(kind=EndpointKind.UNRESOLVED), addresses=()),
+            "advertised_unresolved",
+        ),
+        (advertised(ProbeResult(kind=EndpointKind.HTTP)), "advertised_elsewhere"),
         (advertised(proxy()), "advertised_elsewhere"),
         (advertised(ARRIVED, loopback=True), "advertised_loopback"),
         (advertised(broker(2)), "routes_crossed"),
@@ -260,7 +273,7 @@ def test_two_routes_that_are_crossed() -> None:
 
     findings = judge((one, two), MACHINE, BOUNDS)
 
-    crossed = [(f.route, f.text) for f in findings if f.severity is Severity.MEND]
+    crossed = [(f.route, f.text) for f in findings if f.severity is Severity.PROBLEM]
     assert crossed == [
         ("one", "the address that node 1 advertises, b1:19092, leads to node 2"),
         ("two", "the address that node 2 advertises, b2:19093, leads to node 1"),
@@ -274,7 +287,7 @@ def test_two_routes_that_are_crossed() -> None:
         (advertised(broker(2), 2), "broker_without_proxy"),
         (advertised(broker(2, PRODUCE=10), 2), None),
         (advertised(GONE, 2), "broker_unreachable"),
-        (advertised(Met(sort=Sort.TLS), 2), "broker_unreachable"),
+        (advertised(ProbeResult(kind=EndpointKind.TLS), 2), "broker_unreachable"),
         (advertised(proxy(3), 2), "routes_crossed"),
         (advertised(proxy(2), 2, addresses=("10.0.0.1",), port=19092), "advertised_twice"),
     ],
@@ -345,4 +358,4 @@ def test_how_many_descriptors_are_needed() -> None:
 def test_what_a_broker_offers_is_what_it_offers_to_clients_without_hints() -> None:
     assert proxy().maxima == MAXIMA
     assert proxy().offers[PLAIN.name] == MAXIMA
-    assert Met(sort=Sort.UNREACHABLE).maxima == {}
+    assert ProbeResult(kind=EndpointKind.UNREACHABLE).maxima == {}

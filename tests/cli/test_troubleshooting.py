@@ -9,7 +9,7 @@ from leader_hints.check.findings import TABLE, Severity
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 _SEVERITIES = {
-    Severity.MEND: "problem",
+    Severity.PROBLEM: "problem",
     Severity.ADVICE: "advice",
     Severity.FINE: "fine",
 }

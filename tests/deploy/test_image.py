@@ -36,6 +36,14 @@ def test_it_runs_as_nobody_and_says_how_it_is(containers: Containers) -> None:
     assert "healthcheck.py" in " ".join(image["Healthcheck"]["Test"])
 
 
+def test_it_offers_no_command_that_cannot_run(containers: Containers) -> None:
+    with containers.start("run", "--route=127.0.0.1:0=127.0.0.1:1") as container:
+        commands = run(*container.argv("ls", "/opt/leader-hints/bin")).stdout.split()
+
+    assert "leader-hints" in commands
+    assert "leader-hints-report" not in commands
+
+
 def test_nothing_of_the_index_is_left_in_it(
     containers: Containers, index_address: str, tmp_path: Path
 ) -> None:

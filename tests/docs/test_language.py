@@ -1,11 +1,14 @@
 """Words that are not plain English stay out of everything that people read.
 
-Read are the pages, the example of the settings, and each text in the source that can be shown: help
-of commands, descriptions of settings and metrics, log lines, findings and errors.
+The tests read the pages, the example of the settings, each text in the source that can be shown
+(help of commands, descriptions of settings and metrics, log lines, findings and errors), and all
+docstrings, comments and names.
 """
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -74,6 +77,30 @@ _PATTERN: Final = {
     re.compile(rf"\b(?:{banned})\b".replace(" ", r"\s+"), re.IGNORECASE): instead
     for banned, instead in BANNED.items()
 }
+#: Names that the source had before it used those of Kafka, Trio and TCP.
+PRIVATE_NAMES: Final = {
+    "Desk": "HoldQueue",
+    "HoldKeeper": "HoldTimer",
+    "Outlook": "ClientSupport",
+    "Arrivals": "SelfConnections",
+    "FaultStage": "FaultInjector",
+    "must_mend": "must_fix",
+    "Door": "Connector",
+    "Peer": "BrokerPoller",
+    "anew": "again, rebuild",
+    "deaf": "write_closed",
+    "heeding": "wake_on_readable",
+    "patient": "probe",
+    "spared": "exempt",
+    "tally": "counters",
+    "told_apart": "labels",
+    "witness": "passthrough_scan",
+}
+#: Options that are still read under these names.
+_FORMER_FLAGS: Final = {"batch.py": ("anew",)}
+_SOURCES: Final = ("proxy", "pipeline", "bench", "demo", "release")
+#: Their comments and docstrings still have some of the words.
+_EXEMPT: Final = ("proxy/leader_hints/core", "proxy/leader_hints/net", "proxy/leader_hints/app.py")
 _PACKAGES: Final = (_ROOT / "proxy" / "leader_hints", _ROOT / "pipeline" / "leader_hints_report")
 #: Sources whose docstrings are shown: as help of a command, or on a page of docs/.
 _DOCSTRINGS_SHOWN: Final = (
@@ -156,6 +183,71 @@ def test_texts_of_the_source_are_in_plain_words() -> None:
     ]
 
     assert not hits, "\n".join(hits)
+
+
+def _files() -> Iterator[Path]:
+    for folder in _SOURCES:
+        yield from sorted((_ROOT / folder).rglob("*.py"))
+
+
+def _remarks(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each docstring and each block of comments, with its first line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.lineno, str(node.value.value)
+    first, block = 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if block and token.start[0] == first + block.count("\n") + 1:
+            block += f"\n{token.string}"
+        else:
+            yield first, block
+            first, block = token.start[0], token.string
+    yield first, block
+
+
+def test_docstrings_and_comments_are_in_plain_words() -> None:
+    hits = [
+        _report(file, first + line - 1, words, instead)
+        for file in _files()
+        if not str(file.relative_to(_ROOT)).startswith(_EXEMPT)
+        for first, text in _remarks(file.read_text(encoding="utf-8"))
+        for line, words, instead in found_in(text)
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
+def test_names_are_those_of_the_field() -> None:
+    hits = [
+        _report(file, token.start[0], token.string, PRIVATE_NAMES[token.string])
+        for file in _files()
+        for token in tokenize.generate_tokens(
+            io.StringIO(file.read_text(encoding="utf-8")).readline
+        )
+        if token.type == tokenize.NAME
+        and token.string in PRIVATE_NAMES
+        # The former name of a flag.
+        and token.string not in _FORMER_FLAGS.get(file.name, ())
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('"""Made anew."""\n', ["anew"]),
+        ("x = 1  # anew\n", ["anew"]),
+        ("# It stands\n# before it.\nx = 1\n", ["stands before"]),
+        ('x = "anew"\n', []),
+    ],
+)
+def test_remarks_are_docstrings_and_comments(source: str, found: list[str]) -> None:
+    hits = [words for _, text in _remarks(source) for _, words, _ in found_in(text)]
+
+    assert hits == found
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from leader_hints.core.events import Event, TaskFailed
-from leader_hints.faults.injector import FaultStage
+from leader_hints.faults.injector import FaultInjector
 from leader_hints.faults.scenario import Scenario
 
 _SCENARIO = Scenario.model_validate(
@@ -21,7 +21,7 @@ _SCENARIO = Scenario.model_validate(
 
 
 async def test_a_scenario_is_played_step_by_step(autojump_clock: trio.testing.MockClock) -> None:
-    stage = FaultStage(_SCENARIO)
+    stage = FaultInjector(_SCENARIO)
     stage.bind(lambda event: None, dict)
     counts = []
 
@@ -46,7 +46,7 @@ async def test_a_defect_in_a_step_is_reported_and_the_next_steps_are_played(
             raise RuntimeError("no leaders")
         return {}
 
-    stage = FaultStage(_SCENARIO)
+    stage = FaultInjector(_SCENARIO)
     stage.bind(events.append, leaders)
     await stage.play()
 

@@ -18,7 +18,7 @@ from leader_hints.address import Address
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.faults.fault import Action, Fault
-from leader_hints.faults.injector import FaultStage
+from leader_hints.faults.injector import FaultInjector
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.settings.local import LocalSettings
 from leader_hints.settings.route import RouteSettings
@@ -258,7 +258,7 @@ async def test_a_client_for_whom_no_descriptor_is_left_is_closed_and_no_other(
         raise OSError(errno.EMFILE, "Too many open files")
 
     real.start(1)
-    async with _local(real, log, stage=FaultStage()) as base:
+    async with _local(real, log, stage=FaultInjector()) as base:
         answer = await _ask(base + 2)
         for port in (base, base + 2):
             with monkeypatch.context() as patch:
@@ -327,7 +327,7 @@ async def test_a_refused_connection_is_reset_and_counted_once_at_bootstrap_too(
 ) -> None:
     for node in (1, 2):
         real.start(node)
-    stage = FaultStage()
+    stage = FaultInjector()
     async with _local(real, log, stage=stage) as base:
         stage.begin(Fault(action=Action.REFUSE, times=1))
         assert isinstance(await _ended(base), ConnectionResetError)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 )
 @click.option("--out", required=True, metavar="DIR", help="Where events and tables are kept.")
 @takes_kafka
-@click.option("--anew", is_flag=True, help="Make the tables of all days, not of new ones only.")
+@click.option("--rebuild", is_flag=True, help="Make the tables of all days again, from the events.")
+@click.option("--anew", is_flag=True, hidden=True)  # its name up to 0.1
 @takes_session
 def command(
     session: Callable[..., "SparkSession"],
@@ -29,19 +30,25 @@ def command(
     out: str,
     kafka: dict[str, str],
     *,
+    rebuild: bool,
     anew: bool,
 ) -> None:
-    """Take in what is new in a journal and make the tables of the days that it touches.
+    """Read the new events of a journal and make the tables of their days.
 
-    A second run over the same input changes nothing. A run that was killed is made good by the
-    next one.
+    A second run over the same input changes nothing. The next run
+    completes one that was killed.
     """
     from leader_hints_report.batch import run
     from leader_hints_report.journal.sources import packages
 
     with steps() as told:
         taken = run(
-            session(packages=packages(journal)), journal, out, anew=anew, kafka=kafka, told=told
+            session(packages=packages(journal)),
+            journal,
+            out,
+            rebuild=rebuild or anew,
+            kafka=kafka,
+            told=told,
         )
     click.echo(
         f"new batches: {taken.batches}; events: {taken.events}; quarantined lines: {taken.bad}; "

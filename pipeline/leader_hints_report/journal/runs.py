@@ -1,7 +1,7 @@
 """Whether journals are whole: numbers that came twice, and numbers that are missing.
 
-A run numbers its events without holes. So 63 numbers make a word of bits, and a word and a count
-for each 63 lines say all, exactly, with hardly anything to be moved between machines.
+A run numbers its events without gaps. So 63 numbers fit into a word of bits. A word and a count for
+each 63 lines are exact, and Spark moves little data between machines.
 """
 
 from typing import Final

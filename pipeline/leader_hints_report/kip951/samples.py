@@ -1,6 +1,6 @@
 """Samples: the latencies of single records, as benchmarks write them down; and runs made of them.
 
-The format, for whoever writes it: files ``*.csv``, ``*.csv.gz`` or ``*.parquet`` in a folder or
+The format: files ``*.csv``, ``*.csv.gz`` or ``*.parquet`` in a folder or
 below it, UTF-8, one row for each record that the producer was given, in any order and in any
 number of files, with these columns (a CSV file names them in its first line, in this order):
 
@@ -59,8 +59,8 @@ def read_samples(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _read_samples(spark: SparkSession, path: str) -> DataFrame:
-    # The first line is read as any other, and is told by what it says: so one that has other
-    # columns, or the same in another order, is shown as what it is.
+    # The first line is read as any other and detected by its content: so a line with other
+    # columns, or the same in another order, is reported as it is.
     csv = (
         _reader(spark, "*.{csv,csv.gz}")
         .schema(StructType([*SCHEMA.fields, StructField(_CORRUPT, StringType())]))

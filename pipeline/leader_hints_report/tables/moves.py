@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from leader_hints_report.journal.events import day_of
 
-#: Seconds without a sight of an epoch after which the same epoch is another one: the topic was made
-#: anew under its name.
-ANEW_S: Final = 3600
+#: Seconds without a sighting of an epoch after which the same epoch is a different one: the topic
+#: was recreated.
+RECREATED_S: Final = 3600
 _KEY: Final = ("cluster", "topic", "partition", "epoch")
 _MICROS: Final = 1_000_000
 
@@ -58,7 +58,7 @@ def leader_moves(events: DataFrame) -> DataFrame:
 
 def _generations(sights: Column) -> Column:
     """Sights of one epoch, in order, as an array of those of each topic that had the name."""
-    pause = ANEW_S * _MICROS
+    pause = RECREATED_S * _MICROS
 
     def begins(number: Column) -> Column:
         at, before = (F.element_at(sights, n)["at"] for n in (number, F.greatest(number - 1, one)))

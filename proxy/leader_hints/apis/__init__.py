@@ -6,7 +6,7 @@ source is the message definitions of apache/kafka (clients/src/main/resources/co
 Nouns:
 
 - ApiKey, ErrorCode: the numbers that the proxy acts upon.
-- RequestHeader: what stands before every request's body.
+- RequestHeader: what precedes every request's body.
 - Failure: a partition in a response whose error a hint can answer, and where its tags stand.
 - LeaderHint, Endpoint: the answer, in KIP-951's CurrentLeader and NodeEndpoints.
 - Readdress: what stands in place of a broker's address, wherever a response says one.

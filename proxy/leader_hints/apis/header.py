@@ -38,7 +38,7 @@ _CLIENT_ID_AT = 12
 
 
 class RequestHeader(NamedTuple):
-    """What stands before a request's body. ``body`` is the position of the body."""
+    """What precedes a request's body. ``body`` is the position of the body."""
 
     key: int
     version: int

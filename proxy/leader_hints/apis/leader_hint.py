@@ -38,7 +38,7 @@ class Endpoint(NamedTuple):
 
 
 class LeaderHint(NamedTuple):
-    """Who leads a partition, since which epoch, and where that broker is."""
+    """A partition's leader, its leader epoch, and the address of that broker."""
 
     leader: int
     epoch: int

@@ -1,9 +1,9 @@
 """ListOffsets: asked by the proxy only, to learn whether a broker leads at an epoch.
 
-Request v4 (KIP-320): current leader epoch of each partition. Only the leader answers; a replica
-whose epoch is lower or higher says so before it looks at who leads. v4 is not flexible and is
-taken by every broker since 2.1. The first offset is asked for: a new leader tells the last one
-only when its followers have caught up.
+Request v4 (KIP-320): current leader epoch of each partition. Only the leader answers. A replica
+whose epoch is lower or higher returns that error before it checks whether it is the leader. v4 is
+not flexible; every broker since 2.1 accepts it. The first offset is requested: a new leader returns
+the last one only when its followers have caught up.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Metadata: who leads which partition, and where the brokers are.
+"""Metadata: the leader of each partition, and the addresses of the brokers.
 
 Response v9: flexible. v10 (KIP-516): topic ids. v11: no cluster authorized operations.
 v12: a topic's name may be null. Before v9 (brokers older than 2.4) leader epochs are not
@@ -52,7 +52,7 @@ ANY_TOPIC = "leader-hints-check"
 
 
 class Led(NamedTuple):
-    """Who leads a partition since which epoch; leader -1: nobody, or not known."""
+    """A partition's leader and its epoch; leader -1: there is none, or it is not known."""
 
     partition: int
     leader: int

@@ -1,4 +1,4 @@
-"""The brokers in a Metadata response, which stand before its topics in every version.
+"""The brokers in a Metadata response, which precede its topics in every version.
 
 Response v0: brokers with node, host and port, then topics. v1 adds a rack. v3 adds throttle time
 before them. v9: flexible. v13 (KIP-1102) adds an error code at the very end.

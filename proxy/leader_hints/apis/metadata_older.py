@@ -1,4 +1,4 @@
-"""Metadata 10 to 12 before brokers that take less, or whose topics have no ids (KIP-516).
+"""Metadata 10 to 12 for brokers that accept less, or whose topics have no ids (KIP-516).
 
 Down: topics go by name alone, which every version knows; what a client asks by id is named first.
 Up: ids beside the names. v10 and older say besides what a client may do to the cluster; v11 and

@@ -1,4 +1,4 @@
-"""Produce 9 and 10 before brokers that take Produce 8 (2.4 to 2.7).
+"""Produce 9 and 10 for brokers that accept Produce 8 (2.4 to 2.7).
 
 The two differ in their encoding alone: up to v8 lengths are of 16 or 32 bits, from v9 on they
 are compact and structures end with tags (KIP-482). Records are the same bytes in both; record

@@ -177,8 +177,8 @@ class AnswerScan:
         found, self._found = self._found, []
         return found
 
-    # Each step reads to its end before it changes anything, since it is taken anew with more
-    # bytes where these do not reach.
+    # Each step reads to its end before it changes anything, since it is repeated with more
+    # bytes if these are not enough.
 
     def _start(self, reader: Reader) -> None:
         reader.skip(_HEADER)

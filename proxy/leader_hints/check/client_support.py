@@ -42,7 +42,7 @@ PLAIN = KINDS[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class ClientSupport:
     """What one kind of client gets. Versions are the newest that are offered, -1 for none."""
 
     client: str
@@ -56,7 +56,7 @@ class Outlook:
 def offered(
     maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, synthetic: bool = False
 ) -> dict[int, int]:
-    """Return the maxima that a proxy with hints on offers before a broker of ``maxima``.
+    """Return the maxima that a proxy with hints on offers in front of a broker of ``maxima``.
 
     ``topic_ids``: the cluster has them; ``synthetic``: the proxies of its brokers synthesize them.
     """
@@ -65,16 +65,16 @@ def offered(
     return {**maxima, **plan.offers(used, topic_ids=topic_ids)}
 
 
-def outlooks(
+def support_of_kinds(
     maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, synthetic: bool = False
-) -> tuple[Outlook, ...]:
-    """Return what each kind gets before a broker of ``maxima``, by API key; see :func:`offered`."""
-    return tuple(_outlook(kind, maxima, mode, topic_ids, synthetic) for kind in KINDS)
+) -> tuple[ClientSupport, ...]:
+    """Return what each kind of client gets from a broker of ``maxima``; see :func:`offered`."""
+    return tuple(_support(kind, maxima, mode, topic_ids, synthetic) for kind in KINDS)
 
 
-def _outlook(
+def _support(
     kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, synthetic: bool
-) -> Outlook:
+) -> ClientSupport:
     plan, used = plan_for(maxima), hint_forms(kind.software)
     newest = dict(maxima)
     if mode is Mode.ON:
@@ -85,7 +85,7 @@ def _outlook(
     at_fetch_12 = (
         fetch >= CURRENT_LEADER_FROM[ApiKey.FETCH] and HintForm.FETCH_WITHOUT_ENDPOINTS in used
     )
-    return Outlook(
+    return ClientSupport(
         client=kind.name,
         produce=produce,
         fetch=fetch,

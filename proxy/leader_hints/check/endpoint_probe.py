@@ -1,4 +1,4 @@
-"""Encounter: who answers at an address. Nothing is written to a broker, and all is bounded."""
+"""Endpoint probe: what answers at an address. It changes nothing on a broker, and is bounded."""
 
 import contextlib
 import ssl
@@ -12,8 +12,8 @@ from leader_hints.apis import api_versions, list_offsets
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.check.client_support import KINDS, PLAIN, ClientKind
-from leader_hints.check.rules import Met, Sort
-from leader_hints.check.self_connection import Arrivals
+from leader_hints.check.rules import EndpointKind, ProbeResult
+from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core import destination
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -26,7 +26,7 @@ from leader_hints.wire.errors import WireError
 
 #: Seconds for a connection, for an answer, and for the answer of what is no broker.
 CONNECT, ANSWER, _PROBE = 2.0, 2.0, 1.0
-#: Seconds for a whole encounter.
+#: Seconds for a whole probe.
 _WHOLE = 4.0
 #: Enough to tell a proxy that raises versions: for the first kind everything is raised that is.
 _TELLING = KINDS[:1]
@@ -67,33 +67,36 @@ async def connect(
 async def meet(
     connector: Connector,
     address: Address,
-    arrivals: Arrivals,
+    self_connections: SelfConnections,
     known: Route | None = None,
     kinds: Collection[ClientKind] = _TELLING,
-) -> Met:
+) -> ProbeResult:
     """Find out who answers at an address whose name resolves.
 
     ``known``: a route whose view and endpoints are known; with it the node is looked for too.
     ``kinds``: of client, for each of which is asked what it is offered.
     """
-    met = Met(sort=Sort.NOT_KAFKA, reason=f"no answer within {_WHOLE:g} s")
+    met = ProbeResult(kind=EndpointKind.NOT_KAFKA, reason=f"no answer within {_WHOLE:g} s")
     with trio.move_on_after(_WHOLE):
-        met = await _meet(connector, address, arrivals, known)
-        if met.sort is Sort.BROKER:
+        met = await _meet(connector, address, self_connections, known)
+        if met.kind is EndpointKind.BROKER:
             met = await _meet_again(connector, address, met, kinds)
     return met
 
 
 async def _meet(
-    connector: Connector, address: Address, arrivals: Arrivals, known: Route | None
-) -> Met:
-    token = arrivals.token()
+    connector: Connector, address: Address, self_connections: SelfConnections, known: Route | None
+) -> ProbeResult:
+    token = self_connections.token()
     try:
         connection = await connect(connector, address, token)
     except BrokerError as error:
-        if connector.speaks_tls and (route := await _arrival(address, arrivals)) is not None:
-            return Met(sort=Sort.ROUTE, route=route)
-        return Met(sort=Sort.UNREACHABLE, reason=str(error))
+        if (
+            connector.speaks_tls
+            and (route := await _route_reached(address, self_connections)) is not None
+        ):
+            return ProbeResult(kind=EndpointKind.ROUTE, route=route)
+        return ProbeResult(kind=EndpointKind.UNREACHABLE, reason=str(error))
     try:
         async with contextlib.aclosing(connection):
             offers = {PLAIN.name: await offered(connection, PLAIN)}
@@ -102,25 +105,25 @@ async def _meet(
                 with contextlib.suppress(BrokerError, WireError):
                     node = (await prove(connection, known)).node
     except (BrokerError, WireError) as error:
-        route = arrivals.route(token)
+        route = self_connections.route(token)
         if route is not None:
-            return Met(sort=Sort.ROUTE, route=route)
+            return ProbeResult(kind=EndpointKind.ROUTE, route=route)
         return await _what_else(address, str(error))
-    return Met(sort=Sort.BROKER, offers=offers, node=node)
+    return ProbeResult(kind=EndpointKind.BROKER, offers=offers, node=node)
 
 
-async def _arrival(address: Address, arrivals: Arrivals) -> str | None:
-    """Return where a plain connection comes out, if at a route: arrivals speak no TLS."""
-    token = arrivals.token()
+async def _route_reached(address: Address, self_connections: SelfConnections) -> str | None:
+    """Return the route that a plain connection reaches, if any: its listener here has no TLS."""
+    token = self_connections.token()
     with contextlib.suppress(BrokerError, WireError):
         async with contextlib.aclosing(await connect(Connector(), address, token)) as connection:
             await offered(connection, PLAIN)
-    return arrivals.route(token)
+    return self_connections.route(token)
 
 
 async def _meet_again(
-    connector: Connector, address: Address, met: Met, kinds: Collection[ClientKind]
-) -> Met:
+    connector: Connector, address: Address, met: ProbeResult, kinds: Collection[ClientKind]
+) -> ProbeResult:
     """Ask as other kinds of client, each on a connection of its own.
 
     A listener with SASL takes one question for its versions on each connection, no more.
@@ -136,7 +139,7 @@ async def _meet_again(
         for kind in kinds:
             nursery.start_soon(ask, kind)
     raised = any(offer != offers[PLAIN.name] for offer in offers.values())
-    return replace(met, sort=Sort.PROXY if raised else Sort.BROKER, offers=offers)
+    return replace(met, kind=EndpointKind.PROXY if raised else EndpointKind.BROKER, offers=offers)
 
 
 async def prove(connection: BrokerConnection, known: Route) -> Route:
@@ -188,21 +191,21 @@ async def offered(connection: BrokerConnection, kind: ClientKind) -> dict[int, i
     raise BrokerError("it offers no versions")
 
 
-async def _what_else(address: Address, reason: str) -> Met:
+async def _what_else(address: Address, reason: str) -> ProbeResult:
     """Tell what answers where no broker does."""
-    first: dict[Sort, bytes] = {}
+    first: dict[EndpointKind, bytes] = {}
 
-    async def ask(sort: Sort, question: bytes) -> None:
-        first[sort] = await _first_bytes(address, question)
+    async def ask(kind: EndpointKind, question: bytes) -> None:
+        first[kind] = await _first_bytes(address, question)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask, Sort.TLS, _client_hello())
-        nursery.start_soon(ask, Sort.HTTP, _GET)
-    if first[Sort.TLS].startswith(_TLS):
-        return Met(sort=Sort.TLS, reason="it speaks TLS")
-    if first[Sort.HTTP].startswith(_HTTP):
-        return Met(sort=Sort.HTTP, reason="it is an HTTP server")
-    return Met(sort=Sort.NOT_KAFKA, reason=reason)
+        nursery.start_soon(ask, EndpointKind.TLS, _client_hello())
+        nursery.start_soon(ask, EndpointKind.HTTP, _GET)
+    if first[EndpointKind.TLS].startswith(_TLS):
+        return ProbeResult(kind=EndpointKind.TLS, reason="it speaks TLS")
+    if first[EndpointKind.HTTP].startswith(_HTTP):
+        return ProbeResult(kind=EndpointKind.HTTP, reason="it is an HTTP server")
+    return ProbeResult(kind=EndpointKind.NOT_KAFKA, reason=reason)
 
 
 async def _first_bytes(address: Address, question: bytes) -> bytes:

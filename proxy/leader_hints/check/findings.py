@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """``MEND``: a problem; hints or clients fail until it is fixed. ``ADVICE``: it works with
+    """``PROBLEM``: a problem; hints or clients fail until it is fixed. ``ADVICE``: it works with
     limits, or something could not be checked. ``FINE``: this was checked and is right."""
 
-    MEND = "mend"
+    PROBLEM = "mend"
     ADVICE = "advice"
     FINE = "fine"
 
@@ -39,46 +39,46 @@ class Finding:
     remedy: str
 
 
-_MEND, _ADVICE, _FINE = Severity.MEND, Severity.ADVICE, Severity.FINE
+_PROBLEM, _ADVICE, _FINE = Severity.PROBLEM, Severity.ADVICE, Severity.FINE
 
 #: By code. Codes are for programs: once published they keep their meaning.
 TABLE: dict[str, Entry] = {
     # The broker behind the route.
     "upstream_unresolved": Entry(
-        _MEND,
+        _PROBLEM,
         "the name of upstream {upstream} leads to no address: {reason}",
         "No client can be served on this route.",
         "Correct the host name in the route, or this machine's name resolution.",
     ),
     "upstream_unreachable": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} is not reached: {reason}",
         "No client can be served on this route.",
         "Check that the broker runs and listens there, and that no firewall blocks the way. "
         "Correct the route if the broker's listener is elsewhere.",
     ),
     "upstream_tls": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} uses TLS",
         "The route is set to use no TLS with its broker, so the broker refuses all connections.",
         "Set the route's upstream_tls.enabled: true, and client_tls.mode: terminate if clients use "
         "TLS; or client_tls.mode: pass to relay TLS unchanged, without hints.",
     ),
     "upstream_http": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} is an HTTP server",
         "It is not a broker, but perhaps a REST proxy, a metrics exporter or an admin console.",
         "Give the address of the broker's own listener as upstream.",
     ),
     "upstream_not_kafka": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} takes connections but does not answer as a broker: {reason}",
         "No client can be served on this route.",
         "Find out what listens there. If it is the broker, check whether it is still starting or "
         "hangs. Its log says why it closes a connection.",
     ),
     "upstream_sasl": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} asks for SASL ({mechanisms})",
         "Clients authenticate through the proxy as they do without it, but the proxy's own "
         "connections do not authenticate: it learns no leaders and gives no hints.",
@@ -86,20 +86,20 @@ TABLE: dict[str, Entry] = {
         "topics; docs/security.md says how.",
     ),
     "upstream_metadata": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} answers ApiVersions but not Metadata: {reason}",
         "The proxy learns no leaders and gives no hints.",
         "See the broker's log. If it is slow, raise subscription.answer_timeout_ms.",
     ),
     "upstream_is_proxy": Entry(
-        _MEND,
+        _PROBLEM,
         "upstream {upstream} is itself a leader-hints proxy: what it offers depends on the client",
         "There are two proxies in a row. The first takes the second for a broker that gives hints "
         "itself, and does nothing.",
         "Give the address of the broker's own listener as upstream, not the advertised one.",
     ),
     "several_brokers": Entry(
-        _MEND,
+        _PROBLEM,
         "there are several brokers behind upstream {upstream}: {nodes}",
         "A client that goes to one broker reaches another, so most of its requests fail. Hints "
         "would apply the state of one broker to another.",
@@ -107,7 +107,7 @@ TABLE: dict[str, Entry] = {
         "balancer, no name of several machines.",
     ),
     "broker_too_old": Entry(
-        _MEND,
+        _PROBLEM,
         "the broker is older than 2.4: its newest Metadata is version {metadata}",
         "Its Metadata has no reliable leader epochs: the route is a plain relay without hints.",
         "Upgrade the broker to 2.4 or newer, or remove the route.",
@@ -164,7 +164,7 @@ TABLE: dict[str, Entry] = {
         "Check again when there are topics.",
     ),
     "topics_hidden": Entry(
-        _MEND,
+        _PROBLEM,
         "the proxy may see no topic",
         "The cluster's ACLs hide all topics from it, so it learns no leaders and gives no hints.",
         "Allow Describe on all topics to the principal of the proxy's connections (User:ANONYMOUS "
@@ -179,7 +179,7 @@ TABLE: dict[str, Entry] = {
         "on a listener without authentication) from this machine's address.",
     ),
     "connections_limited": Entry(
-        _MEND,
+        _PROBLEM,
         "the broker takes at most {most} connections from one address, and has {now} in all",
         "To the broker all clients of the proxy come from the proxy's address. Those above the "
         "limit are not served.",
@@ -187,7 +187,7 @@ TABLE: dict[str, Entry] = {
         "max.connections.per.ip.overrides, or raise max.connections.per.ip.",
     ),
     "requests_limited": Entry(
-        _MEND,
+        _PROBLEM,
         "the broker takes requests of {largest} bytes, and the proxy refuses those above {allowed}",
         "A client whose request is larger loses its connection.",
         "Set limits.request_bytes to the broker's socket.request.max.bytes or more.",
@@ -226,26 +226,26 @@ TABLE: dict[str, Entry] = {
         "Give the port that the broker advertises.",
     ),
     "listen_refused": Entry(
-        _MEND,
+        _PROBLEM,
         "{listen} cannot be listened on: {reason}",
         "The proxy cannot start.",
         "Listen on an address of this machine (0.0.0.0 for all). Ports below 1024 need privileges.",
     ),
     "listen_taken": Entry(
-        _MEND,
+        _PROBLEM,
         "something else listens on {listen}: {reason}",
         "The proxy cannot start, and clients that are sent there are not served.",
         "End that program, or choose another port and let the broker advertise it.",
     ),
     "listen_not_raised": Entry(
-        _MEND,
+        _PROBLEM,
         "{listen} answers, but offers {client} {api} {offered} and not {expected}",
         "This is the broker itself, another proxy, or a leader-hints proxy with hints observe or "
         "off or of another version. Clients get no hints through it.",
         "Find out what listens there; start leader-hints with --hints on.",
     ),
     "listen_other_broker": Entry(
-        _MEND,
+        _PROBLEM,
         "the proxy on {listen} leads to node {found}, and upstream {upstream} is node {node}",
         "Another route runs there.",
         "Start the proxy with this route, or correct the route.",
@@ -257,7 +257,7 @@ TABLE: dict[str, Entry] = {
         "Clients are sent to the proxy.",
     ),
     "advertised_past_proxy": Entry(
-        _MEND,
+        _PROBLEM,
         "node {node} advertises {address}, which leads past the proxy to the broker itself",
         "Clients send one request through the proxy, get the broker's own address, and go there. "
         "There is no error, no hint, and nothing in the proxy's counts.",
@@ -265,7 +265,7 @@ TABLE: dict[str, Entry] = {
         "for the listener of {upstream}, and restart the broker.",
     ),
     "advertised_elsewhere": Entry(
-        _MEND,
+        _PROBLEM,
         "node {node} advertises {address}, where something else answers: {reason}",
         "Clients are sent there and not to this route. If that is this route's proxy, the check "
         "was run elsewhere: run it where the proxy runs, in the same container or network "
@@ -274,7 +274,7 @@ TABLE: dict[str, Entry] = {
         "for the listener of {upstream}, and restart the broker.",
     ),
     "advertised_none": Entry(
-        _MEND,
+        _PROBLEM,
         "none of the advertised addresses leads to {listen}: {addresses}",
         "It is not known which node is behind the route, but no node sends clients to the proxy.",
         "In the broker's advertised.listeners give the address on which clients reach {listen}, "
@@ -288,13 +288,13 @@ TABLE: dict[str, Entry] = {
         "Set hints to on, or check in the proxy's metrics that counts of Produce and Fetch rise.",
     ),
     "advertised_unresolved": Entry(
-        _MEND,
+        _PROBLEM,
         "node {node} advertises {address}, a name that leads to no address here: {reason}",
         "Clients with the same name resolution cannot reach the broker at all.",
         "Advertise a name that all clients can resolve, or correct the name resolution.",
     ),
     "advertised_unreachable": Entry(
-        _MEND,
+        _PROBLEM,
         "node {node} advertises {address}, which is not reached ({where}): {reason}",
         "Clients are sent there and cannot connect.",
         "Advertise the address on which clients reach {listen}. If this is that address, look for "
@@ -307,20 +307,20 @@ TABLE: dict[str, Entry] = {
         "Advertise a name or address that clients on other machines can reach, if there are any.",
     ),
     "advertised_twice": Entry(
-        _MEND,
+        _PROBLEM,
         "nodes {nodes} advertise the same address {address}",
         "Clients cannot distinguish these brokers: half of their requests reach the wrong one.",
         "Give each broker a listening address of its own, with a route of its own.",
     ),
     "routes_crossed": Entry(
-        _MEND,
+        _PROBLEM,
         "the address that node {node} advertises, {address}, leads to node {found}",
         "Each request for a partition reaches a broker that does not lead it, and hints would send "
         "clients to the wrong place.",
         "Exchange the upstreams of the routes, or the brokers' advertised addresses.",
     ),
     "broker_unreachable": Entry(
-        _MEND,
+        _PROBLEM,
         "node {node}, another broker of the cluster, is not reached at {address}: {reason}",
         "The proxy asks all brokers for leaders. Without this one, hints come later or not at all. "
         "Clients that are sent there are not served either.",
@@ -351,7 +351,7 @@ TABLE: dict[str, Entry] = {
         "-n if that metric is higher.",
     ),
     "descriptors_few": Entry(
-        _MEND,
+        _PROBLEM,
         "{allowed} file descriptors are allowed, and {needed} are needed for the {now} connections "
         "that the brokers have now",
         "Each client takes two: its own connection and the one to the broker. Beyond the limit "

@@ -6,13 +6,13 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leader_hints.check.client_support import Outlook, outlooks
+from leader_hints.check.client_support import ClientSupport, support_of_kinds
 from leader_hints.check.findings import Finding, Severity
-from leader_hints.check.rules import RouteFacts, must_mend
+from leader_hints.check.rules import RouteFacts, must_fix
 from leader_hints.observe.logs import escape
 
 _HEADINGS: Final = {
-    Severity.MEND: "problems",
+    Severity.PROBLEM: "problems",
     Severity.ADVICE: "advice",
     Severity.FINE: "fine",
 }
@@ -74,16 +74,16 @@ class CheckReport(_Part):
 def make_report(routes: Sequence[RouteFacts], findings: Sequence[Finding]) -> CheckReport:
     """Put facts and findings together."""
     return CheckReport(
-        mend=must_mend(findings),
+        mend=must_fix(findings),
         routes=tuple(_route(route, findings) for route in routes),
         machine=_of(findings, None),
     )
 
 
 def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
-    clients: tuple[Outlook, ...] = ()
+    clients: tuple[ClientSupport, ...] = ()
     if route.known:
-        clients = outlooks(
+        clients = support_of_kinds(
             route.met.maxima,
             route.mode,
             topic_ids=route.ids_have_names,
@@ -98,14 +98,14 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
         findings=_of(findings, route.name),
         clients=tuple(
             ClientReport(
-                client=outlook.client,
-                produce_version=outlook.produce,
-                fetch_version=outlook.fetch,
-                produce_hints=outlook.produce_hints,
-                fetch_hints=outlook.fetch_hints,
-                remark=outlook.remark,
+                client=support.client,
+                produce_version=support.produce,
+                fetch_version=support.fetch,
+                produce_hints=support.produce_hints,
+                fetch_hints=support.fetch_hints,
+                remark=support.remark,
             )
-            for outlook in clients
+            for support in clients
         ),
     )
 
@@ -139,7 +139,7 @@ def lines(report: CheckReport) -> Iterator[str]:
     yield from _finding_lines(report.machine)
     yield ""
     found = [f for part in (*(r.findings for r in report.routes), report.machine) for f in part]
-    count = sum(finding.severity is Severity.MEND for finding in found)
+    count = sum(finding.severity is Severity.PROBLEM for finding in found)
     yield f"Problems found: {count}" if count else "No problems found."
 
 

@@ -1,8 +1,7 @@
-"""The doctor: gathers what :mod:`leader_hints.check.rules` judges. It only asks, and changes
-nothing.
+"""Route probe: gathers the facts that :mod:`leader_hints.check.rules` judges. It changes nothing.
 
-First who answers at each upstream and what it says of its cluster; then, while the listening
-addresses that are free are held, where the advertised addresses lead.
+It first asks each upstream about its cluster. Then it listens on the free listening addresses, and
+probes where the advertised addresses lead.
 """
 
 import contextlib
@@ -22,13 +21,13 @@ from leader_hints.check.client_support import KINDS
 from leader_hints.check.rules import (
     KAFKA,
     Advertised,
+    EndpointKind,
     Listening,
     MachineFacts,
-    Met,
+    ProbeResult,
     RouteFacts,
-    Sort,
 )
-from leader_hints.check.self_connection import Arrivals
+from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -40,28 +39,28 @@ from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
 from leader_hints.wire.errors import WireError
 
-#: Most seconds for Metadata and for the look behind a route; for all advertised addresses.
+#: Most seconds for Metadata and for the probes behind a route; for all advertised addresses.
 _LEARN, _ADDRESSES = 3.0, 5.0
-#: Connections to an upstream address, to see whether they all come to one broker.
+#: Connections to an upstream address, to see whether all reach the same broker.
 _LOOKS = 4
-#: Most addresses of one name that are looked at.
+#: Most addresses of one name that are probed.
 _MOST_ADDRESSES = 8
-#: Advertised addresses that are looked at at once.
+#: Advertised addresses that are probed at the same time.
 _AT_ONCE = 50
-#: Settings of brokers that a proxy may come up against.
+#: Settings of brokers that limit a proxy.
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 _REQUEST_BYTES = "socket.request.max.bytes"
 _LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
 
 
 @dataclass(slots=True)
-class _Patient:
+class _RouteProbe:
     """What is known so far of a route. ``route`` has its view and endpoints."""
 
     settings: RouteSettings
     route: Route
     connectors: Connectors
-    met: Met = field(default_factory=lambda: Met(sort=Sort.NOT_KAFKA))
+    met: ProbeResult = field(default_factory=lambda: ProbeResult(kind=EndpointKind.NOT_KAFKA))
     mechanisms: tuple[str, ...] | None = None
     silence: str | None = None
     hidden: bool = False
@@ -73,7 +72,7 @@ class _Patient:
     looks: list[Route] = field(default_factory=list)
     listening: Listening = Listening.FREE
     listening_reason: str = ""
-    listener: Met | None = None
+    listener: ProbeResult | None = None
     brokers: dict[int, Advertised] = field(default_factory=dict)
 
     def facts(self) -> RouteFacts:
@@ -115,64 +114,66 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
     security = Security(settings.routes, settings.greeting_timeout)
-    patients = [
-        _Patient(
+    probes = [
+        _RouteProbe(
             route, make_route(route, mode, synthesize=synthesize), security.connectors[route.name]
         )
         for route in settings.routes
     ]
-    arrivals = Arrivals()
+    self_connections = SelfConnections()
     async with trio.open_nursery() as nursery:
-        for patient in patients:
-            nursery.start_soon(_meet_upstream, patient, arrivals, settings)
+        for probe in probes:
+            nursery.start_soon(_meet_upstream, probe, self_connections, settings)
     async with trio.open_nursery() as held:
-        for patient in patients:
-            patient.listening, patient.listening_reason = await arrivals.listen(
-                held, patient.settings.name, patient.settings.listen
+        for probe in probes:
+            probe.listening, probe.listening_reason = await self_connections.listen(
+                held, probe.settings.name, probe.settings.listen
             )
         limit = trio.CapacityLimiter(_AT_ONCE)
         with trio.move_on_after(_ADDRESSES):
             async with trio.open_nursery() as nursery:
-                for patient in patients:
-                    nursery.start_soon(_meet_listener, patient, arrivals)
-                    for node in patient.route.endpoints:
-                        nursery.start_soon(_meet_advertised, patient, node, arrivals, limit)
+                for probe in probes:
+                    nursery.start_soon(_meet_listener, probe, self_connections)
+                    for node in probe.route.endpoints:
+                        nursery.start_soon(_meet_advertised, probe, node, self_connections, limit)
         held.cancel_scope.cancel()
-    return tuple(patient.facts() for patient in patients), _machine(patients)
+    return tuple(probe.facts() for probe in probes), _machine(probes)
 
 
-async def _meet_upstream(patient: _Patient, arrivals: Arrivals, settings: Settings) -> None:
-    upstream = patient.settings.upstream
+async def _meet_upstream(
+    probe: _RouteProbe, self_connections: SelfConnections, settings: Settings
+) -> None:
+    upstream = probe.settings.upstream
     try:
-        patient.addresses = await endpoint_probe.resolve(upstream.host, upstream.port)
+        probe.addresses = await endpoint_probe.resolve(upstream.host, upstream.port)
     except BrokerError as error:
-        patient.met = Met(sort=Sort.UNRESOLVED, reason=str(error))
+        probe.met = ProbeResult(kind=EndpointKind.UNRESOLVED, reason=str(error))
         return
-    patient.met = await endpoint_probe.meet(patient.connectors.upstream, upstream, arrivals)
-    if patient.met.sort in KAFKA and all(map(host.is_here, patient.addresses)):
-        patient.connections = host.connections_to(upstream.port)
-    newest = patient.met.maxima.get(ApiKey.METADATA, -1)
+    probe.met = await endpoint_probe.meet(probe.connectors.upstream, upstream, self_connections)
+    if probe.met.kind in KAFKA and all(map(host.is_here, probe.addresses)):
+        probe.connections = host.connections_to(upstream.port)
+    newest = probe.met.maxima.get(ApiKey.METADATA, -1)
     if newest < metadata.OLDEST:
         return
     patience = min(settings.subscription.answer_timeout, _LEARN)
     with trio.move_on_after(_LEARN) as scope:
         try:
-            await _learn(patient, min(newest, metadata.NEWEST), patience)
-            await _ask_limits(patient)
+            await _learn(probe, min(newest, metadata.NEWEST), patience)
+            await _ask_limits(probe)
         except (BrokerError, WireError) as error:
-            patient.silence = str(error)
-            patient.mechanisms = await _mechanisms(patient) or None
-    if scope.cancelled_caught and patient.silence is None and not patient.route.endpoints:
-        patient.silence = f"no answer within {_LEARN:g} s"
+            probe.silence = str(error)
+            probe.mechanisms = await _mechanisms(probe) or None
+    if scope.cancelled_caught and probe.silence is None and not probe.route.endpoints:
+        probe.silence = f"no answer within {_LEARN:g} s"
 
 
-async def _learn(patient: _Patient, version: int, patience: float) -> None:
+async def _learn(probe: _RouteProbe, version: int, patience: float) -> None:
     """Learn what the broker says of its cluster, and which node it is.
 
     :raises BrokerError: it does not answer Metadata.
     :raises WireError: its answer is not well formed.
     """
-    connector, upstream = patient.connectors.upstream, patient.settings.upstream
+    connector, upstream = probe.connectors.upstream, probe.settings.upstream
     connection = await endpoint_probe.connect(connector, upstream, answer=patience)
     async with contextlib.aclosing(connection):
 
@@ -186,68 +187,68 @@ async def _learn(patient: _Patient, version: int, patience: float) -> None:
         topics = [topic for topic in answer.topics if not topic.error or topic.partitions]
         for topic in topics:
             view.learn(topic, None, poll=False)
-        patient.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
+        probe.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
-    patient.route.view, patient.hidden = view, any(hidden)
-    patient.route.endpoints = answer.endpoints
+    probe.route.view, probe.hidden = view, any(hidden)
+    probe.route.endpoints = answer.endpoints
     # With no partition led nothing is proved, unless there is but one broker.
-    await _look_behind(patient)
+    await _look_behind(probe)
 
 
-async def _look_behind(patient: _Patient) -> None:
+async def _look_behind(probe: _RouteProbe) -> None:
     """Ask on several connections, and at each address of the name, which node answers."""
-    upstream = patient.settings.upstream
-    places = [Address(ip, upstream.port) for ip in patient.addresses[:_MOST_ADDRESSES]]
+    upstream = probe.settings.upstream
+    places = [Address(ip, upstream.port) for ip in probe.addresses[:_MOST_ADDRESSES]]
     async with trio.open_nursery() as nursery:
         for place in places * (1 + _LOOKS // len(places)):
-            nursery.start_soon(_look, patient, place)
+            nursery.start_soon(_look, probe, place)
 
 
-async def _look(patient: _Patient, place: Address) -> None:
+async def _look(probe: _RouteProbe, place: Address) -> None:
     # A name may have addresses where nobody listens, such as ::1 for localhost.
     with contextlib.suppress(BrokerError, WireError):
-        connector = patient.connectors.upstream.to(patient.settings.upstream)
+        connector = probe.connectors.upstream.to(probe.settings.upstream)
         async with contextlib.aclosing(
             await endpoint_probe.connect(connector, place)
         ) as connection:
-            look = await endpoint_probe.prove(connection, patient.route)
-            patient.looks.append(look)
+            look = await endpoint_probe.prove(connection, probe.route)
+            probe.looks.append(look)
 
 
-async def _ask_limits(patient: _Patient) -> None:
+async def _ask_limits(probe: _RouteProbe) -> None:
     """Ask the broker what it allows, where its node is known; it may not tell."""
-    node = patient.facts().node
+    node = probe.facts().node
     if node is None:
         return
     with contextlib.suppress(BrokerError, WireError):
         connection = await endpoint_probe.connect(
-            patient.connectors.upstream, patient.settings.upstream
+            probe.connectors.upstream, probe.settings.upstream
         )
         async with contextlib.aclosing(connection):
             body = describe_configs.write_request_body(node, _LIMITS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
             values = describe_configs.read_values(await connection.ask(key, version, body))
-        patient.largest_request = _number(values.get(_REQUEST_BYTES))
-        own = host.address_towards(patient.addresses[0])
+        probe.largest_request = _number(values.get(_REQUEST_BYTES))
+        own = host.address_towards(probe.addresses[0])
         overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
         override = [entry for entry in overrides if entry.rpartition(":")[0] == own]
         most = override[0].rpartition(":")[2] if override else values.get(_PER_ADDRESS)
-        patient.most_connections = _number(most)
+        probe.most_connections = _number(most)
 
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
-async def _mechanisms(patient: _Patient) -> tuple[str, ...]:
+async def _mechanisms(probe: _RouteProbe) -> tuple[str, ...]:
     """Return the SASL mechanisms that a listener asks for; none if it asks for no SASL.
 
     Nor where the proxy authenticates: what came of that tells more.
     """
-    if patient.settings.sasl.mechanism != "none":
+    if probe.settings.sasl.mechanism != "none":
         return ()
-    connector, upstream = patient.connectors.upstream, patient.settings.upstream
+    connector, upstream = probe.connectors.upstream, probe.settings.upstream
     with contextlib.suppress(BrokerError, WireError):
         async with contextlib.aclosing(
             await endpoint_probe.connect(connector, upstream)
@@ -260,32 +261,34 @@ async def _mechanisms(patient: _Patient) -> tuple[str, ...]:
     return ()
 
 
-async def _meet_listener(patient: _Patient, arrivals: Arrivals) -> None:
+async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) -> None:
     """See who answers where the route would listen, if somebody does."""
-    if patient.listening is not Listening.TAKEN:
+    if probe.listening is not Listening.TAKEN:
         return
-    listen = patient.settings.listen
+    listen = probe.settings.listen
     if listen.is_wildcard:
         listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
-    patient.listener = await endpoint_probe.meet(
-        patient.connectors.advertised, listen, arrivals, patient.route, KINDS
+    probe.listener = await endpoint_probe.meet(
+        probe.connectors.advertised, listen, self_connections, probe.route, KINDS
     )
 
 
 async def _meet_advertised(
-    patient: _Patient, node: int, arrivals: Arrivals, limit: trio.CapacityLimiter
+    probe: _RouteProbe, node: int, self_connections: SelfConnections, limit: trio.CapacityLimiter
 ) -> None:
-    endpoint = patient.route.endpoints[node]
+    endpoint = probe.route.endpoints[node]
     address = Address(endpoint.host, endpoint.port)
     known = partial(Advertised, node=node, address=str(address), port=address.port)
-    late = Met(sort=Sort.UNREACHABLE, reason="not looked at: there was no time left")
-    patient.brokers[node] = known(met=late)
+    late = ProbeResult(
+        kind=EndpointKind.UNREACHABLE, reason="not looked at: there was no time left"
+    )
+    probe.brokers[node] = known(met=late)
     async with limit:
         try:
             found = await endpoint_probe.resolve(address.host, address.port)
         except BrokerError as error:
-            met = Met(sort=Sort.UNRESOLVED, reason=str(error))
-            patient.brokers[node] = known(met=met)
+            met = ProbeResult(kind=EndpointKind.UNRESOLVED, reason=str(error))
+            probe.brokers[node] = known(met=met)
             return
         here = any(map(host.is_here, found))
         known = partial(
@@ -293,15 +296,15 @@ async def _meet_advertised(
             addresses=found,
             here=here,
             loopback=all(ipaddress.ip_address(ip).is_loopback for ip in found),
-            is_listen=here and await _is_same(patient.settings.listen, address.port, found),
-            is_upstream=address.port == patient.settings.upstream.port
-            and bool(set(found) & set(patient.addresses)),
+            is_listen=here and await _is_same(probe.settings.listen, address.port, found),
+            is_upstream=address.port == probe.settings.upstream.port
+            and bool(set(found) & set(probe.addresses)),
         )
-        patient.brokers[node] = known(met=late)
+        probe.brokers[node] = known(met=late)
         met = await endpoint_probe.meet(
-            patient.connectors.advertised, address, arrivals, patient.route
+            probe.connectors.advertised, address, self_connections, probe.route
         )
-        patient.brokers[node] = known(met=met)
+        probe.brokers[node] = known(met=met)
 
 
 async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bool:
@@ -315,12 +318,12 @@ async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bo
     return False
 
 
-def _machine(patients: list[_Patient]) -> MachineFacts:
+def _machine(probes: list[_RouteProbe]) -> MachineFacts:
     clock = host.clock()
-    known = [p.connections for p in patients if p.connections is not None]
+    known = [p.connections for p in probes if p.connections is not None]
     return MachineFacts(
         descriptors=allowed_descriptors(),
-        connections=sum(known) if len(known) == len(patients) else None,
+        connections=sum(known) if len(known) == len(probes) else None,
         synchronised=clock.synchronised if clock else None,
         clock_error_ms=clock.error_ms if clock else 0,
     )

@@ -120,7 +120,7 @@ class RouteWatch:
         # Of other brokers only those are of interest whose addresses lead to this process.
         if not is_own and not await _is_here(address):
             return nothing
-        arrived = await self._arrival(address)
+        arrived = await self._route_reached(address)
         if arrived is None and not is_own:
             return nothing
         if arrived is not None and arrived.route is route and is_own:
@@ -137,7 +137,7 @@ class RouteWatch:
             node=node, endpoint=endpoint, arrived=at, own=own, found=found, unraised=unraised
         )
 
-    async def _arrival(self, address: Address) -> Watched | None:
+    async def _route_reached(self, address: Address) -> Watched | None:
         """Return the route at which a connection to ``address`` comes out, if at any.
 
         :raises BrokerError: nobody is there.

@@ -1,4 +1,4 @@
-"""From facts to findings: what is right on a route and a machine, and what must be mended.
+"""From facts to findings: what is right on a route and a machine, and what must be fixed.
 
 The facts are gathered by :mod:`leader_hints.check.route_probe`; here they are judged, one rule for
 each matter.
@@ -27,7 +27,7 @@ _UNLIMITED = 2**31 - 1
 _DESCRIBE_QUORUM = 55
 
 
-class Sort(StrEnum):
+class EndpointKind(StrEnum):
     """What was met at an address.
 
     ``BROKER``: offers all clients the same: a broker, or a proxy that raises nothing. ``PROXY``:
@@ -46,19 +46,19 @@ class Sort(StrEnum):
 
 
 #: Those that answer as Kafka does.
-KAFKA = frozenset({Sort.BROKER, Sort.PROXY})
+KAFKA = frozenset({EndpointKind.BROKER, EndpointKind.PROXY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Met:
+class ProbeResult:
     """What was met at an address.
 
     ``reason``: why it is no broker. ``offers``: maximum version by API key, by the name of each
     kind of client (:data:`leader_hints.check.client_support.KINDS`). ``node``: of the broker behind
-    it, where that is proved. ``route``: where the connection came out, for ``Sort.ROUTE``.
+    it, where that is proved. ``route``: where the connection came out, for ``EndpointKind.ROUTE``.
     """
 
-    sort: Sort
+    kind: EndpointKind
     reason: str = ""
     offers: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     node: int | None = None
@@ -90,7 +90,7 @@ class Advertised:
 
     node: int
     address: str
-    met: Met
+    met: ProbeResult
     addresses: tuple[str, ...] = ()
     port: int = 0
     here: bool = False
@@ -117,7 +117,7 @@ class RouteFacts:
     listen: str
     upstream: str
     mode: Mode
-    met: Met
+    met: ProbeResult
     mechanisms: tuple[str, ...] | None = None
     silence: str | None = None
     cluster: str = ""
@@ -133,13 +133,13 @@ class RouteFacts:
     largest_request: int | None = None
     listening: Listening = Listening.FREE
     listening_reason: str = ""
-    listener: Met | None = None
+    listener: ProbeResult | None = None
     brokers: tuple[Advertised, ...] = ()
 
     @property
     def known(self) -> bool:
-        """Whether the broker said who leads: only then is there anything more to judge."""
-        return self.met.sort in KAFKA and self.mechanisms is None and self.silence is None
+        """Whether the broker reported its leaders: only then are there more rules to apply."""
+        return self.met.kind in KAFKA and self.mechanisms is None and self.silence is None
 
     @property
     def has_topic_ids(self) -> bool:
@@ -187,9 +187,9 @@ def judge(
     return (*found, *_descriptors(machine), *_clock(machine))
 
 
-def must_mend(findings: Sequence[Finding]) -> bool:
-    """Whether something must be mended."""
-    return any(finding.severity is Severity.MEND for finding in findings)
+def must_fix(findings: Sequence[Finding]) -> bool:
+    """Whether a finding must be fixed."""
+    return any(finding.severity is Severity.PROBLEM for finding in findings)
 
 
 def is_kraft(maxima: Mapping[int, int]) -> bool:
@@ -205,7 +205,7 @@ def _judge_route(
     yield from _listen(route)
     yield from _limits(route, bounds)
     plan = plan_for(route.met.maxima)
-    # Before a broker that gives hints, or none at all, it does not matter which way clients go.
+    # If the broker gives hints, or there is none, the clients' way does not matter.
     if route.known and plan.rows:
         yield from _leaders(route, bounds.hold_ms)
         yield from _own_address(route, routes)
@@ -218,26 +218,26 @@ def _mode(route: RouteFacts) -> Iterator[Finding]:
         yield finding("hints_not_given", route.name, mode=route.mode)
 
 
-_NOT_A_BROKER: Mapping[Sort, str] = {
-    Sort.UNRESOLVED: "upstream_unresolved",
-    Sort.UNREACHABLE: "upstream_unreachable",
-    Sort.TLS: "upstream_tls",
-    Sort.HTTP: "upstream_http",
-    Sort.NOT_KAFKA: "upstream_not_kafka",
+_NOT_A_BROKER: Mapping[EndpointKind, str] = {
+    EndpointKind.UNRESOLVED: "upstream_unresolved",
+    EndpointKind.UNREACHABLE: "upstream_unreachable",
+    EndpointKind.TLS: "upstream_tls",
+    EndpointKind.HTTP: "upstream_http",
+    EndpointKind.NOT_KAFKA: "upstream_not_kafka",
     # The settings refuse a route to one of the process, but by a name they cannot tell.
-    Sort.ROUTE: "upstream_is_proxy",
+    EndpointKind.ROUTE: "upstream_is_proxy",
 }
 
 
 def _upstream(route: RouteFacts) -> Iterator[Finding]:
     met, upstream = route.met, route.upstream
-    if route.mode is Mode.OFF and (met.sort is Sort.TLS or route.mechanisms is not None):
+    if route.mode is Mode.OFF and (met.kind is EndpointKind.TLS or route.mechanisms is not None):
         return  # A plain relay does not mind.
-    if met.sort in _NOT_A_BROKER:
-        code = _NOT_A_BROKER[met.sort]
+    if met.kind in _NOT_A_BROKER:
+        code = _NOT_A_BROKER[met.kind]
         yield finding(code, route.name, upstream=upstream, reason=met.reason)
         return
-    if met.sort is Sort.PROXY:
+    if met.kind is EndpointKind.PROXY:
         yield finding("upstream_is_proxy", route.name, upstream=upstream)
     produce, newest = met.maxima.get(ApiKey.PRODUCE), met.maxima.get(ApiKey.METADATA, -1)
     if plan_for(met.maxima).native:
@@ -252,7 +252,7 @@ def _upstream(route: RouteFacts) -> Iterator[Finding]:
     elif len(route.nodes) > 1:
         nodes = ", ".join(map(str, sorted(route.nodes)))
         yield finding("several_brokers", route.name, upstream=upstream, nodes=nodes)
-    elif met.sort is Sort.BROKER:
+    elif met.kind is EndpointKind.BROKER:
         yield finding(
             "versions_raised",
             route.name,
@@ -304,16 +304,16 @@ def _listen(route: RouteFacts) -> Iterator[Finding]:
         yield finding("listen_any_port", route.name, listen=listen)
     elif route.listening is Listening.REFUSED:
         yield finding("listen_refused", route.name, listen=listen, reason=route.listening_reason)
-    elif route.met.sort not in KAFKA:
+    elif route.met.kind not in KAFKA:
         return  # Through a proxy that runs nothing better could be met than behind it.
-    elif route.listener is None or route.listener.sort not in KAFKA:
+    elif route.listener is None or route.listener.kind not in KAFKA:
         reason = route.listener.reason if route.listener else ""
         yield finding("listen_taken", route.name, listen=listen, reason=reason)
     elif route.known:
         yield from _listener(route, route.listener)
 
 
-def _listener(route: RouteFacts, listener: Met) -> Iterator[Finding]:
+def _listener(route: RouteFacts, listener: ProbeResult) -> Iterator[Finding]:
     """What is listened on already answers as Kafka does."""
     if listener.node is not None and route.node is not None and listener.node != route.node:
         yield finding(
@@ -324,7 +324,7 @@ def _listener(route: RouteFacts, listener: Met) -> Iterator[Finding]:
             found=listener.node,
             node=route.node,
         )
-    elif route.mode is not Mode.ON and listener.sort is Sort.BROKER:
+    elif route.mode is not Mode.ON and listener.kind is EndpointKind.BROKER:
         yield finding("listen_unread", route.name, listen=route.listen)
     elif (short := _not_raised(route, listener)) is not None:
         yield finding("listen_not_raised", route.name, listen=route.listen, **short)
@@ -332,7 +332,7 @@ def _listener(route: RouteFacts, listener: Met) -> Iterator[Finding]:
         yield finding("listen_proxy", route.name, listen=route.listen)
 
 
-def _not_raised(route: RouteFacts, listener: Met) -> dict[str, object] | None:
+def _not_raised(route: RouteFacts, listener: ProbeResult) -> dict[str, object] | None:
     """Return words for the first kind of client that is not offered what it should be."""
     # Where ids are synthetic, that begins when all proxies of the cluster do it.
     for synthetic in (False, route.synthesizes_ids):
@@ -342,7 +342,9 @@ def _not_raised(route: RouteFacts, listener: Met) -> dict[str, object] | None:
     return short
 
 
-def _short(route: RouteFacts, listener: Met, *, synthetic: bool) -> dict[str, object] | None:
+def _short(
+    route: RouteFacts, listener: ProbeResult, *, synthetic: bool
+) -> dict[str, object] | None:
     for kind in KINDS:
         wanted = offered(
             route.met.maxima, kind.software, topic_ids=route.ids_have_names, synthetic=synthetic
@@ -362,7 +364,7 @@ def _own_address(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterator[Fi
     own = route.own
     if own is not None:
         yield from _own_broker(route, own, routes)
-        if own.loopback and own.met.sort not in _LOST:
+        if own.loopback and own.met.kind not in _LOST:
             yield finding("advertised_loopback", route.name, node=own.node, address=own.address)
         return
     candidates = [broker for broker in route.brokers if broker.node not in route.others]
@@ -378,17 +380,19 @@ def _own_address(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterator[Fi
 
 
 #: Nothing was met there at all.
-_LOST: Mapping[Sort, str] = {
-    Sort.UNRESOLVED: "advertised_unresolved",
-    Sort.UNREACHABLE: "advertised_unreachable",
+_LOST: Mapping[EndpointKind, str] = {
+    EndpointKind.UNRESOLVED: "advertised_unresolved",
+    EndpointKind.UNREACHABLE: "advertised_unreachable",
 }
 
 
 def _leads_here(route: RouteFacts, broker: Advertised) -> bool:
     met = broker.met
-    if met.sort is Sort.ROUTE:
+    if met.kind is EndpointKind.ROUTE:
         return met.route == route.name
-    return route.listening is Listening.TAKEN and (broker.is_listen or met.sort is Sort.PROXY)
+    return route.listening is Listening.TAKEN and (
+        broker.is_listen or met.kind is EndpointKind.PROXY
+    )
 
 
 def _own_broker(
@@ -405,10 +409,10 @@ def _own_broker(
         yield finding("routes_crossed", route.name, found=crossed, **words)
     elif _leads_here(route, own):
         yield finding("advertised_right", route.name, **words)
-    elif own.met.sort in _LOST:
+    elif own.met.kind in _LOST:
         words |= {"reason": own.met.reason, "where": _where(own)}
-        yield finding(_LOST[own.met.sort], route.name, **words)
-    elif own.met.sort is not Sort.BROKER:
+        yield finding(_LOST[own.met.kind], route.name, **words)
+    elif own.met.kind is not EndpointKind.BROKER:
         reason = own.met.reason or "another proxy"
         yield finding("advertised_elsewhere", route.name, reason=reason, **words)
     elif route.mode is Mode.ON or route.listening is Listening.FREE or own.is_upstream:
@@ -417,9 +421,9 @@ def _own_broker(
         yield finding("advertised_unsure", route.name, **words)
 
 
-def _led_to(met: Met, routes: Sequence[RouteFacts]) -> int | None:
+def _led_to(met: ProbeResult, routes: Sequence[RouteFacts]) -> int | None:
     """Return the node to which an address leads, where that is proved."""
-    if met.sort is Sort.ROUTE:
+    if met.kind is EndpointKind.ROUTE:
         return next((route.node for route in routes if route.name == met.route), None)
     return met.node
 
@@ -442,14 +446,18 @@ def _other_addresses(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterato
         found = _led_to(broker.met, routes)
         if found is not None and found != broker.node:
             yield finding("routes_crossed", route.name, found=found, **words)
-        elif broker.met.sort not in KAFKA | {Sort.ROUTE}:
+        elif broker.met.kind not in KAFKA | {EndpointKind.ROUTE}:
             reason = broker.met.reason
             yield finding("broker_unreachable", route.name, reason=reason, **words)
-        elif broker.met.sort is Sort.BROKER and _raisable(broker.met) and route.mode is Mode.ON:
+        elif (
+            broker.met.kind is EndpointKind.BROKER
+            and _raisable(broker.met)
+            and route.mode is Mode.ON
+        ):
             yield finding("broker_without_proxy", route.name, **words)
 
 
-def _raisable(met: Met) -> bool:
+def _raisable(met: ProbeResult) -> bool:
     return bool(plan_for(met.maxima).rows)
 
 

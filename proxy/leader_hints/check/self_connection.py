@@ -1,4 +1,4 @@
-"""Arrivals: listens where routes would listen, to see which connections come out there."""
+"""Self-connections: those of this process that reach an address where a route would listen."""
 
 import errno
 import secrets
@@ -10,16 +10,16 @@ from leader_hints.address import Address
 from leader_hints.check.rules import Listening
 
 _RECEIVE = 4096
-#: What arrives must say so within this time, and a host name be resolved; in seconds.
+#: Seconds within which a connection must send its token, and a host name be resolved.
 _PATIENCE = 2.0
 #: A first request with its token is much smaller.
 _LARGEST = 4096
 
 
-class Arrivals:
-    """Knows by a token in its first request where a connection of this process came out.
+class SelfConnections:
+    """Listens in place of routes, and finds by a token which connection reached which route.
 
-    Connections that come out are closed, those of others too: no proxy runs there yet.
+    All connections are closed, those of other processes too: no proxy runs there yet.
     """
 
     def __init__(self) -> None:
@@ -27,13 +27,13 @@ class Arrivals:
         self._tokens: set[str] = set()
 
     def token(self) -> str:
-        """Return a token that nobody else knows; it is to stand in a connection's first bytes."""
+        """Return a secret token for the first bytes of a connection."""
         token = secrets.token_hex(16)
         self._tokens.add(token)
         return token
 
     def route(self, token: str) -> str | None:
-        """Return the name of the route where the token's connection came out."""
+        """Return the name of the route that the token's connection reached."""
         return self._routes.get(token)
 
     async def listen(

@@ -270,7 +270,7 @@ def _unknown_node(trial: _Trial) -> list[Trait]:
     lab.inject("stale_metadata", hide_nodes=[node])
     with _client(trial):
         _prepare(trial, node)
-        # Metadata without the node would take it from a client again that has just heard of it.
+        # Metadata without the node would make a client forget it that has just learnt of it.
         lab.inject("delay", apis=["Metadata"], delay_ms=_SLOW_METADATA)
         since = time.monotonic()
         lab.move_leader(trial.topic, 0, node)

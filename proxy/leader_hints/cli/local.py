@@ -175,9 +175,9 @@ def _serve(
     configure_logs(settings.log.least, settings.log.format)
     stage = None
     if allow_faults:
-        from leader_hints.faults.injector import FaultStage
+        from leader_hints.faults.injector import FaultInjector
 
-        stage = FaultStage(scenario)
+        stage = FaultInjector(scenario)
     sys.exit(run(settings, Found(local, brokers, renew, stage)))
 
 

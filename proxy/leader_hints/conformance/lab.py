@@ -22,7 +22,7 @@ from leader_hints.conformance.wire_log import Seen
 from leader_hints.conformance.wire_recorder import WireRecorder
 from leader_hints.errors import LeaderHintsError, ListenError
 from leader_hints.faults.fault import Fault
-from leader_hints.faults.injector import FaultStage
+from leader_hints.faults.injector import FaultInjector
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.local import LocalSettings
@@ -79,7 +79,7 @@ class Lab:
         self._hold = hold or HoldSettings()
         self._like = like
         self._recorder = WireRecorder(time.monotonic)
-        self._stage = FaultStage(
+        self._injector = FaultInjector(
             on_request=self._recorder.request, on_response=self._recorder.response
         )
         self._base = 0
@@ -130,16 +130,16 @@ class Lab:
         :raises pydantic.ValidationError: one of them is not allowed.
         """
         fault = Fault.model_validate({"action": action, **values})
-        number: int = self._call(lambda: self._stage.begin(fault))
+        number: int = self._call(lambda: self._injector.begin(fault))
         return number
 
     def end(self, number: int) -> None:
         """Take a fault back."""
-        self._call(lambda: self._stage.faults.end(number))
+        self._call(lambda: self._injector.faults.end(number))
 
     def clear(self) -> None:
         """Take all faults back."""
-        self._call(self._stage.faults.clear)
+        self._call(self._injector.faults.clear)
 
     def seen(self, api: str | None = None) -> list[Seen]:
         """Return all messages that went by so far, or those of one API."""
@@ -225,7 +225,7 @@ class Lab:
             log=LogSettings(level="error"),
         )
         with self._scope:
-            await app.hold(settings, Found(local, brokers, stage=self._stage), self._started.set)
+            await app.hold(settings, Found(local, brokers, stage=self._injector), self._started.set)
 
 
 def _leaf(error: BaseException) -> BaseException:

@@ -198,7 +198,7 @@ class Faults:
         self._begun.clear()
 
     def due(self, begun: Begun) -> bool:
-        """Whether a fault is done this time to what it chooses; it is counted then."""
+        """Whether a fault applies this time to what it selects; it is counted then."""
         if begun.number not in self._begun or self._random.random() >= begun.fault.probability:
             return False
         if begun.left is not None:

@@ -1,4 +1,4 @@
-"""The faults of a process, and all that is there for them: interposer, pages, scenario.
+"""The faults of a process, with their interposer, admin pages and scenario.
 
 Only `leader-hints local --allow-faults` has one.
 """
@@ -20,9 +20,11 @@ from leader_hints.faults.scenario import Scenario, Step
 Leaders = Callable[[], Mapping[tuple[str, int], tuple[int, int]]]
 
 
-class FaultStage:
-    """``scenario``: faults that come and go by themselves. ``on_request`` and ``on_response``: who
-    watches what passes. Of no use before :meth:`bind`.
+class FaultInjector:
+    """Injects the faults of a process. Call :meth:`bind` first.
+
+    ``scenario``: faults that begin and end by time. ``on_request`` and ``on_response``: are called
+    with each message that passes.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class FaultStage:
         self._interposer: Interposer | None = None
 
     def bind(self, emit: Callable[[Event], None], leaders: Leaders) -> None:
-        """Join it to the process: where events are told, and who leads."""
+        """Connect it to the process: ``emit`` takes events, ``leaders`` returns the leaders."""
         self._emit = emit
         self._leaders = leaders
         self._interposer = Interposer(self.faults, emit, *self._watchers)
@@ -57,13 +59,13 @@ class FaultStage:
     def interpose(
         self, nursery: trio.Nursery, route: Route, client: trio.SocketStream
     ) -> trio.SocketStream:
-        """Put the interposer before a client; return what stands for the client from now on.
+        """Put the interposer in front of a client; return the stream to use in its place.
 
         :raises OSError: the system is short of descriptors; the client is as it was.
         """
         assert self._interposer is not None
         ours, theirs = trio.socket.socketpair()
-        # Whoever accepted the client closes its stream at once, so it gets a new one.
+        # The listener closes the stream that it accepted, so the client gets a new one.
         sock = socket.socket(fileno=client.socket.detach())
         client = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         nursery.start_soon(self._interposer.serve, route, client, trio.SocketStream(ours))

@@ -1,8 +1,8 @@
-"""Stands between a client and its link, frame by frame, where faults are allowed.
+"""Relays frames between a client and its link, and injects faults into them.
 
-A process that allows none has no part of this: the pump, the links and their hints know nothing of
-faults. Here each message is kept whole, and two tasks serve each connection: it is for those who
-test clients, not for throughput.
+Only a process that allows faults uses this: pump, links and hints know nothing of faults. Each
+message is buffered whole, and two tasks serve each connection: this is for tests of clients, not
+for throughput.
 """
 
 import struct
@@ -63,7 +63,7 @@ class _RefusedError(_Over):
 
 
 class Interposer:
-    """Does the faults in force to what passes. ``emit``: where each one is told."""
+    """Injects the active faults into messages that pass. ``emit`` takes an event for each one."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Interposer:
         ):
             pass
         except* Exception as group:
-            # A defect of ours, or of who watches, must end one connection and not all of them.
+            # A defect of the proxy or of an observer must end one connection and not all of them.
             for error in _leaves(group):
                 places = places_of(error)
                 self._emit(LinkFailed(route=route.name, link=number, traceback=places))
@@ -245,8 +245,8 @@ class Interposer:
     def _restage(self, route: Route, asking: Asking, frame: bytes) -> bytes:
         """Return Metadata as it was where a fault says so.
 
-        A fault is done only where it changes something: clients also ask for brokers alone, and
-        for what is still as it was. Of several that choose a partition the oldest counts.
+        A fault applies only where it changes something: clients also ask for brokers alone, and
+        for partitions that have not moved. Of several for a partition the oldest applies.
         """
         header = asking.header
         staging = self._of(Action.STALE_METADATA, route, header)
@@ -282,7 +282,7 @@ class Interposer:
         ]
 
     def _done(self, begun: Begun, route: Route, asking: Asking) -> bool:
-        """Whether a fault is done to a response now; it is told then."""
+        """Whether a fault applies to a response now; it is reported then."""
         if not _concerns(begun.fault, route, asking.about) or not self._faults.due(begun):
             return False
         header = asking.header

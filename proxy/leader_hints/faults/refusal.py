@@ -59,7 +59,7 @@ def read_asked(request: memoryview) -> Asked:
     :raises WireError: it is not well formed.
     """
     header = read_request_header(request)
-    # Whoever awaits a response that never comes takes the next one for it, so acks counts always.
+    # A client that waits for a response that never comes takes the next one for it, so acks counts.
     silent = header.key == ApiKey.PRODUCE and read_acks(request) == 0
     if header.version not in _VERSIONS[header.key]:
         return Asked((), silent=silent)

@@ -31,7 +31,7 @@ from leader_hints.settings.route import RouteSettings
 
 if TYPE_CHECKING:
     # It needs kio, which a process without faults must not load.
-    from leader_hints.faults.injector import FaultStage
+    from leader_hints.faults.injector import FaultInjector
 
 _BACKLOG = 128
 #: Seconds between two looks whether a cluster that this process keeps still lives.
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     settings: LocalSettings
     brokers: Mapping[int, Address]
     renew: Renew | None = None
-    stage: "FaultStage | None" = None
+    stage: "FaultInjector | None" = None
 
 
 class _Node:

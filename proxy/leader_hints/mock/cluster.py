@@ -62,7 +62,7 @@ class MockCluster:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
             self._process = _start_child(self._errors)
         except OSError as error:
-            # Descriptors, processes or the disk are short: whoever wants a cluster tries again.
+            # Descriptors, processes or the disk are short: the caller tries again.
             raise MockClusterError(f"cannot start the mock cluster: {error.strerror}") from None
         try:
             started = self._command(

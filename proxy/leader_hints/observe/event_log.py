@@ -21,8 +21,8 @@ class _Line(NamedTuple):
     level: str
 
 
-#: Of each event. Errors that clients recover from by themselves are for those who look for them;
-#: what an operator should mend is a warning.
+#: Subsystem and level of each event. Errors that clients recover from by themselves are at debug;
+#: what an operator should fix is a warning.
 LINES: Final[Mapping[type[Event], _Line]] = {
     events.Listening: _Line("routes", "info"),
     events.BrokerMoved: _Line("routes", "info"),

@@ -26,7 +26,7 @@ LEVELS: Final = {
 class LineWriter:
     """Writes finished lines to a stream. A stream that fails loses lines, and stops nothing else.
 
-    The process relays other people's data: it must not end because whoever reads its log has gone.
+    The process relays other people's data: it must not end because the reader of its log is gone.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""What metrics and the status are made of, when somebody asks for them."""
+"""The sources of metrics and status, read on each request."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,12 @@ class Upstream(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What the process has in hand now: ``tasks`` of the event loop, requests that await their
-    response (``exchanges``), error responses that are ``held``, bytes that are kept back
-    (``kept_bytes``) and that wait for slow readers (``queued_bytes``)."""
+    """The present load of the process.
+
+    ``tasks`` of the event loop, requests that await their response (``exchanges``), error responses
+    that are ``held``, bytes that are buffered (``kept_bytes``), and bytes that wait for slow
+    readers (``queued_bytes``).
+    """
 
     tasks: int
     exchanges: int

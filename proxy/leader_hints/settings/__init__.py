@@ -12,6 +12,3 @@ properties without ``_ms``. Each default is in this folder alone.
 - ``local``: the virtual cluster of ``leader-hints local``.
 - ``fields``: what the groups share.
 """
-
-from leader_hints.settings.hold import HoldSettings as HoldSettings
-from leader_hints.settings.limits import LimitSettings as LimitSettings

@@ -11,7 +11,7 @@ _COPIED = 2048
 class Rest(NamedTuple):
     """How a frame goes on that was rewritten before all of it had come.
 
-    What comes of it goes on as it is, but ``put`` goes in place of its last ``dropped`` bytes:
+    The rest is forwarded unchanged, except that ``put`` replaces its last ``dropped`` bytes:
     empty tag sections.
     """
 

@@ -33,7 +33,7 @@ def test_a_move_is_one_however_many_sidecars_saw_it(spark: SparkSession) -> None
     assert_df_equality(told, expected, ignore_row_order=True, ignore_nullable=True)
 
 
-def test_the_same_epoch_an_hour_later_is_that_of_a_topic_made_anew(spark: SparkSession) -> None:
+def test_the_same_epoch_an_hour_later_is_that_of_a_recreated_topic(spark: SparkSession) -> None:
     events = [move(s, n, 1, 2, 5) for n, s in enumerate((0, 3600, 7201))]
     events += [move(s + 0.5, n, 1, 2, 5, sidecar="b") for n, s in enumerate((0, 7201))]
     told = leader_moves(frame(spark, events)).orderBy("first_seen").select("sidecars", "sights")
