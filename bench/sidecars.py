@@ -129,7 +129,7 @@ async def _poll(
             # Sidecars are not started at the same moment, and their polls keep apart.
             await trio.sleep(settings.poll / sidecars)
         with trio.fail_after(120):
-            while any(len(route.known) < partitions for route in routes):  # noqa: ASYNC110
+            while any(len(route.broker.known) < partitions for route in routes):  # noqa: ASYNC110
                 await trio.sleep(0.1)
         # Until then the brokers' code for it is not compiled, which costs more than the answers.
         await trio.sleep(seconds)

@@ -20,6 +20,14 @@ _SUBJECTS = [
     for folder in _FOLDERS
     if folder.is_relative_to(_PACKAGES[0]) and folder not in (_PACKAGES[0], _LARGE)
 ]
+_TESTS = {_PACKAGES[0]: ROOT / "tests", _PACKAGES[1]: ROOT / "tests" / "pipeline"}
+#: All but those of core and net, which are tested by what they do together.
+_MIRRORED = [
+    file
+    for file in _FILES
+    if file.name != "__init__.py"
+    and not any(file.is_relative_to(_PACKAGES[0] / folder) for folder in ("core", "net"))
+]
 _MOST_FILES = 20
 _MOST_LINES = 60
 
@@ -61,6 +69,17 @@ def test_a_folder_says_which_bugs_are_in_it_and_names_its_files(folder: Path) ->
     names = {file.stem for file in folder.glob("*.py")} - {"__init__"}
     assert re.search(r"^Bugs about", text, re.MULTILINE)
     assert {name for name in names if not re.search(rf"\b{name}\b", text)} == set()
+
+
+@pytest.mark.parametrize("file", _MIRRORED, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_file_has_a_mirrored_test_or_names_its_test(file: Path) -> None:
+    package = next(package for package in _PACKAGES if file.is_relative_to(package))
+    below = file.relative_to(package)
+    mirrored = _TESTS[package] / below.with_name(f"test_{file.name}")
+    named = re.search(r"^Tested in ``(.+)``\.$", file.read_text(), re.MULTILINE)
+
+    assert mirrored.exists() or named
+    assert named is None or (ROOT / named[1]).exists()
 
 
 @pytest.mark.parametrize("folder", _FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))

@@ -1,4 +1,7 @@
-"""A run over what is new in a journal."""
+"""A run over what is new in a journal.
+
+Tested in ``tests/pipeline/test_store.py``.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import date

@@ -1,4 +1,7 @@
-"""Errors that an operator can fix; any other exception is a bug."""
+"""Errors that an operator can fix; any other exception is a bug.
+
+Tested in ``tests/pipeline/test_store.py``.
+"""
 
 
 class PipelineError(Exception):

@@ -1,4 +1,7 @@
-"""Shows on a terminal what a command is at; elsewhere nothing is written."""
+"""Shows on a terminal what a command is at; elsewhere nothing is written.
+
+Tested in ``tests/pipeline/test_cli.py``.
+"""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,7 @@
-"""Text that came from the network or from files of others, made fit to be shown."""
+"""Text that came from the network or from files of others, made fit to be shown.
+
+Tested in ``tests/pipeline/report/test_format.py``.
+"""
 
 import csv
 import io

@@ -43,8 +43,9 @@ from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.sessions.fetch_sessions import MOST_WEIGHT, FetchSessions
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.errors import BrokerError, ListenError, places_of
 from leader_hints.local.virtual_cluster import Found, VirtualCluster
@@ -276,14 +277,16 @@ class _App:
             poller=self._poller,
         )
 
-    def _route(self, settings: RouteSettings) -> Route:
+    def _route(self, settings: RouteSettings, rewriting: AddressRewriting | None = None) -> Route:
         mode = Mode(self._settings.hints)
         synthesize = self._settings.topic_ids == "synthesize" and mode is Mode.ON
-        route = make_route(settings, mode, synthesize=synthesize)
+        config = RouteConfig(
+            synthesize=synthesize, latencies=self._latencies, address_rewriting=rewriting
+        )
+        route = make_route(settings, mode, config)
         route.sessions = FetchSessions(
             most_weight=MOST_WEIGHT // max(len(self._settings.routes), 1)
         )
-        route.latencies = self._latencies
         return route
 
     def _placed(self) -> None:
@@ -363,7 +366,7 @@ class _App:
             await self._start_admin(nursery, self._settings.admin)
         if self._virtual is not None and self._local is not None:
             self._virtual.prepare(self._local.brokers)
-        if any(route.synthesize for route, _ in self._routes):
+        if any(route.config.synthesize for route, _ in self._routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would hear of no leader any more.
             with trio.move_on_after(self._settings.topic_ids_wait):
@@ -395,7 +398,8 @@ class _App:
 
     async def await_plans(self) -> None:
         """Wait until the versions of all brokers, and who leads, are known."""
-        while any(route.plan is None or route.view is None for route in self._every_route):  # noqa: ASYNC110
+        routes = self._every_route
+        while any(r.broker.plan is None or r.broker.view is None for r in routes):  # noqa: ASYNC110
             await trio.sleep(_MOMENT)
 
     async def finish(self) -> None:
@@ -461,7 +465,7 @@ class _App:
         before = route.mode
         if mode is before:
             return None
-        if route.relays_tls:
+        if route.config.relays_tls:
             return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
         self._emit(HintsSwitched(route=name, before=before, hints=mode))
         self._hold_timer.switch(route, mode)
@@ -659,8 +663,7 @@ class _App:
     def _add(self, settings: RouteSettings) -> Route:
         """Have one more route."""
         assert self._virtual is not None
-        route = self._route(settings)
-        route.address_rewriting = self._virtual.address_rewriting
+        route = self._route(settings, self._virtual.address_rewriting)
         # Files that a broker of the first hour was entered with are good for one that joins.
         if self._routes:
             self._security.share(self._routes[0][0].name, route.name)

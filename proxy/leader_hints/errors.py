@@ -1,4 +1,7 @@
-"""The errors of this package. Each class says who is at fault; anything else raised is a bug."""
+"""The errors of this package. Each class says who is at fault; anything else raised is a bug.
+
+Tested in ``tests/cli/test_refusals.py``.
+"""
 
 import traceback
 

@@ -2,6 +2,8 @@
 
 pytest loads this module wherever the package is installed, so it loads nothing itself: what it
 needs is loaded when a fixture is first used.
+
+Tested in ``tests/mock/test_pytest_plugin.py``.
 """
 
 from collections.abc import Iterator, Mapping

@@ -11,8 +11,9 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.check import endpoint_probe
 from leader_hints.check.client_support import PLAIN
-from leader_hints.check.rules import EndpointKind, ProbeResult
+from leader_hints.check.facts import EndpointKind, ProbeResult
 from leader_hints.check.self_connection import SelfConnections
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -68,13 +69,13 @@ async def test_the_node_behind_an_address_is_proved(node: int) -> None:
     view = LeaderView("k")
     view.learn(TopicMetadata(0, "t", bytes(16), (Led(0, 1, 7),)), None, poll=False)
     endpoints = {broker.node: Endpoint(broker.host, broker.port, None) for broker in BROKERS}
-    known = Route("r", Mode.ON, view=view, endpoints=endpoints)
+    known = Route("r", Mode.ON, broker=BrokerState(view=view, endpoints=endpoints))
 
     met = await _met(FakeBroker(node, BROKERS, {"t": [(1, 7)]}).serve, known)
 
     assert met.node == node
     # What was known of the route stays: another place was asked.
-    assert (known.node, known.others) == (None, frozenset())
+    assert (known.broker.node, known.broker.others) == (None, frozenset())
 
 
 async def test_a_broker_that_lacks_version_3_is_asked_for_version_0() -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from leader_hints.check.facts import MachineFacts, RouteFacts
 from leader_hints.check.report import CheckReport, lines, make_report, to_json
-from leader_hints.check.rules import MachineFacts, RouteFacts, judge
+from leader_hints.check.rules import judge
 from tests.check.test_rules import BOUNDS, MACHINE, RIGHT, changed
 from tests.cli.commands import leader_hints
 

@@ -7,18 +7,16 @@ import pytest
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.check.client_support import KINDS, PLAIN, offered
-from leader_hints.check.findings import Finding, Severity
-from leader_hints.check.rules import (
+from leader_hints.check.facts import (
     Advertised,
-    Bounds,
     EndpointKind,
     Listening,
     MachineFacts,
     ProbeResult,
     RouteFacts,
-    judge,
-    must_fix,
 )
+from leader_hints.check.findings import Finding, Severity
+from leader_hints.check.rules import Bounds, judge, must_fix
 from leader_hints.core.mode import Mode
 
 MAXIMA: dict[int, int] = {ApiKey.PRODUCE: 9, ApiKey.FETCH: 15, ApiKey.METADATA: 12}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from leader_hints.address import Address
-from leader_hints.check.rules import Listening
+from leader_hints.check.facts import Listening
 from leader_hints.check.self_connection import SelfConnections
 from tests.harness.ports import free_ports
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.plan import plan_for
 from tests.core.conversation import NODES, ONE, TWO
 from tests.core.samples import BROKER_3_6
@@ -59,10 +60,12 @@ def route_before(release: str, mode: Mode = Mode.ON) -> Route:
     return Route(
         "route",
         mode,
-        plan=plan_for(BROKERS[release]),
-        view=view,
-        endpoints=NODES,
-        synthesize=synthetic,
-        ids_everywhere=synthetic,
-        synthetic_plan=plan_for(BROKERS[release], synthetic=True) if synthetic else None,
+        broker=BrokerState(
+            plan=plan_for(BROKERS[release]),
+            view=view,
+            endpoints=NODES,
+            ids_everywhere=synthetic,
+            synthetic_plan=plan_for(BROKERS[release], synthetic=True) if synthetic else None,
+        ),
+        config=RouteConfig(synthesize=synthetic),
     )

@@ -6,6 +6,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import Event, HintGiven, HintMissed
 from leader_hints.core.hints.hold_queue import HoldQueue
@@ -34,11 +35,13 @@ def route(
     return Route(
         name,
         mode,
-        plan=plan_for(BROKER_3_6),
-        view=LeaderView("cluster", clock),
-        endpoints=NODES,
-        node=node,
-        reachable=True,
+        broker=BrokerState(
+            plan=plan_for(BROKER_3_6),
+            view=LeaderView("cluster", clock),
+            endpoints=NODES,
+            node=node,
+            reachable=True,
+        ),
     )
 
 
@@ -51,9 +54,9 @@ def learn(
     topic_id: bytes = ZERO_ID,
 ) -> None:
     """Let the view hear leader and epoch by partition; ``source``: from that node."""
-    assert route.view is not None
+    assert route.broker.view is not None
     led = tuple(Led(p, node, epoch) for p, (node, epoch) in leaders.items())
-    route.view.learn(TopicMetadata(0, topic, topic_id, led), source)
+    route.broker.view.learn(TopicMetadata(0, topic, topic_id, led), source)
 
 
 class Counter:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import NotUnderstood
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
@@ -22,7 +23,7 @@ _GARBAGE = 0xA5
 
 def route(mode: Mode = Mode.ON) -> Route:
     """Return a route before a broker of 3.6 whose versions are known."""
-    return Route("route", mode, plan=plan_for(BROKER_3_6))
+    return Route("route", mode, broker=BrokerState(plan=plan_for(BROKER_3_6)))
 
 
 def keep(held: Held) -> None:

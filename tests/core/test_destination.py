@@ -3,6 +3,7 @@
 import pytest
 
 from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.destination import Destinations, Look, proved
@@ -20,7 +21,7 @@ class Scene:
     def __init__(self, first: int = 1, second: int = 2) -> None:
         view = LeaderView("k")
         self.one, self.two = (
-            Route(name, Mode.ON, view=view, endpoints=ADDRESSES, node=node)
+            Route(name, Mode.ON, broker=BrokerState(view=view, endpoints=ADDRESSES, node=node))
             for name, node in (("one", first), ("two", second))
         )
         self.routes = (self.one, self.two)
@@ -42,7 +43,7 @@ def test_a_crossing_is_told_once_and_only_when_found_twice() -> None:
 
     assert scene.look(scene.one, 1, **found) == []
     assert not scene.destinations.settled(scene.one)
-    assert (scene.one.crossed, scene.one.misled) == ("", {})
+    assert (scene.one.advertised.crossed, scene.one.advertised.misled) == ("", {})
     assert scene.look(scene.one, 1, **found) == [
         RouteCrossed(route="one", node=1, address="host:9001", leads_to="two", found=2)
     ]
@@ -55,7 +56,9 @@ def test_no_hint_names_an_address_where_another_broker_answers() -> None:
     scene.cross()
 
     for route in scene.routes:
-        assert route.crossed == "crossed: node 1 advertises host:9001, where node 2 answers"
+        assert (
+            route.advertised.crossed == "crossed: node 1 advertises host:9001, where node 2 answers"
+        )
         assert route.endpoint(1) is None
         # To these clients come rightly, and a hint is as good as ever.
         assert route.endpoint(2) == ADDRESSES[2]
@@ -65,7 +68,7 @@ def test_no_hint_names_an_address_where_another_broker_answers() -> None:
 def test_an_address_that_is_advertised_anew_is_good_at_once() -> None:
     scene = Scene()
     scene.cross()
-    scene.one.endpoints = {**ADDRESSES, 1: Endpoint("elsewhere", 9001, None)}
+    scene.one.broker.endpoints = {**ADDRESSES, 1: Endpoint("elsewhere", 9001, None)}
 
     assert scene.one.endpoint(1) == Endpoint("elsewhere", 9001, None)
 
@@ -77,17 +80,17 @@ def test_what_is_mended_is_told_and_all_is_as_before() -> None:
     told = scene.look(scene.one, 1, arrived=scene.one)
     assert told == [AdvertisedRight(route="one", node=1, address="host:9001")]
     for route in scene.routes:
-        assert (route.crossed, route.endpoint(1)) == ("", ADDRESSES[1])
+        assert (route.advertised.crossed, route.endpoint(1)) == ("", ADDRESSES[1])
 
 
 def test_what_nobody_advertises_any_more_is_forgotten() -> None:
     scene = Scene()
     scene.cross()
     for route in scene.routes:
-        route.endpoints = {2: ADDRESSES[2]}
+        route.broker.endpoints = {2: ADDRESSES[2]}
     scene.look(scene.two, 2, arrived=scene.two)
 
-    assert [route.crossed for route in scene.routes] == ["", ""]
+    assert [route.advertised.crossed for route in scene.routes] == ["", ""]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,11 @@ def test_what_is_only_suspected_changes_nothing(own: int | None, found: int | No
     for _ in range(3):
         assert scene.look(scene.one, 1, own=own, found=found) == []
 
-    assert (scene.one.crossed, scene.one.misled, scene.one.past) == ("", {}, False)
+    assert (
+        scene.one.advertised.crossed,
+        scene.one.advertised.misled,
+        scene.one.advertised.past,
+    ) == ("", {}, False)
 
 
 def test_what_was_proved_holds_until_the_contrary_is() -> None:
@@ -112,7 +119,7 @@ def test_what_was_proved_holds_until_the_contrary_is() -> None:
     for _ in range(2):
         assert scene.look(scene.one, 1, own=None, found=None) == []
 
-    assert scene.one.crossed != ""
+    assert scene.one.advertised.crossed != ""
 
 
 def test_another_brokers_address_leads_to_a_route() -> None:
@@ -122,8 +129,8 @@ def test_another_brokers_address_leads_to_a_route() -> None:
     told = scene.look(scene.one, 3, arrived=scene.one, found=2)
 
     assert told == [RouteCrossed(route="one", node=3, address="host:9003", leads_to="one", found=2)]
-    assert scene.one.crossed != ""
-    assert scene.two.crossed == ""
+    assert scene.one.advertised.crossed != ""
+    assert scene.two.advertised.crossed == ""
     assert scene.two.endpoint(3) is None
 
 
@@ -135,15 +142,15 @@ def test_clients_that_go_past_are_told_of_and_served() -> None:
     assert scene.look(scene.one, 1, **past) == [
         AdvertisedPast(route="one", node=1, address="host:9001")
     ]
-    assert (scene.one.past, scene.one.crossed) == (True, "")
+    assert (scene.one.advertised.past, scene.one.advertised.crossed) == (True, "")
     assert scene.one.endpoint(1) == ADDRESSES[1]
     # Switched off: what is there tells nothing any more.
     assert scene.look(scene.one, 1, own=1, found=1) == []
-    assert scene.one.past
+    assert scene.one.advertised.past
     assert scene.look(scene.one, 1, own=1, found=1, unraised=False) == [
         AdvertisedRight(route="one", node=1, address="host:9001")
     ]
-    assert not scene.one.past
+    assert not scene.one.advertised.past
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import pytest
 
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan, plan_for
@@ -24,35 +25,35 @@ _NATIVE = Plan(reads=False, native=True)
     ],
 )
 def test_what_a_new_link_does_about_versions(mode: Mode, known: Plan | None, link: Plan) -> None:
-    assert Route("r", mode, plan=known).link_plan == link
+    assert Route("r", mode, broker=BrokerState(plan=known)).link_plan == link
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
 def test_versions_that_were_raised_are_brought_down_whatever_the_mode(mode: Mode) -> None:
-    route = Route("r", Mode.ON, plan=_RAISED)
+    route = Route("r", Mode.ON, broker=BrokerState(plan=_RAISED))
     route.switch(mode)
     assert route.link_plan == _RAISED
-    route.plan = None
+    route.broker.plan = None
     assert route.link_plan == READ_ONLY
 
 
 @pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE, Mode.OFF])
 def test_a_broker_that_restarts_is_sent_what_it_took_until_it_says_more(mode: Mode) -> None:
-    route = Route("r", Mode.ON, plan=_RAISED)
+    route = Route("r", Mode.ON, broker=BrokerState(plan=_RAISED))
     route.switch(mode)
-    route.lose()
-    route.lose()
-    assert route.plan is None
+    route.broker.lose()
+    route.broker.lose()
+    assert route.broker.plan is None
     assert route.link_plan == _RAISED
-    route.plan = _NATIVE
-    route.lose()
+    route.broker.plan = _NATIVE
+    route.broker.lose()
     # What comes back in its place may be older: its answer must be seen.
     assert route.link_plan == READ_ONLY
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
 def test_a_route_that_is_switched_on_raises_versions_on_new_links(mode: Mode) -> None:
-    route = Route("r", mode, plan=_RAISED)
+    route = Route("r", mode, broker=BrokerState(plan=_RAISED))
     route.switch(Mode.ON)
     assert route.link_plan == _RAISED
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from leader_hints.observe.metrics import FAMILIES
+from leader_hints.observe.metric_families import FAMILIES
 from leader_hints.observe.status import schema
 from tests.docs import chart_schema, events_page, journal_page, settings_page
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leader_hints.observe.metrics import FAMILIES
+from leader_hints.observe.metric_families import FAMILIES
 from tests.docs.monitoring import (
     RULES,
     RULES_TEST,

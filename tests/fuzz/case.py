@@ -164,14 +164,16 @@ def play(case: Case) -> Outcome:
 def _route(case: Case, chance: random.Random) -> Route:
     release, mode = KINDS[case.kind]
     route = route_before(release, mode)
-    route.node = 1
-    route.reachable = True
+    route.broker.node = 1
+    route.broker.reachable = True
     if case.kind == "new":
-        route.plan = route.view = None
+        route.broker.plan = route.broker.view = None
     elif chance.random() < 0.5 and not release.startswith(("2.4", "2.6")):
-        assert route.view is not None
+        assert route.broker.view is not None
         for topic_id, name in NAMES.items():
-            route.view.learn(TopicMetadata(0, name, topic_id, (Led(0, 2, 9), Led(1, 3, 9))), 2)
+            route.broker.view.learn(
+                TopicMetadata(0, name, topic_id, (Led(0, 2, 9), Led(1, 3, 9))), 2
+            )
     # Successes are looked for from the start, and not after an error only.
     route.awaited = chance.random() < 0.3
     return route

@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Iterator
 
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import (
     BadBrokerBytes,
     BadClientBytes,
@@ -204,9 +205,9 @@ def open_descriptors() -> int:
 
 def hinting_route(name: str = "r") -> Route:
     """A route before node 1 of 3.6: clients may ask Produce 10 and Fetch 16."""
-    return Route(name, Mode.ON, plan=plan_for(LEGACY), node=1, reachable=True)
+    return Route(name, Mode.ON, broker=BrokerState(plan=plan_for(LEGACY), node=1, reachable=True))
 
 
 def opaque_route() -> Route:
     """A route before a native broker: nothing is looked at."""
-    return Route("opaque", Mode.ON, plan=PASS)
+    return Route("opaque", Mode.ON, broker=BrokerState(plan=PASS))

@@ -22,11 +22,11 @@ _NO_PROOF = sorted({int(code) for code in ErrorCode} - {NOT_LEADER, FENCED, -1})
 def _knowing_route() -> Route:
     """A route that knows where all leaders have gone."""
     route = hinting_route()
-    route.view = LeaderView("k", trio.current_time)
+    route.broker.view = LeaderView("k", trio.current_time)
     for epoch, leader in ((4, 1), (5, 2)):
         led = tuple(Led(number, leader, epoch) for number in range(3))
-        route.view.learn(TopicMetadata(0, "t", TOPIC_ID, led), leader)
-    route.endpoints = {2: Endpoint("two", 9092, None)}
+        route.broker.view.learn(TopicMetadata(0, "t", TOPIC_ID, led), leader)
+    route.broker.endpoints = {2: Endpoint("two", 9092, None)}
     return route
 
 

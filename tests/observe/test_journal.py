@@ -85,7 +85,7 @@ _ERROR = {
 def _journal(*, known: bool = True) -> Journal:
     route = Route("r", Mode.ON)
     if known:
-        route.view, route.node = LeaderView("k"), 2
+        route.broker.view, route.broker.node = LeaderView("k"), 2
     return Journal([route], "s", "run-1", lambda: _MICROS)
 
 

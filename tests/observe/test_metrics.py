@@ -33,7 +33,8 @@ from leader_hints.core.route import Route
 from leader_hints.observe.client_names import ClientNames
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.journal import JournalCounters
-from leader_hints.observe.metrics import FAMILIES, Metrics
+from leader_hints.observe.metric_families import FAMILIES
+from leader_hints.observe.metrics import Metrics
 from leader_hints.observe.watched import KnownCluster
 from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
 
@@ -277,7 +278,7 @@ def test_what_a_route_does_and_whether_its_broker_answers() -> None:
 
 def test_what_is_proved_to_be_advertised_wrongly() -> None:
     crossed, past = Route("a", Mode.ON), Route("b", Mode.ON)
-    crossed.crossed, past.past = "crossed: as the log says", True
+    crossed.advertised.crossed, past.advertised.past = "crossed: as the log says", True
     samples = _samples(_Taking([crossed, past]))
 
     found = {(of, how) for of in "ab" for how in ("crossed", "past")}

@@ -4,6 +4,7 @@ import json
 
 import jsonschema
 
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -24,8 +25,10 @@ def _seen(software: str, version: str) -> ClientSeen:
 def _told() -> Status:
     counts, past = Counts(), History(lambda: _NOW)
     heard = cluster("k", 3, 2.5)
-    first = Route("a", Mode.ON, plan=plan_for(BROKER_3_6), node=1, view=heard.view)
-    first.crossed = "crossed: node 1 advertises one:1, where node 2 answers"
+    first = Route(
+        "a", Mode.ON, broker=BrokerState(plan=plan_for(BROKER_3_6), node=1, view=heard.view)
+    )
+    first.advertised.crossed = "crossed: node 1 advertises one:1, where node 2 answers"
     cell = first.traffic.cell(0, 10, 9)
     cell.requests = cell.responses = 4
     events: list[Event] = [

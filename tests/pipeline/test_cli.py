@@ -23,6 +23,16 @@ def test_each_command_is_found_and_explains_itself(name: str) -> None:
     assert "--master" in result.output
 
 
+def test_the_former_name_of_rebuild_is_read_and_not_shown() -> None:
+    shown = CliRunner().invoke(cli, ["batch", "--help"]).output
+    bad = ("batch", "--journal=x", "--out=y", "--kafka", "secret")
+
+    assert "--rebuild" in shown
+    assert "--anew" not in shown
+    for flag in ("--rebuild", "--anew"):
+        assert "No such option" not in CliRunner().invoke(cli, [*bad, flag]).output
+
+
 def test_a_command_that_is_none_is_bad_use() -> None:
     assert CliRunner().invoke(cli, ["bath"]).exit_code == 2
 

@@ -1,4 +1,7 @@
-"""`leader-hints-report batch`: takes in what is new, and makes the tables."""
+"""`leader-hints-report batch`: takes in what is new, and makes the tables.
+
+Tested in ``tests/pipeline/test_cli.py``.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

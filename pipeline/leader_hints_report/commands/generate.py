@@ -1,4 +1,7 @@
-"""`leader-hints-report generate`: journals with known answers."""
+"""`leader-hints-report generate`: journals with known answers.
+
+Tested in ``tests/pipeline/test_cli.py``.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,4 +1,7 @@
-"""`leader-hints-report stream`: takes journals in as they are written."""
+"""`leader-hints-report stream`: takes journals in as they are written.
+
+Tested in ``tests/pipeline/test_cli.py``.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,4 +1,7 @@
-"""Files and folders wherever Hadoop's file systems reach: local, HDFS, object stores."""
+"""Files and folders wherever Hadoop's file systems reach: local, HDFS, object stores.
+
+Tested in ``tests/pipeline/test_store.py``.
+"""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,7 @@
-"""Where journals come from: files of JSON lines or Parquet, or a topic."""
+"""Where journals come from: files of JSON lines or Parquet, or a topic.
+
+Tested in ``tests/pipeline/test_streaming.py``.
+"""
 
 import hashlib
 import json

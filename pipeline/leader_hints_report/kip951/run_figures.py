@@ -1,4 +1,7 @@
-"""RunFigures: what kafka-producer-perf-test prints of a run, as numbers."""
+"""RunFigures: what kafka-producer-perf-test prints of a run, as numbers.
+
+Tested in ``tests/pipeline/kip951/test_comparison.py``.
+"""
 
 from collections.abc import Sequence
 from statistics import fmean

@@ -3,6 +3,8 @@
 Colours are drawn as placeholders, which are replaced by the page's CSS variables: so one SVG is
 legible on light and on dark. Text stays text. Each figure is drawn twice, since letters that are
 scaled down with a wide figure cannot be read on a phone; the page shows the one that fits.
+
+Tested in ``tests/pipeline/report/test_figures.py``.
 """
 
 import io

@@ -1,4 +1,7 @@
-"""Listings: the tables of the report, what their columns mean, and how long they may get."""
+"""Listings: the tables of the report, what their columns mean, and how long they may get.
+
+Tested in ``tests/pipeline/report/test_page.py``.
+"""
 
 from enum import StrEnum
 from typing import Final, NamedTuple

@@ -3,6 +3,8 @@
 Each is Parquet under ``tables/NAME/day=YYYY-MM-DD/cluster=ID/``; ``day`` and ``cluster`` are part
 of the path and come back as columns. A day is one in UTC. Times are instants. Where the cluster of
 an event is not known it is ``unknown``. What is absent is null.
+
+Tested in ``tests/pipeline/report/test_gathering.py``.
 """
 
 from typing import Final, NamedTuple

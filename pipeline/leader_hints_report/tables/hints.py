@@ -1,4 +1,7 @@
-"""What hints do: given, used, missed, and for whom there can be none."""
+"""What hints do: given, used, missed, and for whom there can be none.
+
+Tested in ``tests/pipeline/test_generator.py``.
+"""
 
 from typing import Final
 

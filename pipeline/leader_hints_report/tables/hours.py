@@ -1,4 +1,7 @@
-"""Brokers by hours: leaderships that went and came, and what clients met there."""
+"""Brokers by hours: leaderships that went and came, and what clients met there.
+
+Tested in ``tests/pipeline/test_generator.py``.
+"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F

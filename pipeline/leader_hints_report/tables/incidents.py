@@ -6,6 +6,8 @@ seconds. The first rule of :data:`RULES` that holds tells its kind.
 What the rules go by: a reassignment raises a partition's epoch once under the same leader before
 the election that moves it. A broker that is restarted in order is left by its partitions, and they
 come back to it. A broker that has failed is left by all of them in one go, and none comes back.
+
+Tested in ``tests/pipeline/tables/test_moves.py``.
 """
 
 from typing import Final, NamedTuple

@@ -1,4 +1,7 @@
-"""All tables, from events."""
+"""All tables, from events.
+
+Tested in ``tests/pipeline/test_store.py``.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

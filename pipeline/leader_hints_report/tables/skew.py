@@ -3,6 +3,8 @@
 All sidecars of a cluster learn of a move from the brokers' Metadata within a short time that has
 no reason to favour one of them. So the middle of a sidecar's distance from the others, over many
 moves, is its clock's error, and the spread of that distance bounds what is known of it.
+
+Tested in ``tests/pipeline/tables/test_moves.py``.
 """
 
 from typing import Final

@@ -3,6 +3,8 @@
 Five APIs tell clients where brokers are: Metadata, FindCoordinator and DescribeCluster always,
 Produce 10 and Fetch 16 in the NodeEndpoints of KIP-951. What stands around an address is never
 touched.
+
+Tested in ``tests/apis/test_metadata_brokers.py``.
 """
 
 import struct

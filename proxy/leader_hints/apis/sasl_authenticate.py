@@ -2,6 +2,8 @@
 
 Request: a token. Response v0: error, its text, the broker's token. v1 (KIP-368): also for how long
 the session holds. v2: flexible. Brokers of 2.2 and newer take v1.
+
+Tested in ``tests/net/brokers/test_sasl.py``.
 """
 
 import struct

@@ -12,9 +12,10 @@ from leader_hints.apis import api_versions, list_offsets
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.check.client_support import KINDS, PLAIN, ClientKind
-from leader_hints.check.rules import EndpointKind, ProbeResult
+from leader_hints.check.facts import EndpointKind, ProbeResult
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core import destination
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.route import Route
@@ -103,7 +104,7 @@ async def _meet(
             node = None
             if known is not None:
                 with contextlib.suppress(BrokerError, WireError):
-                    node = (await prove(connection, known)).node
+                    node = (await prove(connection, known)).broker.node
     except (BrokerError, WireError) as error:
         route = self_connections.route(token)
         if route is not None:
@@ -151,9 +152,13 @@ async def prove(connection: BrokerConnection, known: Route) -> Route:
     :raises BrokerError: it does not answer.
     :raises WireError: its answer is not well formed.
     """
-    route = Route(known.name, known.mode, view=known.view, endpoints=known.endpoints)
-    view = known.view if known.view is not None else LeaderView("")
-    broker_identity.conclude(route, *await _ask_leadership(connection, view))
+    route = Route(
+        known.name,
+        known.mode,
+        broker=BrokerState(view=known.broker.view, endpoints=known.broker.endpoints),
+    )
+    view = known.broker.view if known.broker.view is not None else LeaderView("")
+    broker_identity.conclude(route.broker, *await _ask_leadership(connection, view))
     return route
 
 

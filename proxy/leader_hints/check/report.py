@@ -7,8 +7,9 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leader_hints.check.client_support import ClientSupport, support_of_kinds
+from leader_hints.check.facts import RouteFacts
 from leader_hints.check.findings import Finding, Severity
-from leader_hints.check.rules import RouteFacts, must_fix
+from leader_hints.check.rules import must_fix
 from leader_hints.observe.logs import escape
 
 _HEADINGS: Final = {

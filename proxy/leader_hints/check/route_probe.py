@@ -2,6 +2,8 @@
 
 It first asks each upstream about its cluster. Then it listens on the free listening addresses, and
 probes where the advertised addresses lead.
+
+Tested in ``tests/real/test_doctor.py``.
 """
 
 import contextlib
@@ -18,7 +20,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ClusterMetadata
 from leader_hints.check import endpoint_probe, host
 from leader_hints.check.client_support import KINDS
-from leader_hints.check.rules import (
+from leader_hints.check.facts import (
     KAFKA,
     Advertised,
     EndpointKind,
@@ -30,7 +32,7 @@ from leader_hints.check.rules import (
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
@@ -77,8 +79,8 @@ class _RouteProbe:
 
     def facts(self) -> RouteFacts:
         """Return what was found."""
-        view = self.route.view
-        nodes = frozenset(look.node for look in self.looks if look.node is not None)
+        view = self.route.broker.view
+        nodes = frozenset(look.broker.node for look in self.looks if look.broker.node is not None)
         return RouteFacts(
             name=self.settings.name,
             listen=str(self.settings.listen),
@@ -90,11 +92,11 @@ class _RouteProbe:
             cluster=view.cluster_id if view else "",
             topics=len(view.names) if view else 0,
             without_ids=self.without_ids,
-            synthesizes_ids=self.route.synthesize,
+            synthesizes_ids=self.route.config.synthesize,
             hidden=self.hidden,
             node=next(iter(nodes)) if len(nodes) == 1 else None,
             nodes=nodes,
-            others=frozenset().union(*(look.others for look in self.looks)),
+            others=frozenset().union(*(look.broker.others for look in self.looks)),
             connections=self.connections,
             most_connections=self.most_connections,
             largest_request=self.largest_request,
@@ -116,7 +118,9 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
     security = Security(settings.routes, settings.greeting_timeout)
     probes = [
         _RouteProbe(
-            route, make_route(route, mode, synthesize=synthesize), security.connectors[route.name]
+            route,
+            make_route(route, mode, RouteConfig(synthesize=synthesize)),
+            security.connectors[route.name],
         )
         for route in settings.routes
     ]
@@ -134,7 +138,7 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
             async with trio.open_nursery() as nursery:
                 for probe in probes:
                     nursery.start_soon(_meet_listener, probe, self_connections)
-                    for node in probe.route.endpoints:
+                    for node in probe.route.broker.endpoints:
                         nursery.start_soon(_meet_advertised, probe, node, self_connections, limit)
         held.cancel_scope.cancel()
     return tuple(probe.facts() for probe in probes), _machine(probes)
@@ -163,7 +167,7 @@ async def _meet_upstream(
         except (BrokerError, WireError) as error:
             probe.silence = str(error)
             probe.mechanisms = await _mechanisms(probe) or None
-    if scope.cancelled_caught and probe.silence is None and not probe.route.endpoints:
+    if scope.cancelled_caught and probe.silence is None and not probe.route.broker.endpoints:
         probe.silence = f"no answer within {_LEARN:g} s"
 
 
@@ -190,8 +194,8 @@ async def _learn(probe: _RouteProbe, version: int, patience: float) -> None:
         probe.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
-    probe.route.view, probe.hidden = view, any(hidden)
-    probe.route.endpoints = answer.endpoints
+    probe.route.broker.view, probe.hidden = view, any(hidden)
+    probe.route.broker.endpoints = answer.endpoints
     # With no partition led nothing is proved, unless there is but one broker.
     await _look_behind(probe)
 
@@ -276,7 +280,7 @@ async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) 
 async def _meet_advertised(
     probe: _RouteProbe, node: int, self_connections: SelfConnections, limit: trio.CapacityLimiter
 ) -> None:
-    endpoint = probe.route.endpoints[node]
+    endpoint = probe.route.broker.endpoints[node]
     address = Address(endpoint.host, endpoint.port)
     known = partial(Advertised, node=node, address=str(address), port=address.port)
     late = ProbeResult(

@@ -2,6 +2,8 @@
 
 It gathers what :mod:`leader_hints.core.destination` judges. Where all is right a look is one
 connection of the process to itself; brokers are asked only where an address leads elsewhere.
+
+Tested in ``tests/net/test_defects.py``.
 """
 
 import contextlib
@@ -70,10 +72,10 @@ class RouteWatch:
             await trio.sleep(_PAUSE)
 
     def _due(self, route: Route) -> bool:
-        if route.node is None or route.view is None:
+        if route.broker.node is None or route.broker.view is None:
             return False
         # The endpoints are another object after each answer that differs.
-        basis = route.node, route.view.cluster_id, id(route.endpoints)
+        basis = route.broker.node, route.broker.view.cluster_id, id(route.broker.endpoints)
         changed = self._bases.get(route.name) != basis
         self._bases[route.name] = basis
         waited = trio.current_time() - self._looked.get(route.name, -math.inf)
@@ -82,26 +84,26 @@ class RouteWatch:
     async def _look_around(self, watched: Watched) -> None:
         route = watched.route
         self._looked[route.name] = trio.current_time()
-        nodes = [route.node] if route.node is not None else []
+        nodes = [route.broker.node] if route.broker.node is not None else []
         for node in [*nodes, *self._others(route)]:
-            endpoint, view = route.endpoints.get(node), route.view
+            endpoint, view = route.broker.endpoints.get(node), route.broker.view
             if endpoint is None or view is None:
                 continue
             with contextlib.suppress(BrokerError, WireError):
                 look = await self._look(watched, view, node, endpoint)
                 # What it was about may have changed meanwhile.
-                same = route.view is view and route.endpoints.get(node) == endpoint
-                if same and (node == route.node) is (node in nodes):
+                same = route.broker.view is view and route.broker.endpoints.get(node) == endpoint
+                if same and (node == route.broker.node) is (node in nodes):
                     for event in self._destinations.take(route, look):
                         self._emit(event)
 
     def _others(self, route: Route) -> list[int]:
         """Return the next brokers that are behind none of the routes: one route looks at them."""
-        routes = [of.route for of in self._routes if of.route.view is route.view]
+        routes = [of.route for of in self._routes if of.route.broker.view is route.broker.view]
         if routes[0] is not route:
             return []
-        behind = {of.node for of in routes}
-        others = sorted(route.endpoints.keys() - behind)
+        behind = {of.broker.node for of in routes}
+        others = sorted(route.broker.endpoints.keys() - behind)
         begin = self._turn.get(route.name, 0) % len(others) if others else 0
         self._turn[route.name] = begin + _OTHERS
         return [*islice(cycle(others), begin, begin + min(_OTHERS, len(others)))]
@@ -115,7 +117,7 @@ class RouteWatch:
         :raises WireError: an answer is not well formed.
         """
         route, address = watched.route, Address(endpoint.host, endpoint.port)
-        is_own = node == route.node
+        is_own = node == route.broker.node
         nothing = Look(node=node, endpoint=endpoint)
         # Of other brokers only those are of interest whose addresses lead to this process.
         if not is_own and not await _is_here(address):
@@ -165,7 +167,7 @@ async def _meet(
 
     The latter is ``None`` where no proxy would offer more.
     """
-    plan = watched.route.plan
+    plan = watched.route.broker.plan
     rows = plan.rows if plan is not None and watched.route.mode is Mode.ON else ()
     own = next((row.takes for row in rows if row.key == ApiKey.PRODUCE), None)
     connection = await endpoint_probe.connect(watched.connectors.advertised, address)

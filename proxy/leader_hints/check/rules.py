@@ -5,13 +5,20 @@ each matter.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from leader_hints.apis import metadata
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.check.client_support import KINDS, PLAIN, offered
+from leader_hints.check.client_support import KINDS, offered
+from leader_hints.check.facts import (
+    KAFKA,
+    Advertised,
+    EndpointKind,
+    Listening,
+    MachineFacts,
+    ProbeResult,
+    RouteFacts,
+)
 from leader_hints.check.findings import Finding, Severity, finding
 from leader_hints.core.descriptors import connections_within, descriptors_for
 from leader_hints.core.mode import Mode
@@ -25,151 +32,6 @@ _PLENTY = 8192
 _UNLIMITED = 2**31 - 1
 #: Only KRaft brokers take it.
 _DESCRIBE_QUORUM = 55
-
-
-class EndpointKind(StrEnum):
-    """What was met at an address.
-
-    ``BROKER``: offers all clients the same: a broker, or a proxy that raises nothing. ``PROXY``:
-    offers more to clients that use hints. ``ROUTE``: the connection came out at a route's own
-    listening address, which the check held while the proxy did not run.
-    """
-
-    BROKER = "broker"
-    PROXY = "proxy"
-    ROUTE = "route"
-    UNRESOLVED = "unresolved"
-    UNREACHABLE = "unreachable"
-    TLS = "tls"
-    HTTP = "http"
-    NOT_KAFKA = "not kafka"
-
-
-#: Those that answer as Kafka does.
-KAFKA = frozenset({EndpointKind.BROKER, EndpointKind.PROXY})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
-    """What was met at an address.
-
-    ``reason``: why it is no broker. ``offers``: maximum version by API key, by the name of each
-    kind of client (:data:`leader_hints.check.client_support.KINDS`). ``node``: of the broker behind
-    it, where that is proved. ``route``: where the connection came out, for ``EndpointKind.ROUTE``.
-    """
-
-    kind: EndpointKind
-    reason: str = ""
-    offers: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    node: int | None = None
-    route: str | None = None
-
-    @property
-    def maxima(self) -> Mapping[int, int]:
-        """What the broker itself offers."""
-        return self.offers.get(PLAIN.name, {})
-
-
-class Listening(StrEnum):
-    """Whether a route's address can be listened on. ``ANY``: its port is chosen at start."""
-
-    FREE = "free"
-    TAKEN = "taken"
-    REFUSED = "refused"
-    ANY = "any"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advertised:
-    """A broker of the cluster as the route's listener advertises it.
-
-    ``addresses``: what the host name leads to; ``here``: some of them are this machine's,
-    ``loopback``: all are loopback addresses. ``is_listen``, ``is_upstream``: it is
-    plainly the route's listening address, or its upstream.
-    """
-
-    node: int
-    address: str
-    met: ProbeResult
-    addresses: tuple[str, ...] = ()
-    port: int = 0
-    here: bool = False
-    loopback: bool = False
-    is_listen: bool = False
-    is_upstream: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteFacts:
-    """What was found about a route.
-
-    ``mechanisms``: the SASL mechanisms that its listener asks for, ``None`` where it asks for none.
-    ``silence``: why Metadata was not answered, ``None`` where it was. ``topics``: visible ones,
-    ``without_ids`` of them have no id; ``synthesizes_ids``: the proxy is to synthesize them;
-    ``hidden``: some may not be seen. ``node``: the broker's, where it is proved; ``nodes``: all
-    that were met over several connections; ``others``: proved to be none of them. ``connections``:
-    that the broker has now; ``most_connections``: that it takes from this machine's address;
-    ``largest_request``: that it takes, in bytes; ``None`` where that is not known. ``listener``:
-    what answers at a listening address that is taken.
-    """
-
-    name: str
-    listen: str
-    upstream: str
-    mode: Mode
-    met: ProbeResult
-    mechanisms: tuple[str, ...] | None = None
-    silence: str | None = None
-    cluster: str = ""
-    topics: int = 0
-    without_ids: int = 0
-    synthesizes_ids: bool = False
-    hidden: bool = False
-    node: int | None = None
-    nodes: frozenset[int] = frozenset()
-    others: frozenset[int] = frozenset()
-    connections: int | None = None
-    most_connections: int | None = None
-    largest_request: int | None = None
-    listening: Listening = Listening.FREE
-    listening_reason: str = ""
-    listener: ProbeResult | None = None
-    brokers: tuple[Advertised, ...] = ()
-
-    @property
-    def known(self) -> bool:
-        """Whether the broker reported its leaders: only then are there more rules to apply."""
-        return self.met.kind in KAFKA and self.mechanisms is None and self.silence is None
-
-    @property
-    def has_topic_ids(self) -> bool:
-        """Whether the cluster has topic ids, as the proxy sees it."""
-        return 0 == self.without_ids < self.topics
-
-    @property
-    def ids_have_names(self) -> bool:
-        """Whether the proxy can name all of them, without which they are not offered."""
-        return self.has_topic_ids and not self.hidden
-
-    @property
-    def own(self) -> Advertised | None:
-        """The route's broker as it is advertised, where it is proved which one that is."""
-        return next((broker for broker in self.brokers if broker.node == self.node), None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFacts:
-    """What was found about this machine.
-
-    ``descriptors``: how many the proxy can have. ``connections``: the brokers' now, ``None``
-    where they are on other machines. ``synchronised``: whether the kernel takes its clock for
-    right, to within ``clock_error_ms``; ``None`` where it does not say.
-    """
-
-    descriptors: int
-    connections: int | None
-    synchronised: bool | None
-    clock_error_ms: int = 0
 
 
 class Bounds(NamedTuple):

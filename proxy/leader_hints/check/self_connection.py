@@ -7,7 +7,7 @@ from functools import partial
 import trio
 
 from leader_hints.address import Address
-from leader_hints.check.rules import Listening
+from leader_hints.check.facts import Listening
 
 _RECEIVE = 4096
 #: Seconds within which a connection must send its token, and a host name be resolved.

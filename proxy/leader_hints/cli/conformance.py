@@ -1,4 +1,7 @@
-"""`leader-hints conformance`: what any client does with leader hints, held against KIP-951."""
+"""`leader-hints conformance`: what any client does with leader hints, held against KIP-951.
+
+Tested in ``tests/mock/test_conformance.py``.
+"""
 
 import json
 import os

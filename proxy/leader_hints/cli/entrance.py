@@ -1,6 +1,8 @@
 """Entrance: the flags that say how the brokers of a whole cluster are found and entered.
 
 `leader-hints run` has settings for that, one for each route.
+
+Tested in ``tests/cli/test_local.py``.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,7 @@
-"""Where the command `leader-hints` begins, before anything large is imported."""
+"""Where the command `leader-hints` begins, before anything large is imported.
+
+Tested in ``tests/cli/test_start.py``.
+"""
 
 import os
 import signal

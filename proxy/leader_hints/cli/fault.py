@@ -1,4 +1,7 @@
-"""`leader-hints fault`: asks a running `leader-hints local --allow-faults` for faults."""
+"""`leader-hints fault`: asks a running `leader-hints local --allow-faults` for faults.
+
+Tested in ``tests/mock/test_faults.py``.
+"""
 
 import json
 import urllib.error

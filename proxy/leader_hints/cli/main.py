@@ -3,6 +3,8 @@
 Exit codes: 0 after SIGTERM or SIGINT and for a finished command, 1 for a failure or where `check`
 finds a problem, 2 for bad use or configuration. An operator's mistake ends in
 one line for each problem, never in a traceback.
+
+Tested in ``tests/cli/test_commands.py``.
 """
 
 import errno

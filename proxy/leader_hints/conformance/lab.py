@@ -2,6 +2,8 @@
 
 For tests and for the conformance command: what is called here returns when it has happened, from
 any thread but the lab's own.
+
+Tested in ``tests/mock/test_lab.py``.
 """
 
 import random

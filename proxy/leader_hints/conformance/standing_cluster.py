@@ -1,6 +1,8 @@
 """StandingCluster: a cluster that was there before, in which topics are made and leaders moved.
 
 For those who test clients. Only versions are asked that all brokers from 2.4 on take.
+
+Tested in ``tests/mock/test_lab.py``.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

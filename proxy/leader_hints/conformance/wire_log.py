@@ -1,4 +1,7 @@
-"""What was seen between clients and a virtual cluster, message by message."""
+"""What was seen between clients and a virtual cluster, message by message.
+
+Tested in ``tests/conformance/test_traits.py``.
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,7 @@
-"""Writes down what an interposer sees."""
+"""Writes down what an interposer sees.
+
+Tested in ``tests/mock/test_lab.py``.
+"""
 
 from collections.abc import Callable
 
@@ -30,7 +33,9 @@ class WireRecorder:
 
     def _seen(self, route: Route, asking: Asking, said: Said | None) -> Seen:
         header = asking.header
-        named = tuple((route.topic_name(topic), part) for topic, part in asking.asked.partitions)
+        named = tuple(
+            (route.broker.topic_name(topic), part) for topic, part in asking.asked.partitions
+        )
         return Seen(
             self._clock(),
             route.name,
@@ -66,6 +71,6 @@ def _said(route: Route, asking: Asking, frame: bytes) -> Said:
 def _name(route: Route, topic: Message) -> str:
     topic_id = getattr(topic, "topic_id", None)
     if topic_id is not None:
-        return route.topic_name(topic_id.bytes)
+        return route.broker.topic_name(topic_id.bytes)
     name: str = getattr(topic, "topic", None) or topic.name
     return name

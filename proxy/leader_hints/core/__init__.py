@@ -2,7 +2,8 @@
 
 Bugs about routes, modes, limits on clients and descriptors are in this folder itself:
 
-- route: a listening address and the one broker behind it; mode: what a route does about hints.
+- route: a listening address and the one broker behind it; broker_state: what is known of that
+  broker; mode: what a route does about hints.
 - destination: where the address leads that a broker advertises, as far as that is proved.
 - admission: whether one more client is let in; descriptors: for how many connections they last.
 - events: what happened, as data; clock: where the time comes from.

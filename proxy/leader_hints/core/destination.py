@@ -65,8 +65,8 @@ class _Crossing:
 
     def concerns(self, route: Route) -> bool:
         """Whether clients of ``route`` are told this address for this node."""
-        same = route.view is not None and route.view.cluster_id == self.cluster
-        return same and route.endpoints.get(self.node) == self.endpoint
+        same = route.broker.view is not None and route.broker.view.cluster_id == self.cluster
+        return same and route.broker.endpoints.get(self.node) == self.endpoint
 
 
 def proved(asked: Probe, errors: Mapping[Partition, int]) -> int | None:
@@ -92,11 +92,11 @@ class Destinations:
             verdict is Verdict.CROSSED and key not in self._crossings
             for key, verdict in self._last.items()
             if key[0] == route.name
-        ) and not (self._last.get((route.name, None)) is Verdict.PAST and not route.past)
+        ) and not (self._last.get((route.name, None)) is Verdict.PAST and not route.advertised.past)
 
     def take(self, route: Route, look: Look) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
-        own = look.node == route.node
+        own = look.node == route.broker.node
         key = route.name, (None if own else look.node)
         verdict = _judge(route, look) if own else _judge_other(look)
         before, self._last[key] = self._last.get(key), verdict
@@ -113,16 +113,20 @@ class Destinations:
             return []
         own = key[1] is None
         was_crossed = self._crossings.pop(key, None)
-        was_past = own and route.past
+        was_past = own and route.advertised.past
         if own:
             # With hints switched off nothing is raised anywhere: what was found before holds.
             untold = look.arrived is None and look.unraised is None
-            route.past = verdict is Verdict.PAST or (was_past and untold)
+            route.advertised.past = verdict is Verdict.PAST or (was_past and untold)
         address = f"{look.endpoint.host}:{look.endpoint.port}"
-        if verdict is Verdict.CROSSED and look.found is not None and route.view is not None:
+        if verdict is Verdict.CROSSED and look.found is not None and route.broker.view is not None:
             blamed = {of.name: of for of in (route if own else None, look.arrived) if of}
             crossing = _Crossing(
-                route.view.cluster_id, look.node, look.endpoint, look.found, (*blamed.values(),)
+                route.broker.view.cluster_id,
+                look.node,
+                look.endpoint,
+                look.found,
+                (*blamed.values(),),
             )
             self._crossings[key] = crossing
             if crossing == was_crossed:
@@ -140,7 +144,7 @@ class Destinations:
         if verdict is Verdict.PAST:
             told = AdvertisedPast(route=route.name, node=look.node, address=address)
             return [] if was_past else [told]
-        if was_crossed is None and route.past is was_past:
+        if was_crossed is None and route.advertised.past is was_past:
             return []
         return [AdvertisedRight(route=route.name, node=look.node, address=address)]
 
@@ -151,12 +155,14 @@ class Destinations:
             for key, crossing in self._crossings.items()
             if crossing.stands(self._routes)
         }
-        present = {(of.name, node) for of in self._routes for node in (None, *of.endpoints)}
+        present = {(of.name, node) for of in self._routes for node in (None, *of.broker.endpoints)}
         self._last = {key: verdict for key, verdict in self._last.items() if key in present}
         crossings = self._crossings.values()
         for route in self._routes:
-            route.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}
-            route.crossed = next((_reason(c) for c in crossings if route in c.routes), "")
+            route.advertised.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}
+            route.advertised.crossed = next(
+                (_reason(c) for c in crossings if route in c.routes), ""
+            )
 
 
 def _judge(route: Route, look: Look) -> Verdict:

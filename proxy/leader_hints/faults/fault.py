@@ -2,6 +2,8 @@
 
 A fault chooses by route, API, client id, topic and partition; what it does not name it does not
 mind. Those of several that do the same to one message do not add up: the oldest does it.
+
+Tested in ``tests/faults/test_interposer.py``.
 """
 
 import random
@@ -210,12 +212,12 @@ class Faults:
 
 def hint_for(kind: Hint, route: Route, topic: Topic, partition: int) -> LeaderHint | None:
     """Return the hint of a kind for a partition, ``None`` where too little is known for it."""
-    leader = route.view.leader(topic, partition) if route.view is not None else None
+    leader = route.broker.view.leader(topic, partition) if route.broker.view is not None else None
     if kind is Hint.NONE or leader is None:
         return None
     if kind is Hint.RIGHT:
         return _hint(route, leader)
-    others = sorted(node for node in route.endpoints if node != leader.node)
+    others = sorted(node for node in route.broker.endpoints if node != leader.node)
     if not others:
         return None
     change = {Hint.EQUAL: 0, Hint.STALE: -1, Hint.UNREACHABLE: 1}[kind]

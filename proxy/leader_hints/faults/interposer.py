@@ -170,7 +170,7 @@ class Interposer:
             if not chosen or not self._faults.due(begun):
                 return None
             for topic, partition in chosen:
-                self._tell(begun, route, header, route.topic_name(topic), partition)
+                self._tell(begun, route, header, route.broker.topic_name(topic), partition)
         return refuse(
             memoryview(frame),
             header.correlation_id,
@@ -355,7 +355,7 @@ def _is_as(now: tuple[int, int], former: tuple[int, int]) -> bool:
 
 
 def _named(route: Route, at: tuple[Topic, int]) -> tuple[str, int]:
-    return route.topic_name(at[0]), at[1]
+    return route.broker.topic_name(at[0]), at[1]
 
 
 def _read(frame: bytes) -> Asked:

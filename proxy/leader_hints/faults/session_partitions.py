@@ -2,6 +2,8 @@
 
 An incremental Fetch names only what changed. A fault that chooses a topic must also be done to one
 that names nothing, where its session has that topic.
+
+Tested in ``tests/faults/test_interposer.py``.
 """
 
 from collections import OrderedDict

@@ -1,4 +1,7 @@
-"""Metadata that tells a former state: leaders as they were, and brokers left out."""
+"""Metadata that tells a former state: leaders as they were, and brokers left out.
+
+Tested in ``tests/faults/test_interposer.py``.
+"""
 
 import dataclasses
 from collections.abc import Collection, Mapping

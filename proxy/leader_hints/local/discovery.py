@@ -1,4 +1,7 @@
-"""Finds the brokers of a cluster from the addresses that a client would be given."""
+"""Finds the brokers of a cluster from the addresses that a client would be given.
+
+Tested in ``tests/mock/test_local.py``.
+"""
 
 import contextlib
 from collections.abc import Sequence

@@ -157,8 +157,8 @@ class VirtualCluster:
         """Open and close listeners by what the brokers say now: one has left when none knows it."""
         known: dict[int, Address] = {}
         for found in self._nodes.values():
-            if found.route.reachable:
-                for node, endpoint in found.route.endpoints.items():
+            if found.route.broker.reachable:
+                for node, endpoint in found.route.broker.endpoints.items():
                     known[node] = Address(endpoint.host, endpoint.port)
         if not known:
             return

@@ -4,6 +4,8 @@ leader_hints.mock.child`.
 It reads one JSON object a line from its standard input, `{"do": NAME, ...arguments}`, and answers
 each with one line: `{"ok": RESULT}` or `{"error": TEXT}`. The end of its input is its order to
 end: the pipe closes too when its parent dies, however that happens.
+
+Tested in ``tests/mock/test_cluster.py``.
 """
 
 import json

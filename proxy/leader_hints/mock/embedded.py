@@ -3,6 +3,8 @@
 Use it only in a process that may crash (see leader_hints.mock.child). The functions bound here are
 those of librdkafka's rdkafka_mock.h; none is part of its stable API, so every one that is missing
 is reported by name.
+
+Tested in ``tests/mock/test_cluster.py``.
 """
 
 import ctypes

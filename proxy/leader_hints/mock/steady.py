@@ -1,4 +1,7 @@
-"""SteadyCluster: a mock cluster that is started again when it dies."""
+"""SteadyCluster: a mock cluster that is started again when it dies.
+
+Tested in ``tests/mock/test_local.py``.
+"""
 
 from collections.abc import Mapping
 from types import TracebackType

@@ -1,4 +1,7 @@
-"""Client software as labels, without a bound that a client could break."""
+"""Client software as labels, without a bound that a client could break.
+
+Tested in ``tests/observe/test_metrics.py``.
+"""
 
 import re
 

@@ -1,4 +1,7 @@
-"""What events add up to since the process began."""
+"""What events add up to since the process began.
+
+Tested in ``tests/observe/test_metrics.py``.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection

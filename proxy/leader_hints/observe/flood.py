@@ -1,4 +1,7 @@
-"""Tells which of many like events get a log line: what others can cause must not fill a disk."""
+"""Tells which of many like events get a log line: what others can cause must not fill a disk.
+
+Tested in ``tests/observe/test_event_log.py``.
+"""
 
 from typing import Any
 

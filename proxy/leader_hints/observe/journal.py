@@ -181,10 +181,10 @@ class Journal:
             software_version=version,
         )
         route = self._routes.get(of.route)
-        if route is not None and route.view is not None:
-            row["cluster"] = route.view.cluster_id
-        if route is not None and route.node is not None:
-            row["node"] = route.node
+        if route is not None and route.broker.view is not None:
+            row["cluster"] = route.broker.view.cluster_id
+        if route is not None and route.broker.node is not None:
+            row["node"] = route.broker.node
         return row
 
 

@@ -1,4 +1,7 @@
-"""Tells which leader moves get a log line of their own: a storm of them becomes one line."""
+"""Tells which leader moves get a log line of their own: a storm of them becomes one line.
+
+Tested in ``tests/observe/test_event_log.py``.
+"""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,7 @@
-"""The status page: one HTML file that reads the status from where it came from."""
+"""The status page: one HTML file that reads the status from where it came from.
+
+Tested in ``tests/mock/test_status_page.py``.
+"""
 
 import base64
 import hashlib

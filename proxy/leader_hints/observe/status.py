@@ -248,7 +248,7 @@ def _route(
 ) -> RouteStatus:
     counts, traffic, name = watched.counts, route.traffic, route.name
     answers, error = watched.upstream(route)
-    plan = route.plan
+    plan = route.broker.plan
     return RouteStatus(
         name=name,
         listen=listen,
@@ -257,10 +257,10 @@ def _route(
             address=upstream,
             answers=answers,
             error=error,
-            node=route.node,
-            cluster=route.view.cluster_id if route.view else None,
-            crossed=route.crossed,
-            past=route.past,
+            node=route.broker.node,
+            cluster=route.broker.view.cluster_id if route.broker.view else None,
+            crossed=route.advertised.crossed,
+            past=route.advertised.past,
             native=plan.native if plan else None,
             raised={api_name(row.key): (row.takes, row.offered) for row in plan.rows}
             if plan

@@ -1,4 +1,7 @@
-"""The sources of metrics and status, read on each request."""
+"""The sources of metrics and status, read on each request.
+
+Tested in ``tests/observe/test_metrics.py``.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

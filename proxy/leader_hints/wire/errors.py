@@ -1,4 +1,7 @@
-"""What can be wrong with bytes."""
+"""What can be wrong with bytes.
+
+Tested in ``tests/wire/test_reader.py``.
+"""
 
 
 class WireError(ValueError):

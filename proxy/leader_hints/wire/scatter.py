@@ -1,4 +1,7 @@
-"""Builds a frame of written bytes and of views that are passed on, to be sent as pieces."""
+"""Builds a frame of written bytes and of views that are passed on, to be sent as pieces.
+
+Tested in ``tests/core/link/test_link_recoded.py``.
+"""
 
 import struct
 from typing import NamedTuple

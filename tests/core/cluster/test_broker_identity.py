@@ -14,7 +14,7 @@ _ASKED = {("t", p): Leader(node, 5) for p, node in enumerate((1, 2, 3))}
 
 def _route(nodes: tuple[int, ...] = (1, 2, 3)) -> Route:
     route = Route("r", Mode.ON)
-    route.endpoints = {node: Endpoint("host", node, None) for node in nodes}
+    route.broker.endpoints = {node: Endpoint("host", node, None) for node in nodes}
     return route
 
 
@@ -31,52 +31,52 @@ def test_one_partition_of_each_leader_is_asked_for_with_its_epoch() -> None:
 
 def test_who_answers_as_the_leader_is_it() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER))
-    assert route.node == 2
-    assert [route.is_self(node) for node in (1, 2, 3)] == [False, True, False]
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER))
+    assert route.broker.node == 2
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [False, True, False]
 
 
 def test_who_refuses_is_another() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(NOT_LEADER, FENCED, UNKNOWN_EPOCH))
-    assert route.node is None
-    assert [route.is_self(node) for node in (1, 2, 3)] == [False, None, None]
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, FENCED, UNKNOWN_EPOCH))
+    assert route.broker.node is None
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [False, None, None]
 
 
 def test_the_last_one_left_is_it() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(NOT_LEADER, FENCED, FENCED))
-    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
-    assert route.node == 3
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, FENCED, FENCED))
+    conclude(route.broker, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
+    assert route.broker.node == 3
 
 
 @pytest.mark.parametrize("error", [3, FENCED, UNKNOWN_EPOCH, 78])
 def test_other_errors_and_silence_prove_nothing(error: int) -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(error, error))
-    assert [route.is_self(node) for node in (1, 2, 3)] == [None] * 3
+    conclude(route.broker, _ASKED, _answer(error, error))
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [None] * 3
 
 
 def test_a_broker_that_was_replaced_is_no_longer_taken_for_the_old_one() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0))
-    assert route.node == 3
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0))
+    assert route.broker.node == 3
     # Another broker stands there now. It leads nothing yet, so all it can say is who it is not.
-    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
-    assert route.node == 1
-    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
-    assert route.node == 1
+    conclude(route.broker, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
+    assert route.broker.node == 1
+    conclude(route.broker, _ASKED, _answer(FENCED, NOT_LEADER, NOT_LEADER))
+    assert route.broker.node == 1
 
 
 def test_what_is_proved_outweighs_what_was_ruled_out_before() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(NOT_LEADER, NOT_LEADER, FENCED))
-    assert route.node == 3
-    conclude(route, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
-    assert route.node == 1
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, FENCED))
+    assert route.broker.node == 3
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert route.broker.node == 1
     # It leads nothing for a while: that must not bring the broker before it back.
-    conclude(route, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
-    assert route.node == 1
+    conclude(route.broker, _ASKED, _answer(FENCED, NOT_LEADER, FENCED))
+    assert route.broker.node == 1
 
 
 # Guesses.
@@ -87,60 +87,60 @@ _TWO_LEADS = {("t", 0): Leader(2, 5)}
 def test_a_guess_does_not_replace_a_proof() -> None:
     # A KRaft broker that restarts answers before its own Metadata lists it; node 3 leads nothing.
     route = _route()
-    conclude(route, {("t", 0): Leader(1, 4)}, _answer(0))
-    presume(route)
-    route.endpoints = {node: route.endpoints[node] for node in (2, 3)}
+    conclude(route.broker, {("t", 0): Leader(1, 4)}, _answer(0))
+    presume(route.broker)
+    route.broker.endpoints = {node: route.broker.endpoints[node] for node in (2, 3)}
     for _ in range(2):
-        conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
-        assert (route.node, route.proved_node) == (1, 1)
-        assert [route.is_self(node) for node in (1, 2, 3)] == [True, False, False]
+        conclude(route.broker, _TWO_LEADS, _answer(NOT_LEADER))
+        assert (route.broker.node, route.broker.proved_node) == (1, 1)
+        assert [route.broker.is_self(node) for node in (1, 2, 3)] == [True, False, False]
 
 
 def test_a_guess_is_made_again_at_each_look_and_says_nothing_of_nodes_not_listed() -> None:
     route = _route((2, 3))
-    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
-    assert [route.is_self(node) for node in (1, 2, 3)] == [None, False, True]
-    assert route.guessed
-    route.endpoints = _route().endpoints
-    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
-    assert [route.is_self(node) for node in (1, 2, 3)] == [None, False, None]
-    conclude(route, {("t", 0): Leader(1, 6)}, _answer(0))
-    assert not route.guessed
-    assert [route.is_self(node) for node in (1, 2, 3)] == [True, False, False]
+    conclude(route.broker, _TWO_LEADS, _answer(NOT_LEADER))
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [None, False, True]
+    assert route.broker.guessed
+    route.broker.endpoints = _route().broker.endpoints
+    conclude(route.broker, _TWO_LEADS, _answer(NOT_LEADER))
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [None, False, None]
+    conclude(route.broker, {("t", 0): Leader(1, 6)}, _answer(0))
+    assert not route.broker.guessed
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [True, False, False]
 
 
 def test_a_guess_does_not_outlive_its_connection() -> None:
     route = _route((2, 3))
-    conclude(route, _TWO_LEADS, _answer(NOT_LEADER))
-    presume(route)
-    assert (route.node, route.others) == (None, frozenset())
+    conclude(route.broker, _TWO_LEADS, _answer(NOT_LEADER))
+    presume(route.broker)
+    assert (route.broker.node, route.broker.others) == (None, frozenset())
 
 
 def test_a_broker_must_refuse_for_some_time_where_that_is_asked() -> None:
     route = _route()
     refuses = _answer(NOT_LEADER, FENCED, FENCED)
-    conclude(route, _ASKED, refuses, 10.0, 1.0)
-    conclude(route, _ASKED, refuses, 10.9, 1.0)
-    assert route.is_self(1) is None
+    conclude(route.broker, _ASKED, refuses, 10.0, 1.0)
+    conclude(route.broker, _ASKED, refuses, 10.9, 1.0)
+    assert route.broker.is_self(1) is None
     # It did not know yet what it leads.
-    conclude(route, _ASKED, _answer(UNKNOWN_EPOCH, FENCED, FENCED), 11.5, 1.0)
-    conclude(route, _ASKED, refuses, 12.0, 1.0)
-    assert route.is_self(1) is None
-    conclude(route, _ASKED, refuses, 13.0, 1.0)
-    assert route.is_self(1) is False
+    conclude(route.broker, _ASKED, _answer(UNKNOWN_EPOCH, FENCED, FENCED), 11.5, 1.0)
+    conclude(route.broker, _ASKED, refuses, 12.0, 1.0)
+    assert route.broker.is_self(1) is None
+    conclude(route.broker, _ASKED, refuses, 13.0, 1.0)
+    assert route.broker.is_self(1) is False
 
 
 def test_a_proof_is_not_undone_by_a_broker_that_does_not_know_yet_what_it_leads() -> None:
     route = _route()
-    conclude(route, _ASKED, _answer(0), 10.0, 1.0)
-    conclude(route, _ASKED, _answer(NOT_LEADER), 20.0, 1.0)
-    assert route.proved_node == 1
-    conclude(route, _ASKED, _answer(NOT_LEADER), 21.0, 1.0)
-    assert route.node is None
+    conclude(route.broker, _ASKED, _answer(0), 10.0, 1.0)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER), 20.0, 1.0)
+    assert route.broker.proved_node == 1
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER), 21.0, 1.0)
+    assert route.broker.node is None
 
 
 def test_who_leads_for_two_nodes_is_neither() -> None:
     # What is known of one of the partitions is of a former topic.
     route = _route()
-    conclude(route, _ASKED, _answer(0, 0, FENCED))
-    assert route.node is None
+    conclude(route.broker, _ASKED, _answer(0, 0, FENCED))
+    assert route.broker.node is None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -30,7 +31,7 @@ def _cluster(*leaders: tuple[int, int]) -> Cluster:
 
 
 def _route(node: int | None, name: str = "r") -> Route:
-    return Route(name, Mode.ON, endpoints=_ENDPOINTS, node=node)
+    return Route(name, Mode.ON, broker=BrokerState(endpoints=_ENDPOINTS, node=node))
 
 
 # Hidden topics.
@@ -134,32 +135,32 @@ def test_the_brokers_behind_no_route_are_polled_where_the_listener_has_them() ->
 def test_nobody_is_polled_who_may_be_behind_a_route() -> None:
     one, unknown = _route(1, "one"), _route(None, "unknown")
     assert _cluster().others(one, [one, unknown]) == {}
-    unknown.others = frozenset({3})
+    unknown.broker.others = frozenset({3})
     assert _cluster().others(one, [one, unknown]) == {3: _ENDPOINTS[3]}
 
 
 def test_an_address_at_which_another_broker_answers_is_not_polled() -> None:
     one = _route(1)
-    one.misled = {2: _ENDPOINTS[2]}
+    one.advertised.misled = {2: _ENDPOINTS[2]}
     assert _cluster().others(one, [one]) == {3: _ENDPOINTS[3]}
-    one.misled = {2: Endpoint("elsewhere", 9092, None)}
+    one.advertised.misled = {2: Endpoint("elsewhere", 9092, None)}
     assert _cluster().others(one, [one]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
 
 
 def _moves(route: Route) -> None:
-    route.endpoints = {**_ENDPOINTS, 4: Endpoint("b-4", 9092, None)}
+    route.broker.endpoints = {**_ENDPOINTS, 4: Endpoint("b-4", 9092, None)}
 
 
 def _is_misled(route: Route) -> None:
-    route.misled = {2: _ENDPOINTS[2]}
+    route.advertised.misled = {2: _ENDPOINTS[2]}
 
 
 def _is_guessed(route: Route) -> None:
-    route.guessed = True
+    route.broker.guessed = True
 
 
 def _rules_out(route: Route) -> None:
-    route.others = frozenset({2})
+    route.broker.others = frozenset({2})
 
 
 @pytest.mark.parametrize("change", [_moves, _is_misled, _is_guessed, _rules_out])
@@ -183,10 +184,10 @@ def test_no_broker_of_a_route_is_ever_polled_as_another(
 ) -> None:
     routes = [_route(node, f"r{number}") for number, (node, _) in enumerate(nodes)]
     for route, (_, guessed) in zip(routes, nodes, strict=True):
-        route.guessed, route.others = guessed, ruled_out - {route.node}
+        route.broker.guessed, route.broker.others = guessed, ruled_out - {route.broker.node}
     others = _cluster().others(routes[0], routes) or {}
     for node in others:
-        assert all(route.is_self(node) is False for route in routes)
+        assert all(route.broker.is_self(node) is False for route in routes)
 
 
 # All clusters.

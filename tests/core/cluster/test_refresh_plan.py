@@ -55,8 +55,8 @@ class _Scene:
         self, view: LeaderView, most: int = 1000, nodes: Sequence[int] = (1, 2, 3)
     ) -> None:
         self.route = route()
-        self.route.view = view
-        self.route.endpoints = {node: Endpoint(f"b-{node}", 9092, None) for node in nodes}
+        self.route.broker.view = view
+        self.route.broker.endpoints = {node: Endpoint(f"b-{node}", 9092, None) for node in nodes}
         self.cluster = Cluster(view)
         self.plan = RefreshPlan(most)
         self.brokers = [_Broker(node, self.route if node == 1 else None) for node in nodes]

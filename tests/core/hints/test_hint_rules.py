@@ -37,7 +37,7 @@ def test_a_hint_is_good_as_the_table_says(named: Named, epoch: int) -> None:
         learn(on, {0: (former, 5)}, topic_id=topic_id(1))
         learn(on, {0: (_NODES[named], 6)}, topic_id=topic_id(1))
         partition = _partition(on, epoch=epoch, asked=asked, fenced=fenced, by_id=by_id, late=late)
-        known_to_have_led = led and on.node == 1
+        known_to_have_led = led and on.broker.node == 1
         good = {
             (True, Named.ITSELF): asked or (fenced and not late),
             (True, Named.ANOTHER): by_id or asked or not late,

@@ -30,8 +30,8 @@ def _link(mode: Mode = Mode.ON, *, node: int | None = 1, number: int = 1) -> Lin
 
 
 def _view(link: LinkState) -> LeaderView:
-    assert link.route.view is not None
-    return link.route.view
+    assert link.route.broker.view is not None
+    return link.route.broker.view
 
 
 # Rule 1: a good hint goes at once.
@@ -182,7 +182,7 @@ def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
     for proved in (False, True):
         assert counter.produce(link, T) is None
         # The node is proved to be another one: that is enough.
-        link.route.others = frozenset({2} if proved else ())
+        link.route.broker.others = frozenset({2} if proved else ())
         counter.queue.asked(link.route, {"t"}, T + 0.001)
         assert counter.review(T + 0.002) == [[hint(2, 6) if proved else None]]
 
@@ -191,8 +191,8 @@ def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
     # The producer knows the old topic's epoch 5, and would not take a lower one.
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
-    assert link.route.view is not None
-    link.route.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
+    assert link.route.broker.view is not None
+    link.route.broker.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
     learn(link.route, {0: (2, 0)}, source=2)
     counter.queue.asked(link.route, {"t"}, T + 0.001)
     assert counter.review(T + 0.05) == [[None]]
@@ -241,21 +241,21 @@ def test_old_news_that_nobody_leads_releases_nothing() -> None:
 
 def test_nobody_to_ask_goes_at_once() -> None:
     link, counter = _link(), Counter()
-    link.route.reachable = False
+    link.route.broker.reachable = False
     assert counter.produce(link, T) == [None]
     assert counter.reasons() == ["no_fresher_view"]
 
 
 def test_nobody_to_ask_takes_no_hint_away_that_is_known() -> None:
     link, counter = _link(), Counter()
-    link.route.reachable = False
+    link.route.broker.reachable = False
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T) == [hint(2, 6)]
 
 
 def test_a_route_without_a_view_has_no_hints() -> None:
     link, counter = _link(), Counter()
-    link.route.view = None
+    link.route.broker.view = None
     assert counter.fetch(link, T, {0: 5}) is None
     assert [(w.route, w.topics) for w in counter.queue.wanted_leaders()] == [(link.route, {"t"})]
     assert counter.review(T + 0.1) == [[None]]
@@ -263,11 +263,11 @@ def test_a_route_without_a_view_has_no_hints() -> None:
 
 def test_a_leader_without_an_endpoint_waits_for_it() -> None:
     link, counter = _link(), Counter()
-    link.route.endpoints = {1: NODES[1]}
+    link.route.broker.endpoints = {1: NODES[1]}
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.fetch(link, T, {0: 5}) is None
     assert counter.review(T + 0.05) == []
-    link.route.endpoints = {2: Endpoint("here", 1, "rack")}
+    link.route.broker.endpoints = {2: Endpoint("here", 1, "rack")}
     (hints,) = counter.review(T + 0.06)
     assert hints[0] is not None
     assert hints[0].endpoint == ("here", 1, "rack")
@@ -275,7 +275,7 @@ def test_a_leader_without_an_endpoint_waits_for_it() -> None:
 
 def test_a_leader_whose_endpoint_never_comes_is_told_so() -> None:
     link, counter = _link(), Counter()
-    link.route.endpoints = {1: NODES[1]}
+    link.route.broker.endpoints = {1: NODES[1]}
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.fetch(link, T, {0: 5}) is None
     assert counter.review(T + 0.1) == [[None]]
@@ -649,7 +649,7 @@ def test_a_leader_that_cannot_be_waited_for_is_named_at_once() -> None:
     # A hint that satisfies the epoch rule is better than none: without it the client backs off.
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
-    link.route.reachable = False
+    link.route.broker.reachable = False
     assert counter.fetch(link, T, {0: 5}) == [hint(2, 6)]
     assert counter.reasons() == [None]
 
@@ -939,7 +939,7 @@ def test_nobody_is_asked_where_nobody_can_be_or_hints_are_off() -> None:
     link, counter = _link(Mode.OFF), Counter()
     counter.produce(link, T)
     link.route.mode = Mode.ON
-    link.route.reachable = False
+    link.route.broker.reachable = False
     counter.produce(link, T)
     assert counter.queue.wanted_leaders() == []
 
@@ -1035,8 +1035,8 @@ def test_topics_by_synthetic_ids_are_those_of_the_name(known: bytes) -> None:
     learn(link.route, {0: (1, 5)}, topic_id=known)
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=synthetic) is None
-    assert link.route.view is not None
-    counter.queue.asked(link.route, {link.route.view.key("t")}, T + 0.001)
+    assert link.route.broker.view is not None
+    counter.queue.asked(link.route, {link.route.broker.view.key("t")}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(2, 6)]]
     assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]
 

@@ -46,11 +46,11 @@ class Holds(RuleBasedStateMachine):
         self.mode = mode
         self.bounds = HoldRules()
         self.queue = HoldQueue(self.bounds)
-        shared_view = route(mode, clock=lambda: self.now).view
+        shared_view = route(mode, clock=lambda: self.now).broker.view
         self.routes: list[Route] = []
         for number, node in enumerate(known):
             self.routes.append(route(mode, node=node, name=f"route-{number}"))
-            self.routes[-1].view = shared_view
+            self.routes[-1].broker.view = shared_view
         self.links = [LinkState(self.routes[n % 3], n) for n in range(5)]
         self.moved: list[list[int]] = [[1], [1], [2]]
         self.said: set[tuple[int, int, int]] = set()
@@ -95,7 +95,7 @@ class Holds(RuleBasedStateMachine):
     def a_broker_says_whether_it_leads(self, node: int, behind: int) -> None:
         """It answers by what it knows of the epochs that are looked for."""
         for wanted in self.queue.wanted_leaders():
-            view = wanted.route.view
+            view = wanted.route.broker.view
             assert view is not None
             errors = {}
             for (name, partition), epoch in wanted.epochs.items():
@@ -112,19 +112,19 @@ class Holds(RuleBasedStateMachine):
                 else:
                     view.leader_denies(name, partition, leader)
                     errors[name, partition] = NOT_LEADER if known == epoch else UNKNOWN_EPOCH
-            if wanted.route.node == node:
+            if wanted.route.broker.node == node:
                 self.queue.probed(wanted.route, errors, self.now)
         self._review()
 
     @rule(number=st.integers(0, 2), nodes=st.sets(_NODES), shift=st.integers(0, 1))
     def endpoints_change(self, number: int, nodes: set[int], shift: int) -> None:
-        self.routes[number].endpoints = {
+        self.routes[number].broker.endpoints = {
             node: Endpoint(NODES[node].host, NODES[node].port + shift, None) for node in nodes
         }
 
     @rule(number=st.integers(0, 2), reachable=st.booleans())
     def brokers_come_and_go(self, number: int, reachable: bool) -> None:
-        self.routes[number].reachable = reachable
+        self.routes[number].broker.reachable = reachable
 
     @precondition(lambda self: len(self.held) < 5 or self.mode is Mode.OBSERVE)
     @rule(
@@ -150,7 +150,7 @@ class Holds(RuleBasedStateMachine):
             self._check_hints(held, hints)
             return
         assert self.mode is Mode.ON
-        assert link.route.reachable
+        assert link.route.broker.reachable
         self.held[link.number] = (held, self.now)
 
     @rule(mode=st.sampled_from([Mode.ON, Mode.ON, Mode.OBSERVE, Mode.OFF]))

@@ -21,7 +21,7 @@ class _World:
         self.now = 100.0
         self.one = route(name="one", node=1)
         self.two = route(name="two", node=2)
-        self.two.view = self.one.view
+        self.two.broker.view = self.one.broker.view
         self.routes = [self.one, self.two]
         self.recovery = Recovery(self.routes, lambda: self.now)
 

@@ -3,6 +3,7 @@
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.events import LatencySampled
 from leader_hints.core.link.latency_sampler import LatencySampler
+from leader_hints.core.route import RouteConfig
 from tests.core.conversation import conversation, decide
 from tests.core.links import Driven, route
 from tests.core.samples import (
@@ -29,7 +30,7 @@ class _Clock:
 
 def _driven(every: int, clock: _Clock) -> Driven:
     sampled = route()
-    sampled.latencies = LatencySampler(every, clock)
+    sampled.config = RouteConfig(latencies=LatencySampler(every, clock))
     return Driven(sampled, decide=decide)
 
 

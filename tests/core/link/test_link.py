@@ -320,7 +320,7 @@ def test_of_messages_that_cannot_be_read_each_is_counted_and_the_first_told() ->
 
 def test_nothing_is_raised_before_the_brokers_versions_are_known_and_then_it_is() -> None:
     unknown = route()
-    unknown.plan = None
+    unknown.broker.plan = None
     driven = Driven(unknown)
     driven.up(produce_request(10, 1))
     assert driven.to_broker == produce_request(10, 1)

@@ -244,7 +244,7 @@ def test_whom_the_broker_answers_may_keep_what_its_requests_need() -> None:
 def test_where_the_broker_serves_anybody_nobody_is_a_stranger() -> None:
     budget = Budget(1 << 20, 1 << 22)
     before = route_before("2.6")
-    before.serves_anybody = True
+    before.broker.serves_anybody = True
     records = bytes(5 << 20)
     asked, sent = (produce_request(v, 2, records=records, partitions=2, acks=0) for v in (10, 8))
     driven = Driven(before, budget=budget, largest_request=1 << 30)

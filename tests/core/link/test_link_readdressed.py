@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.address_rewriting import NEWEST, AddressRewriting
 from leader_hints.core.versions.plan import PASS, plan_for
 from tests.apis.messages import decode, element, plain, response_type
@@ -32,7 +33,12 @@ _SECRET = b"secret.example"
 
 def _route(maxima: dict[int, int] = BROKER_3_6, mode: Mode = Mode.ON) -> Route:
     rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
-    return Route("route", mode, plan=plan_for(maxima), address_rewriting=rewriting)
+    return Route(
+        "route",
+        mode,
+        broker=BrokerState(plan=plan_for(maxima)),
+        config=RouteConfig(address_rewriting=rewriting),
+    )
 
 
 def _brokers(key: int, version: int) -> bytes:
@@ -180,5 +186,5 @@ def test_bytes_that_answer_nothing_go_no_further() -> None:
 def test_a_link_is_never_a_plain_relay() -> None:
     route = _route()
     for plan in (PASS, plan_for(_NATIVE)):
-        route.plan = plan
+        route.broker.plan = plan
         assert route.link_plan.reads

@@ -248,7 +248,7 @@ def _looked_for(view: LeaderView, topic: bytes, *times: float) -> None:
 
 def test_who_uses_an_id_that_brokers_do_not_list_is_to_go_by_name() -> None:
     driven = _at_2_8()
-    route, view = driven.link.state.route, driven.link.state.route.known
+    route, view = driven.link.state.route, driven.link.state.route.broker.known
     three = topic_id(3)
 
     def fetch() -> bool:
@@ -273,7 +273,7 @@ def test_a_link_that_did_not_agree_on_versions_itself_goes_on() -> None:
     """Its client, franz-go say, would ask by id on the next one as well."""
     driven = Driven(route_before("2.8"), decide=decide)
     three = topic_id(3)
-    _looked_for(driven.link.state.route.known, three, 1.0, 3.0)
+    _looked_for(driven.link.state.route.broker.known, three, 1.0, 3.0)
     driven.up(fetch_request(16, 5, {(three, 0): 5}))
     driven.down(fetch_answer(12, 5, []))
     assert driven.link.state.lacking == [three]
@@ -283,24 +283,24 @@ def test_a_link_that_did_not_agree_on_versions_itself_goes_on() -> None:
 def test_where_brokers_hide_topics_ids_are_not_offered() -> None:
     route = route_before("2.8")
     assert _offered(route) == 16
-    route.known.permitted(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
+    route.broker.known.permitted(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
     assert _offered(route) == 12
-    route.known.permitted(TopicMetadata(0, "secret", ZERO_ID, ()))
+    route.broker.known.permitted(TopicMetadata(0, "secret", ZERO_ID, ()))
     assert _offered(route) == 16
 
 
 def test_ids_are_not_offered_before_it_is_known_whether_brokers_hide_topics() -> None:
     route = route_before("2.8")
-    route.view = LeaderView("k")
-    route.view.learn(TopicMetadata(0, "one", ONE, (Led(0, 1, 5),)), 1)
+    route.broker.view = LeaderView("k")
+    route.broker.view.learn(TopicMetadata(0, "one", ONE, (Led(0, 1, 5),)), 1)
     assert _offered(route) == 12
-    route.view.permitted(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()))
+    route.broker.view.permitted(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()))
     assert _offered(route) == 12
 
 
 def test_a_link_that_used_ids_ends_when_its_topic_is_hidden_and_forgotten() -> None:
     driven = _at_2_8()
-    view = driven.link.state.route.known
+    view = driven.link.state.route.broker.known
     view.permitted(TopicMetadata(_HIDDEN, "one", ZERO_ID, ()))
     driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
     driven.down(fetch_answer(12, 5, [("one", 0, 0, b"r")]))
@@ -324,7 +324,7 @@ def test_a_session_that_is_not_known_is_refused_by_the_broker() -> None:
 def test_records_of_a_topic_made_anew_do_not_reach_who_asked_for_the_old_one() -> None:
     driven = _at_2_8()
     driven.up(fetch_request(16, 5, {(ONE, 0): 5}, session=(0, 0)))
-    view = driven.link.state.route.view
+    view = driven.link.state.route.broker.view
     assert view is not None
     view.learn(TopicMetadata(0, "one", topic_id(8), (Led(0, 1, 0),)), 1)
     driven.down(fetch_answer(12, 5, [("one", 0, 0, b"another topic's")], session_id=4))
@@ -467,10 +467,10 @@ def test_maxima_are_raised_for_whom_it_helps(
 
 def test_fetch_stays_at_12_where_the_cluster_has_no_topic_ids() -> None:
     route = route_before("2.8")
-    route.view = LeaderView("k")
+    route.broker.view = LeaderView("k")
     for with_one_topic in (False, True):
         if with_one_topic:
-            route.view.learn(TopicMetadata(0, "t", bytes(16), (Led(0, 1, 0),)), 1)
+            route.broker.view.learn(TopicMetadata(0, "t", bytes(16), (Led(0, 1, 0),)), 1)
         driven = Driven(route)
         driven.up(_TALKS["2.8"][0].asked)
         driven.down(versions_answer(3, 1, BROKERS["2.8"]))

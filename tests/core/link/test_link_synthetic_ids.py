@@ -93,7 +93,7 @@ def test_topics_get_ids_whatever_the_broker_says(release: str, version: int) -> 
         "no-id": synthetic_id(CLUSTER, "no-id"),
         "absent": None,
     }
-    view = driven.link.state.route.view
+    view = driven.link.state.route.broker.view
     assert view is not None
     assert view.name(synthetic_id(CLUSTER, "no-id")) == "no-id"
     ((snooped, _),) = driven.link.responses.snooped
@@ -146,7 +146,7 @@ def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
 
 def test_ids_are_synthetic_before_anything_is_known_of_the_cluster() -> None:
     driven = _link("2.6")
-    driven.link.state.route.view = None
+    driven.link.state.route.broker.view = None
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
     assert _ids(driven) == {"one": SYNTHETIC}
@@ -154,7 +154,7 @@ def test_ids_are_synthetic_before_anything_is_known_of_the_cluster() -> None:
 
 def test_a_view_of_another_cluster_learns_no_names_of_this_one() -> None:
     driven = _link("2.6")
-    driven.link.state.route.view = other = LeaderView("other")
+    driven.link.state.route.broker.view = other = LeaderView("other")
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
     assert _ids(driven) == {"one": SYNTHETIC}
@@ -239,7 +239,7 @@ def test_who_is_offered_synthetic_ids(
     software: tuple[str, str], everywhere: bool, offered: Mapping[int, int]
 ) -> None:
     route = route_before("2.6+")
-    route.ids_everywhere = everywhere
+    route.broker.ids_everywhere = everywhere
     driven = Driven(route)
     name, version = software
     driven.up(request(18, 3, 1, client_software_name=name, client_software_version=version))
@@ -249,7 +249,7 @@ def test_who_is_offered_synthetic_ids(
 
 def test_a_link_that_was_offered_them_keeps_them() -> None:
     driven = _link("2.6")
-    driven.link.state.route.ids_everywhere = False
+    driven.link.state.route.broker.ids_everywhere = False
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
     assert _ids(driven) == {"one": SYNTHETIC}
@@ -258,7 +258,7 @@ def test_a_link_that_was_offered_them_keeps_them() -> None:
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_a_link_without_api_versions_does_as_a_new_one(everywhere: bool) -> None:
     route = route_before("2.8+")
-    route.ids_everywhere = everywhere
+    route.broker.ids_everywhere = everywhere
     driven = Driven(route)
     _asked(driven, ["one"], 11)
     driven.down(_answered(11, (0, "one", ONE)))

@@ -136,7 +136,7 @@ def test_an_error_is_told_before_the_rest_of_the_response_has_come() -> None:
 
 def test_before_a_broker_of_which_nothing_is_known_nobody_can_be_asked() -> None:
     before = route_before("3.6")
-    before.plan = None
+    before.broker.plan = None
     driven = _driven(before)
     driven.up(_hello(name="apache-kafka-java").replace(b"1.2", b"3.9"))
     driven.link.state.exchanges.clear()

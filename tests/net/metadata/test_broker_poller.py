@@ -67,13 +67,13 @@ class _Told:
         poll: bool,
         whole: bool,
     ) -> set[str]:
-        if self.route.view is None:
-            self.route.view = LeaderView(answer.cluster_id)
-        self.route.endpoints = answer.endpoints
+        if self.route.broker.view is None:
+            self.route.broker.view = LeaderView(answer.cluster_id)
+        self.route.broker.endpoints = answer.endpoints
         names = set()
         for topic in answer.topics:
             names.add(topic.name)
-            self.route.view.learn(topic, poller.node, poll=poll)
+            self.route.broker.view.learn(topic, poller.node, poll=poll)
         return names
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
@@ -92,7 +92,7 @@ class _Told:
         self.causes.append(cause)
 
     def view(self, poller: BrokerPoller) -> LeaderView | None:
-        return self.route.view
+        return self.route.broker.view
 
     def sample(self, poller: BrokerPoller) -> list[str]:
         return []
@@ -143,9 +143,9 @@ async def test_it_asks_versions_then_everything_then_who_the_broker_is(
         asked = [(a.key, a.version) for a in scene.broker.asked]
         assert asked == [(API_VERSIONS, 3), (METADATA, 12), (LIST_OFFSETS, 4)]
         assert scene.told.opened_with == [LEGACY]
-        assert scene.route.view is not None
-        assert scene.route.view.leader("t", 1) == Leader(2, 6)
-        assert (scene.route.node, scene.poller.node) == (1, 1)
+        assert scene.route.broker.view is not None
+        assert scene.route.broker.view.leader("t", 1) == Leader(2, 6)
+        assert (scene.route.broker.node, scene.poller.node) == (1, 1)
         assert scene.told.identities == [1]
         assert scene.poller.connected
         assert scene.told.reasons == []
@@ -165,7 +165,7 @@ async def test_a_broker_without_the_newest_api_versions_is_asked_the_oldest(
         asked = [(a.key, a.version) for a in scene.broker.asked]
         assert asked[:3] == [(API_VERSIONS, 3), (API_VERSIONS, 0), (METADATA, 9)]
         assert scene.told.opened_with == [{**LEGACY, METADATA: 9}]
-        assert scene.route.node == 1
+        assert scene.route.broker.node == 1
 
 
 async def test_pauses_double_up_to_the_longest_while_a_broker_is_down(
@@ -305,10 +305,10 @@ async def test_a_topic_that_is_gone_in_two_full_polls_is_forgotten(
             correlation, version, _BROKERS, {"t": [messages.Partition(0, 1, 5)]}
         )
         await trio.sleep(150)
-        assert scene.route.view is not None
-        assert set(scene.route.view.names) == {"t", "u"}
+        assert scene.route.broker.view is not None
+        assert set(scene.route.broker.view.names) == {"t", "u"}
         await trio.sleep(150)
-        assert set(scene.route.view.names) == {"t"}
+        assert set(scene.route.broker.view.names) == {"t"}
 
 
 async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(
@@ -317,11 +317,11 @@ async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(
     """Nobody leads anything yet: there is nothing to ask a broker by."""
     async with _scene({"t": [(-1, 1)]}) as scene:
         await trio.sleep(3)
-        assert scene.route.node is None
+        assert scene.route.broker.node is None
         assert [at for at, _ in scene.polled()] == [0, 0.25, 0.75, 1.75]
         scene.broker.leaders = {"t": [(1, 2)]}
         await trio.sleep(4)
-        assert scene.route.node == 1
+        assert scene.route.broker.node == 1
         await trio.sleep(20)
         assert len(scene.polled()) == 5
 
@@ -378,10 +378,10 @@ async def test_a_broker_whose_cluster_changed_leaders_is_identified_anew(
         scene.broker.leaders = {"t": [(1, 2)]}
         scene.poller.refresh({"t"})
         await trio.sleep(0.1)
-        assert scene.route.node is None
+        assert scene.route.broker.node is None
         scene.poller.identify()
         await trio.sleep(0.1)
-        assert scene.route.node == 1
+        assert scene.route.broker.node == 1
         assert scene.told.identities == [1]
 
 

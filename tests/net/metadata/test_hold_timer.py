@@ -32,8 +32,8 @@ class _Scene:
 
     def __init__(self) -> None:
         self.route = hinting_route()
-        self.route.view = LeaderView("k", trio.current_time)
-        self.route.endpoints = {2: _HINT.endpoint}
+        self.route.broker.view = LeaderView("k", trio.current_time)
+        self.route.broker.endpoints = {2: _HINT.endpoint}
         self.events: list[Event] = []
         self.timer = HoldTimer(HoldQueue(_RULES), self.events.append)
         self.settled: list[tuple[float, int, list[LeaderHint | None]]] = []
@@ -59,9 +59,9 @@ class _Scene:
 
     def learn(self, *, leader: int, epoch: int, source: int) -> None:
         """Take what node ``source`` says of partitions 0 and 1."""
-        assert self.route.view is not None
+        assert self.route.broker.view is not None
         led = tuple(Led(partition, leader, epoch) for partition in (0, 1))
-        self.route.view.learn(TopicMetadata(0, "t", ZERO_ID, led), source)
+        self.route.broker.view.learn(TopicMetadata(0, "t", ZERO_ID, led), source)
         self.timer.review()
 
 

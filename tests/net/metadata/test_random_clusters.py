@@ -223,7 +223,7 @@ class World:
         node, route = self.random.choice([*self.routes.items()])
         broker = self.brokers[node]
         incarnation, leaders = broker.replicas.get("t", (-1, []))
-        if not leaders or route.view is None:
+        if not leaders or route.broker.view is None:
             return
         number = self.random.randrange(len(leaders))
         own = leaders[number][1]
@@ -333,15 +333,15 @@ class World:
 
     def faults_at_rest(self) -> Iterator[str]:
         for node, route in self.routes.items():
-            view = route.view
+            view = route.broker.view
             assert view is not None
             for number, leader in enumerate(self.now):
                 if view.leader("t", number) != Leader(*leader):
                     yield f"the view has {view.leader('t', number)} and not {leader}"
                 if view.in_doubt("t", number):
                     yield f"{number} is still in doubt"
-            if route.proved_node != node:
-                yield f"{route.name} is taken for {route.node}"
+            if route.broker.proved_node != node:
+                yield f"{route.name} is taken for {route.broker.node}"
 
     async def move_at_rest(self) -> Iterator[str]:
         """Have each route's broker lose a leadership, and a client meet that."""

@@ -35,7 +35,7 @@ from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -88,7 +88,9 @@ class _Scene:
         for node, broker in self.brokers.items():
             net.brokers[_upstream(node)] = broker
             net.brokers[_shown(node)] = broker
-        self.routes = [Route(f"r{node}", Mode.ON, synthesize=synthesize) for node in nodes]
+        self.routes = [
+            Route(f"r{node}", Mode.ON, config=RouteConfig(synthesize=synthesize)) for node in nodes
+        ]
         self.hold_timer = HoldTimer(HoldQueue(rules), self.events.append)
         self.hold_timer.settle = self._settle
         self.refresher = Refresher(
@@ -140,8 +142,8 @@ class _Scene:
 
     def leader(self, partition: int = 0) -> Leader | None:
         """Who leads, as far as the first route's view knows."""
-        assert self.route.view is not None
-        return self.route.view.leader("t", partition)
+        assert self.route.broker.view is not None
+        return self.route.broker.view.leader("t", partition)
 
 
 def _upstream(node: int) -> Address:
@@ -190,10 +192,10 @@ async def test_its_own_broker_is_asked_upstream_and_the_others_where_they_are_sh
     async with _scene(1) as scene:
         assert scene.addresses()[0] == _upstream(1)
         assert sorted(scene.addresses()[1:]) == sorted([_shown(2), _shown(3)])
-        assert scene.route.node == 1
+        assert scene.route.broker.node == 1
         assert scene.leader(1) == Leader(2, 6)
-        assert scene.route.endpoints[3] == Endpoint("three", 9092, None)
-        assert scene.route.reachable
+        assert scene.route.broker.endpoints[3] == Endpoint("three", 9092, None)
+        assert scene.route.broker.reachable
 
 
 async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
@@ -207,7 +209,7 @@ async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
 
     async with _scene(1, before=nobody_leads) as scene:
         await trio.sleep(5)
-        assert scene.route.node is None
+        assert scene.route.broker.node is None
         assert scene.addresses() == [_upstream(1)]
 
 
@@ -225,14 +227,14 @@ async def test_a_broker_that_does_not_list_itself_yet_is_taken_for_nobody_else(
         for broker in scene.brokers.values():
             broker.brokers = list(_SHOWN)
         await trio.sleep(10)
-        assert scene.route.node is None
+        assert scene.route.broker.node is None
         assert _shown(1) not in scene.addresses()
         for broker in scene.brokers.values():
             broker.leaders = {"t": [(1, 7)]}
         scene.hold()
         await trio.sleep(0.1)
         assert scene.leader() == Leader(1, 7)
-        assert scene.route.proved_node == 1
+        assert scene.route.broker.proved_node == 1
         assert _shown(1) not in scene.addresses()
 
 
@@ -246,7 +248,7 @@ async def test_who_is_guessed_gives_no_word_of_that_node(autojump_clock: MockClo
 
     async with _scene(1, before=never_listed) as scene:
         await trio.sleep(5)
-        assert (scene.route.node, scene.route.proved_node) == (3, None)
+        assert (scene.route.broker.node, scene.route.broker.proved_node) == (3, None)
         for broker in scene.brokers.values():
             broker.leaders = {"t": [(1, 7)]}
             broker.answers[METADATA] = _lagging
@@ -273,20 +275,20 @@ async def test_a_broker_that_leads_nothing_is_told_from_leaders_after_a_second(
 
 async def test_a_restarted_broker_is_the_one_that_it_was(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
-        assert scene.route.proved_node == 1
+        assert scene.route.broker.proved_node == 1
         for broker in scene.brokers.values():
             broker.leaders = {"t": [(2, 6)] * 3}
             broker.brokers = _SHOWN[1:]
         await scene.brokers[1].drop()
         await trio.sleep(5)
-        assert scene.route.proved_node == 1
+        assert scene.route.broker.proved_node == 1
         asked = len(scene.brokers[1].metadata())
         for broker in scene.brokers.values():
             broker.brokers = list(_SHOWN)
         # It is asked soon again: until then nobody can be sent to it.
         await trio.sleep(10)
         assert len(scene.brokers[1].metadata()) > asked
-        assert 1 in scene.route.endpoints
+        assert 1 in scene.route.broker.endpoints
         assert _shown(1) not in scene.addresses()
 
 
@@ -296,8 +298,8 @@ async def test_with_a_route_before_each_broker_only_those_are_asked(
     async with _scene(1, 2, 3) as scene:
         await trio.sleep(100)
         assert sorted(scene.addresses()) == [_upstream(1), _upstream(2), _upstream(3)]
-        assert [route.node for route in scene.routes] == [1, 2, 3]
-        assert len({id(route.view) for route in scene.routes}) == 1
+        assert [route.broker.node for route in scene.routes] == [1, 2, 3]
+        assert len({id(route.broker.view) for route in scene.routes}) == 1
 
 
 async def test_a_broker_behind_a_route_is_never_asked_through_it_even_if_it_starts_late(
@@ -311,7 +313,7 @@ async def test_a_broker_behind_a_route_is_never_asked_through_it_even_if_it_star
         assert _shown(2) not in scene.addresses()
         scene.net.brokers[_upstream(2)] = scene.brokers[2]
         await trio.sleep(100)
-        assert scene.routes[1].node == 2
+        assert scene.routes[1].broker.node == 2
         assert _shown(2) not in scene.addresses()
         assert _shown(3) in scene.addresses()
 
@@ -323,7 +325,7 @@ async def test_a_broker_that_leaves_is_asked_no_more(autojump_clock: MockClock) 
         await trio.sleep(40)
         assert scene.brokers[3].streams == []
         assert len(scene.brokers[2].streams) == 1
-        assert 3 not in scene.route.endpoints
+        assert 3 not in scene.route.broker.endpoints
 
 
 async def test_who_answers_where_another_is_advertised_is_not_asked(
@@ -331,10 +333,10 @@ async def test_who_answers_where_another_is_advertised_is_not_asked(
 ) -> None:
     async with _scene(1) as scene:
         assert len(scene.brokers[3].streams) == 1
-        scene.route.misled = {3: scene.route.endpoints[3]}
+        scene.route.advertised.misled = {3: scene.route.broker.endpoints[3]}
         await trio.sleep(40)
         assert scene.brokers[3].streams == []
-        scene.route.misled = {}
+        scene.route.advertised.misled = {}
         await trio.sleep(40)
         assert len(scene.brokers[3].streams) == 1
 
@@ -364,8 +366,8 @@ async def test_routes_of_two_listeners_do_not_fight_over_addresses(
     async with _scene(1, 2, before=second_listener) as scene:
         await trio.sleep(100)
         assert len(scene.addresses()) == 4
-        assert scene.routes[0].endpoints[2] == Endpoint("two", 9092, None)
-        assert scene.routes[1].endpoints[2] == Endpoint("inner-two", 9093, None)
+        assert scene.routes[0].broker.endpoints[2] == Endpoint("two", 9092, None)
+        assert scene.routes[1].broker.endpoints[2] == Endpoint("inner-two", 9093, None)
 
 
 async def test_what_a_broker_advertises_may_be_out_of_reach(autojump_clock: MockClock) -> None:
@@ -378,7 +380,7 @@ async def test_what_a_broker_advertises_may_be_out_of_reach(autojump_clock: Mock
         assert lost == SubscriptionLost(
             broker="three:9092", error="cannot connect: connection refused"
         )
-        assert scene.route.reachable
+        assert scene.route.broker.reachable
 
 
 # What is learnt of whom.
@@ -392,7 +394,7 @@ async def test_others_tell_of_moves_but_not_of_endpoints(autojump_clock: MockClo
         scene.hold()
         await trio.sleep(0.1)
         assert scene.leader() == Leader(2, 6)
-        assert scene.route.endpoints[2] == Endpoint("two", 9092, None)
+        assert scene.route.broker.endpoints[2] == Endpoint("two", 9092, None)
         (settled,) = scene.settled
         assert settled[1] == [LeaderHint(2, 6, Endpoint("two", 9092, None))]
         (moved,) = scene.told(LeaderMoved)
@@ -538,11 +540,11 @@ async def test_who_is_behind_a_route_is_looked_for_when_leaders_move(
             broker.leaders = {"t": [(-1, 4)]}
 
     async with _scene(1, before=nobody_leads) as scene:
-        assert scene.route.node is None
+        assert scene.route.broker.node is None
         scene.brokers[1].leaders = {"t": [(1, 5)]}
         scene.hold()
         await trio.sleep(0.005)
-        assert scene.route.node == 1
+        assert scene.route.broker.node == 1
 
 
 async def test_another_clusters_broker_at_an_address_teaches_nothing(
@@ -587,7 +589,7 @@ async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock
             scene.refresher.snooped(scene.route, 12, frame[4:length])
         assert scene.route.traffic.raw["not understood"] == len(frame) - 9
         # Brokers behind the point where it broke off have not left.
-        assert set(scene.route.endpoints) == {1, 2, 3}
+        assert set(scene.route.broker.endpoints) == {1, 2, 3}
 
 
 async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_brokers(
@@ -598,14 +600,14 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
         many = [Broker(node, f"broker-{node}.example.com", 9092) for node in range(1, 1001)]
         frame = messages.metadata_response(9, 12, many, {})
         scene.refresher.snooped(scene.route, 12, frame[4:])
-        assert len(scene.route.endpoints) == 1000
+        assert len(scene.route.broker.endpoints) == 1000
         begun = process_time()
         for _ in range(300):
             scene.refresher.snooped(scene.route, 12, frame[4:])
         assert process_time() - begun < 0.5
         fewer = messages.metadata_response(9, 12, many[:-1], {})
         scene.refresher.snooped(scene.route, 12, fewer[4:])
-        assert len(scene.route.endpoints) == 999
+        assert len(scene.route.broker.endpoints) == 999
 
 
 # Refreshes while responses are held.
@@ -826,7 +828,7 @@ async def test_a_plan_is_made_and_told(autojump_clock: MockClock) -> None:
         assert scene.told(RoutePlan) == [
             RoutePlan(route="r1", native=False, raised={"Produce": [9, 10], "Fetch": [15, 16]})
         ]
-        assert scene.route.plan is not None
+        assert scene.route.broker.plan is not None
         ready = {(event.broker, event.node) for event in scene.told(SubscriptionReady)}
         assert ready == {("up-1:1", None), ("two:9092", 2), ("three:9092", 3)}
 
@@ -840,12 +842,12 @@ async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) ->
         told = {plan.route: (plan.native, plan.raised) for plan in scene.told(RoutePlan)}
         assert told == {"r1": (True, {}), "r2": (False, {})}
         native, old = scene.routes
-        assert native.plan is not None
-        assert old.plan is not None
-        assert not native.plan.reads
-        assert not old.plan.reads
-        assert native.reachable
-        assert not old.reachable
+        assert native.broker.plan is not None
+        assert old.broker.plan is not None
+        assert not native.broker.plan.reads
+        assert not old.broker.plan.reads
+        assert native.broker.reachable
+        assert not old.broker.reachable
 
 
 async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
@@ -855,8 +857,8 @@ async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
         del scene.net.brokers[_upstream(1)]
         await scene.brokers[1].drop()
         await trio.sleep(30)
-        assert scene.route.plan is None
-        assert not scene.route.reachable
+        assert scene.route.broker.plan is None
+        assert not scene.route.broker.reachable
         assert scene.told(SubscriptionLost) == [
             SubscriptionLost(broker="up-1:1", error="connection closed by the broker")
         ]
@@ -866,9 +868,9 @@ async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
         scene.brokers[1].maxima = {**LEGACY, 0: 10, 1: 16}
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
         await trio.sleep(10)
-        assert scene.route.plan is not None
-        assert scene.route.plan.native
-        assert scene.route.reachable
+        assert scene.route.broker.plan is not None
+        assert scene.route.broker.plan.native
+        assert scene.route.broker.reachable
         assert scene.told(SubscriptionReady)[-1].broker == "up-1:1"
 
 
@@ -877,7 +879,7 @@ async def test_a_cluster_that_no_route_leads_to_any_more_is_left(
 ) -> None:
     """A cluster that is set up again at the same addresses has another id."""
     async with _scene(1) as scene:
-        own = scene.route.view
+        own = scene.route.broker.view
         for number in range(20):
             body = messages.metadata_response(
                 1, 12, _SHOWN, {"t": [messages.Partition(0, 1, 5)]}, cluster=f"k{number}"
@@ -893,7 +895,7 @@ async def test_a_cluster_that_no_route_leads_to_any_more_is_left(
                 broker.answers[METADATA] = of_another
             scene.refresher.snooped(scene.route, 12, body[4:])
             await trio.sleep(40)
-            assert scene.route.view is not own
+            assert scene.route.broker.view is not own
             known = [known.view for known in scene.refresher.clusters()]
             assert [view.cluster_id for view in known] == [f"k{number}"]
             # Each of the others is asked on one connection, and not for each cluster on one more.
@@ -905,7 +907,7 @@ async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
 ) -> None:
     """The broker behind the route becomes one of another cluster."""
     async with _scene(1) as scene:
-        first = scene.route.view
+        first = scene.route.broker.view
         scene.brokers[1].answers[METADATA] = lambda correlation, version: (
             messages.metadata_response(
                 correlation,
@@ -917,9 +919,9 @@ async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
         )
         scene.brokers[1].leaders = {"t": [(2, 1)]}
         await trio.sleep(31)
-        assert scene.route.view is not first
+        assert scene.route.broker.view is not first
         assert scene.leader() == Leader(2, 1)
-        assert scene.route.node == 1
+        assert scene.route.broker.node == 1
 
 
 async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
@@ -927,13 +929,13 @@ async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
 ) -> None:
     """The upstream address leads to another cluster now; old links go on to the former one."""
     async with _scene(1) as scene:
-        own, node = scene.route.view, scene.route.node
+        own, node = scene.route.broker.view, scene.route.broker.node
         body = messages.metadata_response(
             1, 12, _SHOWN, {"t": [messages.Partition(0, 3, 99)]}, cluster="former"
         )
         for _ in range(40):
             scene.refresher.snooped(scene.route, 12, body[4:])
-            assert (scene.route.view, scene.route.node) == (own, node)
+            assert (scene.route.broker.view, scene.route.broker.node) == (own, node)
             await trio.sleep(0.5)
         assert scene.leader() == Leader(1, 5)
         # The proxy's own connection may be the old one, so it is made again, and not too often.
@@ -986,7 +988,7 @@ async def test_ids_are_synthetic_where_all_other_brokers_give_them(
 ) -> None:
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
         assert _told_of_ids(scene) == [_OFFERED]
-        assert scene.route.ids_everywhere
+        assert scene.route.broker.ids_everywhere
         assert scene.route.link_plan.synthetic
         asked = scene.brokers[3].metadata()[0]
         assert (asked.version, asked.topics) == (12, ["t"])
@@ -997,7 +999,7 @@ async def test_ids_are_synthetic_where_all_other_brokers_give_them(
 async def test_without_the_setting_nothing_is_synthetic(autojump_clock: MockClock) -> None:
     async with _scene(1, before=_all_proxied) as scene:
         assert _told_of_ids(scene) == []
-        assert not scene.route.ids_everywhere
+        assert not scene.route.broker.ids_everywhere
         assert not scene.route.link_plan.synthetic
         assert scene.brokers[3].metadata()[0].topics == []
 
@@ -1030,7 +1032,7 @@ async def test_a_broker_that_cannot_be_asked_keeps_the_last_word(
         broker = scene.net.brokers.pop(_shown(3))
         await broker.drop()
         await trio.sleep(100)
-        assert scene.route.ids_everywhere
+        assert scene.route.broker.ids_everywhere
         broker.ids = {}
         scene.net.brokers[_shown(3)] = broker
         await trio.sleep(10)
@@ -1045,7 +1047,7 @@ async def test_a_broker_that_was_never_asked_has_them_withheld(
         del scene.net.brokers[_shown(3)]
 
     async with _scene(1, before=third_is_down, synthesize=True) as scene:
-        assert not scene.route.ids_everywhere
+        assert not scene.route.broker.ids_everywhere
         assert _told_of_ids(scene) == []
         # It is gone for good.
         scene.brokers[1].brokers.pop()
@@ -1058,7 +1060,7 @@ async def test_brokers_behind_routes_of_the_process_count_by_the_setting(
 ) -> None:
     async with _scene(1, 2, 3, synthesize=True) as scene:
         assert _told_of_ids(scene) == [_OFFERED]
-        assert all(route.ids_everywhere for route in scene.routes)
+        assert all(route.broker.ids_everywhere for route in scene.routes)
 
 
 async def test_a_native_broker_behind_a_route_gives_ids_of_its_own(
@@ -1075,7 +1077,7 @@ async def test_a_native_broker_behind_a_route_gives_ids_of_its_own(
             broker="2 at up-2:1",
             reason="its version gives hints and topic ids itself; set topic_ids: broker",
         )
-        assert not scene.route.ids_everywhere
+        assert not scene.route.broker.ids_everywhere
 
 
 async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
@@ -1085,11 +1087,11 @@ async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
         asked = len(scene.brokers[3].metadata())
         scene.brokers[3].ids = {}
         scene.refresher.doubt(scene.route)
-        assert scene.route.ids_everywhere
+        assert scene.route.broker.ids_everywhere
         await trio.sleep(0.2)
         assert len(scene.brokers[3].metadata()) == asked + 1
         assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
-        assert not scene.route.ids_everywhere
+        assert not scene.route.broker.ids_everywhere
 
 
 async def test_in_doubt_old_connections_do_not_count(autojump_clock: MockClock) -> None:
@@ -1115,7 +1117,7 @@ async def test_what_clients_claim_withholds_nothing_and_asks_little(
         for _ in range(100):
             scene.refresher.doubt(scene.route)
             await trio.sleep(0.2)
-            assert scene.route.ids_everywhere
+            assert scene.route.broker.ids_everywhere
         assert _told_of_ids(scene) == [_OFFERED]
         # Two other brokers, about every ten seconds.
         assert len(scene.net.attempts) - before <= 3 * 2
@@ -1128,23 +1130,23 @@ async def test_ids_of_topics_that_brokers_hide_are_not_synthetic(autojump_clock:
             broker.hides = lambda topic: topic != "t"
 
     async with _scene(1, before=hidden, synthesize=True) as scene:
-        assert not scene.route.ids_everywhere
+        assert not scene.route.broker.ids_everywhere
         (told,) = _told_of_ids(scene)
         assert isinstance(told, TopicIdsWithheld)
         assert told.reason.startswith("it hides topics")
         for broker in scene.brokers.values():
             broker.hides = lambda topic: False
         await trio.sleep(200)
-        assert scene.route.ids_everywhere
+        assert scene.route.broker.ids_everywhere
 
 
 async def test_a_doubt_before_the_cluster_is_known_changes_nothing(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
-        scene.refresher.doubt(Route("new", Mode.ON, synthesize=True))
+        scene.refresher.doubt(Route("new", Mode.ON, config=RouteConfig(synthesize=True)))
         assert _told_of_ids(scene) == [_OFFERED]
-        assert scene.route.ids_everywhere
+        assert scene.route.broker.ids_everywhere
 
 
 async def test_it_is_told_when_all_brokers_were_asked_for_ids(autojump_clock: MockClock) -> None:
@@ -1157,7 +1159,7 @@ async def test_it_is_told_when_all_brokers_were_asked_for_ids(autojump_clock: Mo
         scene.brokers[3].gate.set()
         await trio.testing.wait_all_tasks_blocked()
         assert scene.refresher.all_asked.is_set()
-        assert scene.route.ids_everywhere
+        assert scene.route.broker.ids_everywhere
 
 
 @pytest.mark.parametrize("missing", [_upstream(1), _shown(3)])
@@ -1170,7 +1172,7 @@ async def test_who_cannot_be_asked_is_not_waited_for(
 
     async with _scene(1, before=one_is_down, synthesize=True) as scene:
         assert scene.refresher.all_asked.is_set()
-        assert not scene.route.ids_everywhere
+        assert not scene.route.broker.ids_everywhere
 
 
 async def test_who_cannot_be_told_from_others_keeps_all_waiting(
@@ -1181,7 +1183,7 @@ async def test_who_cannot_be_told_from_others_keeps_all_waiting(
             broker.leaders = {"t": [(3, 5)]}
 
     async with _scene(1, before=leads_nothing, synthesize=True) as scene:
-        assert scene.route.node is None
+        assert scene.route.broker.node is None
         assert not scene.refresher.all_asked.is_set()
 
 
@@ -1194,11 +1196,11 @@ async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: M
         await scene.brokers[1].drop()
         await trio.sleep(12)
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
-        assert (scene.route.reachable, scene.route.plan) == (False, None)
+        assert (scene.route.broker.reachable, scene.route.broker.plan) == (False, None)
         scene.refresher.reached(scene.route)
         await trio.sleep(0.01)
-        assert scene.route.reachable
-        assert scene.route.plan is not None
+        assert scene.route.broker.reachable
+        assert scene.route.broker.plan is not None
 
 
 async def test_a_broker_that_is_named_as_leader_is_asked_at_once(
@@ -1250,7 +1252,7 @@ async def test_the_age_of_a_view_is_since_its_last_poll(autojump_clock: MockCloc
     async with _scene(1) as scene:
         await trio.sleep(19)
         ((view, age),) = scene.refresher.clusters()
-        assert view is scene.route.view
+        assert view is scene.route.broker.view
         assert 19 <= age <= 20
         scene.hold()
         await trio.sleep(0.5)  # A refresh of one topic is no poll.
@@ -1271,10 +1273,10 @@ async def test_a_route_that_is_followed_later_is_asked_like_the_others(
         scene.refresher.follow(late, _upstream(2))
         await trio.sleep(1)
         assert scene.addresses().count(_upstream(2)) == 1
-        assert (late.node, late.reachable) == (2, True)
-        assert late.view is scene.route.view
-        assert late.plan is not None
-        assert late.plan.rows
+        assert (late.broker.node, late.broker.reachable) == (2, True)
+        assert late.broker.view is scene.route.broker.view
+        assert late.broker.plan is not None
+        assert late.broker.plan.rows
 
 
 async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockClock) -> None:
@@ -1341,9 +1343,9 @@ async def test_topics_that_are_shown_again_get_hints_again(autojump_clock: MockC
             broker.hides = lambda topic: False
         await trio.sleep(1000)
         assert scene.leader(1) == Leader(2, 6)
-        assert scene.route.view is not None
-        assert not scene.route.view.is_hidden("t")
-        assert not scene.route.view.hides
+        assert scene.route.broker.view is not None
+        assert not scene.route.broker.view.is_hidden("t")
+        assert not scene.route.broker.view.hides
 
 
 async def test_of_brokers_that_say_it_at_the_same_time_one_is_told(

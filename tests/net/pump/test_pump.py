@@ -24,6 +24,7 @@ from kio.serial import entity_reader
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ANY_TOPIC, Led, TopicMetadata
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import (
     BadBrokerBytes,
@@ -35,7 +36,7 @@ from leader_hints.core.events import (
 from leader_hints.core.link.flow import Flow
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.net.pump import pump
 from tests.harness.waiting import until
@@ -722,7 +723,11 @@ def _before_2_8() -> Route:
     """A route before a broker whose Fetch goes by names; no topic is known."""
     plan = plan_for({**LEGACY, messages.FETCH: 12})
     return Route(
-        "r", Mode.ON, plan=plan, view=LeaderView("k", trio.current_time), node=1, reachable=True
+        "r",
+        Mode.ON,
+        broker=BrokerState(
+            plan=plan, view=LeaderView("k", trio.current_time), node=1, reachable=True
+        ),
     )
 
 
@@ -770,7 +775,7 @@ def test_an_id_that_is_not_known_is_asked_for_once_the_broker_has_answered() -> 
 
 def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under_way() -> None:
     route = _before_2_8()
-    view = route.view
+    view = route.broker.view
     assert view is not None
     view.learn(TopicMetadata(0, "one", bytes([1] * 16), (Led(0, 1, 0),)), 1)
     view.permitted(TopicMetadata(3, ANY_TOPIC, bytes(16), ()))
@@ -793,8 +798,8 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
 
 def test_a_client_that_lacks_a_synthetic_id_is_closed_and_told_of() -> None:
     route = _before_2_8()
-    route.synthesize = route.ids_everywhere = True
-    route.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
+    route.config, route.broker.ids_everywhere = RouteConfig(synthesize=True), True
+    route.broker.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
     asked = bytearray(messages.fetch_request(16, 2, epoch=3))
     at = asked.index(messages.TOPIC_ID)
     asked[at : at + 16] = bytes(16)
@@ -823,17 +828,17 @@ def test_good_requests_before_bad_bytes_pass() -> None:
 def _moving_route() -> Route:
     """A route before node 1, which led partition 0 of t at epoch 3 as far as is known."""
     route = hinting_route()
-    route.view = LeaderView("k", trio.current_time)
-    route.endpoints = {1: Endpoint("one", 9091, None), 2: Endpoint("two", 9092, "rack")}
+    route.broker.view = LeaderView("k", trio.current_time)
+    route.broker.endpoints = {1: Endpoint("one", 9091, None), 2: Endpoint("two", 9092, "rack")}
     _learn(route, leader=1, epoch=3)
     return route
 
 
 def _learn(route: Route, *, leader: int, epoch: int) -> None:
-    assert route.view is not None
+    assert route.broker.view is not None
     for topic, topic_id in (("t", bytes(16)), ("by id", TOPIC_ID)):
         answer = TopicMetadata(0, topic, topic_id, (Led(0, leader, epoch),))
-        route.view.learn(answer, leader)
+        route.broker.view.learn(answer, leader)
 
 
 def _hint_of(frame: bytes) -> tuple[int, int, str, int, str | None]:
@@ -1088,7 +1093,7 @@ async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
         for ends in links:
             rig.send(ends.client, messages.produce_request(10, 1))
             rig.send(ends.broker, messages.produce_response(1, {0: NOT_LEADER}))
-        routes[0].endpoints = {2: Endpoint("two", "no number", None)}  # type: ignore[arg-type]
+        routes[0].broker.endpoints = {2: Endpoint("two", "no number", None)}  # type: ignore[arg-type]
         for route in routes:
             _learn(route, leader=2, epoch=4)
         rig.hold_timer.review()
@@ -1189,7 +1194,7 @@ async def test_the_budget_returns_to_nothing(link_buffer: int) -> None:
 
 async def test_hints_that_do_not_come_are_told_and_the_response_is_unchanged() -> None:
     route = hinting_route()
-    route.reachable = False
+    route.broker.reachable = False
     answer = messages.produce_response(1, {0: NOT_LEADER})
     with opened(Rig()) as rig:
         ends = rig.link(route)

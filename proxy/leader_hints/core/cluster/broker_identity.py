@@ -1,4 +1,4 @@
-"""Which node stands behind a route.
+"""Which node stands behind a broker.
 
 No request asks a broker for its id, and addresses do not tell: brokers advertise the
 proxies'. But only a leader answers ListOffsets, and it leads one partition at one epoch: a
@@ -16,10 +16,10 @@ import math
 from types import MappingProxyType
 
 from leader_hints.apis.list_offsets import Partition
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
-from leader_hints.core.route import Route
 
 Probe = dict[Partition, Leader]
 
@@ -29,27 +29,27 @@ def probe(view: LeaderView) -> Probe:
     return {(name, partition): leader for name, partition, leader in view.one_led_by_each()}
 
 
-def forget(route: Route) -> None:
+def forget(broker: BrokerState) -> None:
     """Know nothing any more: the route leads to another cluster."""
-    route.node, route.guessed, route.others = None, False, frozenset()
-    route.refused = MappingProxyType({})
+    broker.node, broker.guessed, broker.others = None, False, frozenset()
+    broker.refused = MappingProxyType({})
 
 
-def presume(route: Route) -> None:
+def presume(broker: BrokerState) -> None:
     """Keep what is proved alone: a new connection may lead to another broker."""
-    if route.proved_node is None:
-        forget(route)
-    route.refused = MappingProxyType({})
+    if broker.proved_node is None:
+        forget(broker)
+    broker.refused = MappingProxyType({})
 
 
 def conclude(
-    route: Route,
+    broker: BrokerState,
     asked: Probe,
     errors: dict[Partition, int],
     now: float = 0.0,
     patience: float = 0.0,
 ) -> None:
-    """Take the broker's answer: set the route's ``node``, or what it is not.
+    """Take the broker's answer: set its ``node``, or what it is not.
 
     ``patience``: seconds for which a broker must have refused to be a node that it is not. An
     answer that contradicts what was known undoes it: another broker stands there now.
@@ -57,32 +57,32 @@ def conclude(
     answers = {place: leadership_answer(errors.get(place)) for place in asked}
     leads = {asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.LEADS}
     if len(leads) == 1:
-        (route.node,), route.guessed, route.others = leads, False, frozenset()
-        route.refused = MappingProxyType({})
+        (broker.node,), broker.guessed, broker.others = leads, False, frozenset()
+        broker.refused = MappingProxyType({})
         return
     refused = {
         asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.NEVER_LEADS
     }
-    since = {node: route.refused.get(node, now) for node in refused}
+    since = {node: broker.refused.get(node, now) for node in refused}
     nodes = {leader.node for leader in asked.values()}
-    others = {node: at for node, at in route.refused.items() if node not in nodes}
-    route.refused = MappingProxyType(others | since)
+    others = {node: at for node, at in broker.refused.items() if node not in nodes}
+    broker.refused = MappingProxyType(others | since)
     ruled_out = {node for node in refused if now >= since[node] + patience}
-    if route.node in ruled_out:
-        route.node, route.guessed, route.others = None, False, frozenset()
-    route.others |= ruled_out
-    if route.proved_node is None:
-        _guess(route)
+    if broker.node in ruled_out:
+        broker.node, broker.guessed, broker.others = None, False, frozenset()
+    broker.others |= ruled_out
+    if broker.proved_node is None:
+        _guess(broker)
 
 
-def next_conclusion(route: Route, now: float, patience: float) -> float:
+def next_conclusion(broker: BrokerState, now: float, patience: float) -> float:
     """Return when a refusal will have lasted for ``patience`` seconds; infinity: none waits."""
-    due = (at + patience for node, at in route.refused.items() if node not in route.others)
+    due = (at + patience for node, at in broker.refused.items() if node not in broker.others)
     return min((at for at in due if at > now), default=math.inf)
 
 
-def _guess(route: Route) -> None:
+def _guess(broker: BrokerState) -> None:
     """Take the broker for the only node that is left; there may be more of them than before."""
-    left = route.endpoints.keys() - route.others
-    route.node = next(iter(left)) if len(left) == 1 else None
-    route.guessed = route.node is not None
+    left = broker.endpoints.keys() - broker.others
+    broker.node = next(iter(left)) if len(left) == 1 else None
+    broker.guessed = broker.node is not None

@@ -90,16 +90,16 @@ class Cluster:
         has changed since the last call. Each Metadata response asks, and there may be a thousand
         brokers.
         """
-        placed = [(r.name, r.node, r.guessed, r.others) for r in routes]
-        placement = listener.name, listener.endpoints, listener.misled, placed
+        placed = [(r.name, r.broker.node, r.broker.guessed, r.broker.others) for r in routes]
+        placement = listener.name, listener.broker.endpoints, listener.advertised.misled, placed
         if self._placement == placement:
             return None
         self._placement = placement
         return {
             node: endpoint
-            for node, endpoint in listener.endpoints.items()
-            if all(route.is_self(node) is False for route in routes)
-            and listener.misled.get(node) != endpoint
+            for node, endpoint in listener.broker.endpoints.items()
+            if all(route.broker.is_self(node) is False for route in routes)
+            and listener.advertised.misled.get(node) != endpoint
         }
 
 

@@ -56,12 +56,12 @@ class SyntheticIdAgreement:
 
     def judge_route(self, route: Route, broker: str, *, hides: bool) -> list[Event]:
         """Take what is known of the broker behind a route; ``hides``: it hides topics."""
-        if route.node is None or route.plan is None:
+        if route.broker.node is None or route.broker.plan is None:
             return []
-        fault = None if route.plan.reads else _NEEDS_NO_PROXY
+        fault = None if route.broker.plan.reads else _NEEDS_NO_PROXY
         if fault is None and hides:
             fault = _SHOW_ALL
-        return self.judge(route.node, f"{route.node} at {broker}", fault)
+        return self.judge(route.broker.node, f"{route.broker.node} at {broker}", fault)
 
     def doubted(self, now: float) -> bool:
         """Take it that a client says that some broker gave no id; return whether to ask them now.

@@ -26,7 +26,7 @@ class _OfRoute:
         self.by_topic: dict[Topic, _Responses] = {}
         self.unasked: dict[Topic, _Responses] = {}
         self.basis = _basis(route)
-        self.seen = route.view.changes if route.view is not None else 0
+        self.seen = route.broker.view.changes if route.broker.view is not None else 0
 
     def add(self, response: HeldResponse) -> None:
         self.responses[response] = None
@@ -45,7 +45,7 @@ class _OfRoute:
 
     def topics_of(self, topics: Collection[Topic]) -> Iterator[Topic]:
         """Iterate over the waiting topics that are among ``topics``, which are names and keys."""
-        view = self.route.view
+        view = self.route.broker.view
         if view is None or len(topics) > len(self.unasked):
             for topic in [*self.unasked]:
                 if topic in topics or (view is not None and view.key(topic) in topics):
@@ -58,7 +58,7 @@ class _OfRoute:
 
     def changed(self) -> Iterator[HeldResponse]:
         """Iterate over the responses whose judgement may be another one since the last call."""
-        view, basis = self.route.view, _basis(self.route)
+        view, basis = self.route.broker.view, _basis(self.route)
         if basis != self.basis:
             self.basis = basis
             self.seen = view.changes if view is not None else 0
@@ -141,7 +141,7 @@ class HeldIndex:
         Only over those that came before ``since``.
         """
         of_route = self._routes.get(id(route))
-        view = route.view
+        view = route.broker.view
         if of_route is None or view is None:
             return
         for name in {*names}:
@@ -155,7 +155,7 @@ class HeldIndex:
 
 def _basis(route: Route) -> tuple[LeaderView | None, object, int | None, frozenset[int]]:
     """Return what judgements rest on beside the time and the leaders."""
-    return route.view, route.endpoints, route.node, route.others
+    return route.broker.view, route.broker.endpoints, route.broker.node, route.broker.others
 
 
 def _discard(by_topic: dict[Topic, _Responses], topic: Topic, response: HeldResponse) -> None:

@@ -69,7 +69,7 @@ class Judgement(NamedTuple):
 
 def _own_id(route: Route, partition: FailedPartition, recent: float) -> bool:
     """Whether the client means the topic that the view has."""
-    return route.view is None or not route.view.may_be_former(partition.failure.topic)
+    return route.broker.view is None or not route.broker.view.may_be_former(partition.failure.topic)
 
 
 def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
@@ -80,7 +80,7 @@ def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
 def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> bool:
     """Whether the error can be of the last move that the view knows."""
     topic, number = partition.failure[:2]
-    moved_at = route.view.moved_at(topic, number) if route.view else None
+    moved_at = route.broker.view.moved_at(topic, number) if route.broker.view else None
     return moved_at is not None and moved_at > partition.since - recent
 
 
@@ -120,13 +120,13 @@ _NAMED = {True: Named.ITSELF, False: Named.ANOTHER, None: Named.EITHER}
 
 def led_epoch(route: Route, failure: Failure) -> int:
     """Return the epoch at which the answering broker is known to have led last."""
-    view = route.view
+    view = route.broker.view
     if view is None or view.in_doubt(failure.topic, failure.partition):
         return UNKNOWN_EPOCH
     known = view.leader(failure.topic, failure.partition)
     before = view.before(failure.topic, failure.partition)
     for leader in (known, before):
-        if leader is not None and route.is_self(leader.node):
+        if leader is not None and route.broker.is_self(leader.node):
             return leader.epoch
     return UNKNOWN_EPOCH
 
@@ -136,7 +136,7 @@ def judge(route: Route, partition: FailedPartition, recent: float) -> Judgement:
 
     ``recent``: seconds for which a move proves something.
     """
-    failure, view = partition.failure, route.view
+    failure, view = partition.failure, route.broker.view
     leader = view.leader(failure.topic, failure.partition) if view else None
     if leader is None or not _is_good(route, partition, leader, recent):
         # To ask would bring nothing. Clients still get what is known.
@@ -153,7 +153,7 @@ def judge(route: Route, partition: FailedPartition, recent: float) -> Judgement:
 def _is_good(route: Route, partition: FailedPartition, leader: Leader, recent: float) -> bool:
     if leader.epoch <= partition.newest:
         return False
-    named = _NAMED[route.is_self(leader.node)] if leader.node >= 0 else Named.NOBODY
+    named = _NAMED[route.broker.is_self(leader.node)] if leader.node >= 0 else Named.NOBODY
     for proof in PROOFS[partition.client_epoch >= 0, named]:
         if proof(route, partition, recent):
             return True
@@ -166,10 +166,10 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
     False as well if brokers contradict it, and that is not settled.
     """
     topic, number, error, _, _ = partition.failure
-    view = route.view
+    view = route.broker.view
     if view is not None and view.in_doubt(topic, number):
         return False
-    if route.is_self(hint.leader):
+    if route.broker.is_self(hint.leader):
         # NOT_LEADER_OR_FOLLOWER is the answer of no leader, FENCED_LEADER_EPOCH may be of one.
         fenced = error == ErrorCode.FENCED_LEADER_EPOCH
         return True if fenced and partition.serves is None else partition.serves
@@ -183,8 +183,8 @@ def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Li
     it does: the client may know of a move that the view does not, and the broker's Metadata shows
     that.
     """
-    leader, view = partition.known, route.view
-    itself = route.is_self(leader.node) if leader is not None and leader.node >= 0 else None
+    leader, view = partition.known, route.broker.view
+    itself = route.broker.is_self(leader.node) if leader is not None and leader.node >= 0 else None
     just = has_just_moved(route, partition, recent)
     if leader is not None and itself:
         serves = view is not None and view.serves(*partition.failure[:2])

@@ -28,7 +28,7 @@ class HoldAllowance:
         """Return until when to hold, and the reason to give if that is not at all."""
         held, rules = response.held, self._rules
         route = held.link.route
-        if not route.reachable:
+        if not route.broker.reachable:
             return now, MissReason.NO_FRESHER_VIEW
         # Only of what must wait: an error that is answered immediately begins no hold, and the next
         # one under the same epoch may be the first of another move.

@@ -201,7 +201,7 @@ class HoldQueue:
 
         ``errors``: by partition, 0 if it leads at the epoch of :class:`WantedLeaders`.
         """
-        view = route.view
+        view = route.broker.view
         names = (name for name, _ in errors)
         for response, topic, name in self._index.named(route, names, since):
             for partition in response.partitions.lacking:
@@ -301,7 +301,7 @@ class HoldQueue:
                 else:
                     partition.hint = partition.found
         self._report.add(response, now, reason)
-        if route.mode is not Mode.OFF and route.reachable:
+        if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(response, now)
         failures = len(response.held.scanned.failures)
         if response.detached:

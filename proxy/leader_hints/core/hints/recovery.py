@@ -147,7 +147,7 @@ class Recovery:
         now = self._clock()
         noted = False
         for route in self._routes.values():
-            if route.node == moved.leader and _cluster(route) == moved.cluster:
+            if route.broker.node == moved.leader and _cluster(route) == moved.cluster:
                 noted = True
                 place = _Place(route.name, moved.topic, moved.partition)
                 known = self._moves.get(place)
@@ -172,8 +172,10 @@ class Recovery:
         move = self._moves.get(place)
         if error is None and move is None:
             return None
-        known = route.view.leader(topic, partition) if route.view is not None else None
-        ahead = known is not None and route.is_self(known.node) is False
+        known = (
+            route.broker.view.leader(topic, partition) if route.broker.view is not None else None
+        )
+        ahead = known is not None and route.broker.is_self(known.node) is False
         if error is not None and ahead and (move is None or move.heard):
             # The client heard earlier than the view that this broker leads now.
             self._forget(place)
@@ -237,7 +239,7 @@ class Recovery:
 
 
 def _cluster(route: Route) -> str:
-    return route.view.cluster_id if route.view is not None else ""
+    return route.broker.view.cluster_id if route.broker.view is not None else ""
 
 
 def _key(route: Route, client_id: str, api: str, topic: str, partition: int) -> _Key:

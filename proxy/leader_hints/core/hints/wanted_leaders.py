@@ -63,7 +63,7 @@ class WantedLeaders:
     @property
     def claims(self) -> dict[Partition, Leader]:
         """Who else is to be asked whether it leads, if the view's leader is in doubt."""
-        view = self.route.view
+        view = self.route.broker.view
         claims: dict[Partition, Leader] = {}
         if view is None:
             return claims
@@ -80,7 +80,7 @@ class WantedLeaders:
         Each move raises the epoch by one. So the leader at the next one reports itself as soon as
         it serves, while Metadata lags. In doubt the view's leader is asked whether it leads at all.
         """
-        view = self.route.view
+        view = self.route.broker.view
         epochs: dict[Partition, int] = {}
         if view is None:
             return epochs

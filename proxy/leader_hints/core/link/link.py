@@ -37,7 +37,7 @@ class Link:
         opaque = not self.state.plan.reads
         self._most = requests_in_flight
         self._account = Account(budget)
-        if route.serves_anybody:
+        if route.broker.serves_anybody:
             # Nothing that the client could show makes it another than those that nobody knows.
             self._account.trust()
         self.requests = RequestFlow(shared, self._account, self.state, largest_request, opaque)

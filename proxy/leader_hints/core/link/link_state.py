@@ -103,7 +103,7 @@ class LinkState:
         self.outdated = False
         self.without_ids = False
         self._own = False
-        self.latencies = route.latencies
+        self.latencies = route.config.latencies
         self.timed: Exchange | None = None
         self.timed_at = 0.0
         self._told: frozenset[str] = frozenset()
@@ -115,8 +115,8 @@ class LinkState:
         Other proxies always are: from that they detect that this one synthesizes them.
         """
         route = self.route
-        wanted = route.synthesize and HintForm.FETCH in self.hint_forms
-        return wanted and (route.ids_everywhere or self._own)
+        wanted = route.config.synthesize and HintForm.FETCH in self.hint_forms
+        return wanted and (route.broker.ids_everywhere or self._own)
 
     @property
     def ids_have_names(self) -> bool:
@@ -124,7 +124,7 @@ class LinkState:
 
         Where brokers hide topics from the proxy, clients know ids that it does not.
         """
-        view = self.route.view
+        view = self.route.broker.view
         if view is None or not view.topic_ids or not view.shows_all:
             return False
         return not view.unknown_ids.withheld(self._client, view.name)
@@ -136,7 +136,7 @@ class LinkState:
     def lack(self, ids: Collection[bytes]) -> None:
         """Take note that the broker has answered a request with ids that have no names here."""
         self.lacking += ids
-        view = self.route.known
+        view = self.route.broker.known
         for topic_id in ids if self.by_ids else ():
             if view.unknown_ids.unnameable(topic_id, hides=view.hides):
                 view.unknown_ids.withhold(self._client, topic_id)
@@ -188,8 +188,8 @@ class LinkState:
         policy = self._sending(key, version, self.plan.sent.get((key, version), version))
         if key == ApiKey.FETCH and policy.recoded and self.plan.rackless is not None:
             policy.rackless = self._sending(key, version, self.plan.rackless)
-        if self.route.address_rewriting is not None:
-            self._readdress(policy, self.route.address_rewriting)
+        if self.route.config.address_rewriting is not None:
+            self._readdress(policy, self.route.config.address_rewriting)
         if len(self.policies) >= _MOST_KINDS:
             self.policies.clear()
         self.policies[kind] = policy
@@ -269,7 +269,7 @@ class LinkState:
             software=self.software,
             api=api_name(key),
             version=version,
-            topic=self.route.topic_name(failed.topic),
+            topic=self.route.broker.topic_name(failed.topic),
             partition=failed.partition,
             error=failed.error,
             client_epoch=epoch,

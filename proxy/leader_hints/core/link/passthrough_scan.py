@@ -78,7 +78,10 @@ class PassthroughScan:
             if asker.replica or not (answered.brings or asker.full):
                 return
         client = Client(link.number, link.client_id or "", link.software)
-        name, topic = api_name(self._exchange.policy.key), link.route.topic_name(answered.topic)
+        name, topic = (
+            api_name(self._exchange.policy.key),
+            link.route.broker.topic_name(answered.topic),
+        )
         recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
         if recovered is not None:
             link.events.append(recovered)

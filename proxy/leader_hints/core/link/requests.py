@@ -71,7 +71,7 @@ class RequestFlow(Flow):
             frames += 1
             (length,) = _SIZE.unpack_from(data, at)
             tls = self._begins and self._begins_with_tls(length)
-            if tls and link.route.relays_tls:
+            if tls and link.route.config.relays_tls:
                 self.opaque = link.unread = True
                 return [data]
             if tls or not _SMALLEST <= length <= self._largest:
@@ -229,7 +229,9 @@ class RequestFlow(Flow):
                     request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
-                    request, exchange.by_name = route.sessions_by_name.down(request, route.known)
+                    request, exchange.by_name = route.sessions_by_name.down(
+                        request, route.broker.known
+                    )
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
@@ -248,7 +250,7 @@ class RequestFlow(Flow):
         if len(frame) < length:
             self._gather_anyway(frame, length)
             return False
-        version, view = policy.version, self._link.route.known
+        version, view = policy.version, self._link.route.broker.known
         exchange.recoded = policy.sent
         try:
             request, exchange.by_id = metadata_older.request_down(
@@ -303,7 +305,7 @@ class RequestFlow(Flow):
 
     def _lost(self, reason: str) -> bool:
         """Give up reading: whether a response will come is not known from here on."""
-        if self._link.route.address_rewriting is not None:
+        if self._link.route.config.address_rewriting is not None:
             # Unread responses would tell the brokers' own addresses.
             self.fault = reason
             return False

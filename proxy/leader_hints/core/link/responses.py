@@ -207,7 +207,7 @@ class ResponseFlow(Flow):
 
     def _stop_looking(self) -> None:
         self.opaque = True
-        if self._link.route.address_rewriting is not None:
+        if self._link.route.config.address_rewriting is not None:
             self.fault = "response that answers no request"
         if not self._link.unread:
             self._link.misunderstood("broker", "response that answers no request")
@@ -278,7 +278,7 @@ class ResponseFlow(Flow):
         if policy.key == ApiKey.API_VERSIONS:
             if len(frame) == length:
                 return self._look_at_versions(exchange, frame)
-            if self._link.route.address_rewriting is None:
+            if self._link.route.config.address_rewriting is None:
                 return self._pass_or_gather(exchange, frame, length)
             return self._gather_whole(exchange, frame, length)
         if policy.key == ApiKey.METADATA and len(frame) == length:
@@ -307,7 +307,7 @@ class ResponseFlow(Flow):
         return True
 
     def _readdressed(self, policy: RequestPolicy, frame: memoryview) -> Pieces:
-        rewriting = self._link.route.address_rewriting
+        rewriting = self._link.route.config.address_rewriting
         assert policy.rewriter is not None
         assert rewriting is not None
         return spliced(frame, policy.rewriter(frame, policy.version, rewriting.readdress))
@@ -353,7 +353,7 @@ class ResponseFlow(Flow):
         return True
 
     def _make_id(self, cluster_id: str, name: str) -> bytes:
-        view = self._link.route.view
+        view = self._link.route.broker.view
         if view is not None and view.cluster_id == cluster_id:
             return view.make_up(name)
         return synthetic_id(cluster_id, name)
@@ -405,7 +405,7 @@ class ResponseFlow(Flow):
 
     def _names(self, exchange: Exchange) -> Names | None:
         named = exchange.by_name
-        return None if named is None else named.names(self._link.route.known)
+        return None if named is None else named.names(self._link.route.broker.known)
 
     def _opened(self, exchange: Exchange, raised: Raised) -> None:
         named = exchange.by_name
@@ -538,7 +538,7 @@ class ResponseFlow(Flow):
             link.route,
             link.client_id or "",
             api_name(exchange.policy.key),
-            ((link.route.topic_name(f.topic), f.partition) for f in scanned.failures),
+            ((link.route.broker.topic_name(f.topic), f.partition) for f in scanned.failures),
         )
         self.held = Held(
             link, ApiKey(exchange.policy.key), exchange.policy.version, frame, scanned, epochs
@@ -557,7 +557,7 @@ class ResponseFlow(Flow):
             ranges = api_versions.read_ranges(reader, exchange.policy.version)
         except WireError as error:
             reason = f"ApiVersions v{exchange.policy.version}: {error}"
-            if link.route.address_rewriting is not None:
+            if link.route.config.address_rewriting is not None:
                 # What it offers might say addresses.
                 self.fault = reason
                 return False
@@ -566,15 +566,15 @@ class ResponseFlow(Flow):
         if ranges and link.route.raised:
             maxima = {key: versions.maximum for key, versions in ranges.items()}
             plan = plan_for(maxima, synthetic=link.synthesizes_ids)
-            link.agree(plan if link.route.address_rewriting is None else plan.reading())
+            link.agree(plan if link.route.config.address_rewriting is None else plan.reading())
         if ranges and link.route.mode is Mode.ON:
             offers = link.plan.offers(link.hint_forms, topic_ids=link.ids_have_names)
             link.by_ids = ApiKey.FETCH in offers and not link.plan.synthetic
             api_versions.raise_maxima(frame, ranges, offers)
-        if ranges and link.route.address_rewriting is not None:
+        if ranges and link.route.config.address_rewriting is not None:
             version = exchange.policy.version
             self._instead = spliced(frame, api_versions.withhold(frame, version, NEWEST))
-        elif link.route.address_rewriting is not None:
+        elif link.route.config.address_rewriting is not None:
             mended = api_versions.mended_refusal(frame)
             self._instead = [] if mended is None else [mended]
         return True

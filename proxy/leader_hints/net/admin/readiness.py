@@ -47,9 +47,9 @@ class Readiness:
         return {route.name: found[route.name] for route, *_ in self._routes}
 
     async def _reason(self, route: Route, address: Address, connector: Connector) -> str:
-        if route.crossed:
+        if route.advertised.crossed:
             # Only what is proved: clients meet a broker that refuses nearly all that they ask.
-            return route.crossed
+            return route.advertised.crossed
         if self._upstream(route).answers:
             return ""
         try:

@@ -70,14 +70,18 @@ class BrokerAnswers:
         route = poller.route
         if route is None:
             return
-        route.plan = plan_for(maxima)
-        route.synthetic_plan = plan_for(maxima, synthetic=True) if route.synthesize else None
-        route.reachable = poller.connected
+        route.broker.plan = plan_for(maxima)
+        route.broker.synthetic_plan = (
+            plan_for(maxima, synthetic=True) if route.config.synthesize else None
+        )
+        route.broker.reachable = poller.connected
         self._emit(
             RoutePlan(
                 route=route.name,
-                native=route.plan.native,
-                raised={api_name(row.key): [row.takes, row.offered] for row in route.plan.rows},
+                native=route.broker.plan.native,
+                raised={
+                    api_name(row.key): [row.takes, row.offered] for row in route.broker.plan.rows
+                },
             )
         )
 
@@ -92,7 +96,7 @@ class BrokerAnswers:
     def lost(self, poller: BrokerPoller, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if poller.route is not None:
-            poller.route.lose()
+            poller.route.broker.lose()
             self._placed()
         self.upstreams.lost(poller, reason)
         self.survey.note(poller)
@@ -132,7 +136,7 @@ class BrokerAnswers:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         self.pollers.belongs(poller, answer.cluster_id)
         if poller.route is not None:
-            poller.route.serves_anybody = not poller.authenticates
+            poller.route.broker.serves_anybody = not poller.authenticates
             cluster = self._place(poller.route, answer)
         else:
             cluster = self.clusters.met(answer.cluster_id)
@@ -203,7 +207,7 @@ class BrokerAnswers:
             view = self._place(route, answer).view
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
-                self._report(view.learn(topic, route.proved_node, route=route.name))
+                self._report(view.learn(topic, route.broker.proved_node, route=route.name))
         except WireError:
             route.traffic.raw["not understood"] += 1
             return
@@ -217,7 +221,7 @@ class BrokerAnswers:
         """
         poller = self.pollers.of(route)
         known = self.pollers.cluster_id(poller) if poller is not None else None
-        if poller is None or not route.reachable or known in (None, cluster_id):
+        if poller is None or not route.broker.reachable or known in (None, cluster_id):
             return False
         if self._contradictions.take(trio.current_time()):
             poller.reconnect()
@@ -226,15 +230,18 @@ class BrokerAnswers:
     def _place(self, route: Route, answer: ClusterMetadata) -> Cluster:
         """Note where the brokers are on the route's listener, and of which cluster they are."""
         cluster = self.clusters.met(answer.cluster_id)
-        if route.view is not cluster.view:
-            route.view = cluster.view
-            broker_identity.forget(route)
+        if route.broker.view is not cluster.view:
+            route.broker.view = cluster.view
+            broker_identity.forget(route.broker)
             self.clusters.keep(self.pollers.leave())
-        if route.endpoints is not answer.endpoints and route.endpoints != answer.endpoints:
-            route.endpoints = answer.endpoints
-            if route.proved_node is None:
+        if (
+            route.broker.endpoints is not answer.endpoints
+            and route.broker.endpoints != answer.endpoints
+        ):
+            route.broker.endpoints = answer.endpoints
+            if route.broker.proved_node is None:
                 # More than one may be left now.
-                route.node, route.guessed = None, False
+                route.broker.node, route.broker.guessed = None, False
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)

@@ -146,7 +146,7 @@ class BrokerPoller:
     @property
     def node(self) -> int | None:
         """The broker's node id, where it is proved; of another of the cluster it was said."""
-        return self.route.proved_node if self.route is not None else self._node
+        return self.route.broker.proved_node if self.route is not None else self._node
 
     def refresh(
         self,
@@ -229,7 +229,7 @@ class BrokerPoller:
         self.leaving = False
         self._poll_plan.reset()
         if self.route is not None:
-            broker_identity.presume(self.route)
+            broker_identity.presume(self.route.broker)
         self._listener.opened(self, maxima)
 
     async def _serve(self, connection: BrokerConnection) -> None:
@@ -246,7 +246,9 @@ class BrokerPoller:
                 pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not await self._identify(connection):
                     now = trio.current_time()
-                    at_latest = broker_identity.next_conclusion(self.route, now, _REFUSED_SECONDS)
+                    at_latest = broker_identity.next_conclusion(
+                        self.route.broker, now, _REFUSED_SECONDS
+                    )
                     pause = min(pause, identify)
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
@@ -329,9 +331,11 @@ class BrokerPoller:
         asked = broker_identity.probe(view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
-            before = route.node, route.guessed, route.others
+            before = route.broker.node, route.broker.guessed, route.broker.others
             errors = await self._ask_whether_it_leads(connection, epochs)
-            broker_identity.conclude(route, asked, errors, trio.current_time(), _REFUSED_SECONDS)
-            if before != (route.node, route.guessed, route.others):
+            broker_identity.conclude(
+                route.broker, asked, errors, trio.current_time(), _REFUSED_SECONDS
+            )
+            if before != (route.broker.node, route.broker.guessed, route.broker.others):
                 self._listener.identified(self)
-        return route.proved_node in route.endpoints
+        return route.broker.proved_node in route.broker.endpoints

@@ -103,7 +103,7 @@ class PollerSet:
         """
         for poller in self.own:
             if poller.route and poller.connected and self._clusters.get(poller) == cluster_id:
-                return poller.route if poller.route.endpoints else None
+                return poller.route if poller.route.broker.endpoints else None
         return None
 
     # The others.
@@ -131,7 +131,9 @@ class PollerSet:
     def leave(self) -> set[str]:
         """Poll no cluster that no route's broker is of any more; return the ids of the others."""
         kept = {of for poller, of in self._clusters.items() if poller.route is not None}
-        kept |= {p.route.view.cluster_id for p in self.own if p.route and p.route.view}
+        kept |= {
+            p.route.broker.view.cluster_id for p in self.own if p.route and p.route.broker.view
+        }
         for of, node in [*self._others]:
             if of not in kept:
                 self._drop(of, node)

@@ -79,7 +79,7 @@ class Refresher:
     def reached(self, route: Route) -> None:
         """Have the broker of ``route`` asked soon, if it could not be: a client has reached it."""
         poller = self._pollers.of(route)
-        if poller is not None and not route.reachable:
+        if poller is not None and not route.broker.reachable:
             poller.reached()
 
     def clusters(self) -> Iterator[KnownCluster]:
@@ -100,14 +100,14 @@ class Refresher:
     def look_up_ids(self, route: Route, ids: Collection[bytes]) -> None:
         """Have the names of ``ids`` looked up, which a client uses and which are not known."""
         poller = self._pollers.of(route)
-        if route.view is None or poller is None:
+        if route.broker.view is None or poller is None:
             return
-        if route.view.unknown_ids.used(ids, trio.current_time()) and poller.connected:
+        if route.broker.view.unknown_ids.used(ids, trio.current_time()) and poller.connected:
             poller.refresh((), everything=True)
 
     def doubt(self, route: Route) -> None:
         """See :meth:`leader_hints.net.metadata.synthetic_id_survey.SyntheticIdSurvey.doubt`."""
-        view = route.view
+        view = route.broker.view
         cluster = self._answers.clusters.get(view.cluster_id) if view is not None else None
         if cluster is not None:
             self._answers.survey.doubt(cluster)
@@ -132,7 +132,7 @@ class Refresher:
     async def _ask_all(self) -> None:
         """Ask what helps the responses that are held."""
         for wanted in self._hold_timer.queue.wanted_leaders():
-            view = wanted.route.view
+            view = wanted.route.broker.view
             cluster = self._answers.clusters.get(view.cluster_id) if view is not None else None
             if cluster is None:
                 continue

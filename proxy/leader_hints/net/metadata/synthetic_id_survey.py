@@ -30,7 +30,7 @@ class SyntheticIdSurvey:
     @property
     def _wanted(self) -> bool:
         """Whether some route is to have synthetic ids."""
-        return any(p.route is not None and p.route.synthesize for p in self._pollers.own)
+        return any(p.route is not None and p.route.config.synthesize for p in self._pollers.own)
 
     def sample(self, poller: BrokerPoller) -> Collection[str]:
         """Return one topic of a broker's cluster, whose id tells of all of them."""
@@ -52,7 +52,7 @@ class SyntheticIdSurvey:
         if poller is not None:
             self._asked.add(poller)
         own = (
-            p in self._asked or (p.route is not None and p.route.node is not None)
+            p in self._asked or (p.route is not None and p.route.broker.node is not None)
             for p in self._pollers.own
         )
         if all(own) and all(p in self._asked for p in self._pollers.others()):
@@ -72,10 +72,10 @@ class SyntheticIdSurvey:
         for route, address in routes:
             for event in agreement.judge_route(route, str(address), hides=cluster.view.hides):
                 self._emit(event)
-        for event in agreement.review(listener.endpoints.keys()):
+        for event in agreement.review(listener.broker.endpoints.keys()):
             self._emit(event)
         for route, _ in routes:
-            route.ids_everywhere = agreement.reached
+            route.broker.ids_everywhere = agreement.reached
 
     def doubt(self, cluster: Cluster) -> None:
         """Have all other brokers asked again: a client says that one gave it no id.

@@ -1,12 +1,13 @@
 """Security: TLS, SASL and the PROXY protocol of all routes, as their settings say."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import trio
 
 from leader_hints.core.events import CertificatesRefused, CertificatesReloaded, Event
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.sasl import Credentials
@@ -124,9 +125,9 @@ def _connector(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSett
     return Connector(tls, settings.server_name, credentials)
 
 
-def make_route(settings: RouteSettings, mode: Mode, *, synthesize: bool) -> Route:
-    """Return the route of which nothing is known yet."""
-    # What passes by in TLS cannot be read, and its broker cannot be asked without TLS.
+def make_route(settings: RouteSettings, mode: Mode, config: RouteConfig) -> Route:
+    """Return the route of ``settings``, of whose broker nothing is known yet."""
+    # TLS that is relayed cannot be read, and its broker cannot be asked without TLS.
     if settings.client_tls.mode == "pass":
-        return Route(settings.name, Mode.OFF, relays_tls=True)
-    return Route(settings.name, mode, synthesize=synthesize)
+        return Route(settings.name, Mode.OFF, replace(config, synthesize=False, relays_tls=True))
+    return Route(settings.name, mode, config)

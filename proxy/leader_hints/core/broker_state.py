@@ -1,0 +1,72 @@
+"""What is known of the broker behind a route."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.versions.plan import Plan
+
+
+@dataclass(slots=True)
+class BrokerState:
+    """The broker's versions, its cluster, and which node it is.
+
+    The refresher alone writes it, by its own questions to the broker; links only read it.
+
+    ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and after its
+    connection was lost; ``former_plan``: the one before that. ``synthetic_plan``: the ``plan`` with
+    synthetic topic ids. ``endpoints``: the cluster's brokers on the route's own listener, by node
+    id; hints take addresses from here only, so that no other listener's leak.
+    ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
+    ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
+    none of these would; see :mod:`leader_hints.core.cluster.broker_identity`.
+    ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
+    so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
+    fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
+    topic ids; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
+    """
+
+    plan: Plan | None = None
+    former_plan: Plan | None = None
+    synthetic_plan: Plan | None = None
+    view: LeaderView | None = None
+    endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
+    node: int | None = None
+    guessed: bool = False
+    others: frozenset[int] = frozenset()
+    refused: Mapping[int, float] = field(default_factory=dict)
+    serves_anybody: bool = False
+    reachable: bool = False
+    ids_everywhere: bool = False
+
+    def lose(self) -> None:
+        """Note that the connection is lost: the next broker here may have another version."""
+        if self.plan is not None:
+            self.former_plan = self.plan
+        self.plan = None
+        self.reachable = False
+
+    @property
+    def known(self) -> LeaderView:
+        """The view; an empty one while nothing is known."""
+        return self.view if self.view is not None else LeaderView("")
+
+    @property
+    def proved_node(self) -> int | None:
+        """The broker's node id, ``None`` if it is not proved."""
+        return None if self.guessed else self.node
+
+    def is_self(self, node: int) -> bool | None:
+        """Return whether ``node`` is this broker, ``None`` if that is not known."""
+        if node == self.node:
+            return True
+        return False if node in self.others or self.proved_node is not None else None
+
+    def topic_name(self, topic: Topic) -> str:
+        """Return the name of a topic given by name or id; of an unknown id its hex digits."""
+        name = self.view.name(topic) if self.view is not None else None
+        if name is None:
+            name = topic.hex() if isinstance(topic, bytes) else topic
+        return name

@@ -1,0 +1,168 @@
+"""Metric families: name, type, labels and meaning of each metric, a table.
+
+Tested in ``tests/observe/test_metrics.py``.
+"""
+
+from typing import NamedTuple
+
+PREFIX = "leader_hints_"
+
+
+class Family(NamedTuple):
+    """A metric: its name without prefix and suffix, its type, its labels and what it means."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    text: str
+
+    @property
+    def full_name(self) -> str:
+        """The name as Prometheus shows it."""
+        suffix = {"counter": "_total", "info": "_info"}.get(self.type, "")
+        return f"{PREFIX}{self.name}{suffix}"
+
+
+#: All metrics but those of the process (process_*), which the library makes.
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("build", "info", ("version", "python"), "What runs."),
+        Family("links_open", "gauge", ("route",), "Links open now."),
+        Family("links", "counter", ("route",), "Links opened."),
+        Family("bytes", "counter", ("route", "direction"), "Bytes received from that side."),
+        Family(
+            "requests",
+            "counter",
+            ("route", "api", "asked", "sent"),
+            "Requests relayed, by the version asked and the version sent.",
+        ),
+        Family(
+            "responses",
+            "counter",
+            ("route", "api", "asked"),
+            "Responses relayed, by the version asked; of a plain relay they are not told apart.",
+        ),
+        Family(
+            "passed_raw",
+            "counter",
+            ("route", "reason"),
+            "Messages that passed without being looked at although they should have been.",
+        ),
+        Family("hints_mode", "gauge", ("route", "mode"), "1 for the route's current hints mode."),
+        Family(
+            "upstream_up",
+            "gauge",
+            ("route",),
+            "Whether the route's broker answers the proxy's questions; absent: it is not asked.",
+        ),
+        Family(
+            "advertised_wrong",
+            "gauge",
+            ("route", "how"),
+            "1 where that is proved: the route's clients meet another broker than they look for "
+            "(crossed), or the route's broker is advertised where no proxy is (past).",
+        ),
+        Family(
+            "certificates_unusable",
+            "gauge",
+            ("route", "group"),
+            "1 while the newest TLS files of that group of settings cannot be used; what was read "
+            "before holds.",
+        ),
+        Family(
+            "certificate_expiry_timestamp_seconds",
+            "gauge",
+            ("route", "group"),
+            "When the proxy's own certificate expires, or the first of its chain; Unix time.",
+        ),
+        Family(
+            "errors_seen",
+            "counter",
+            ("route", "api", "error"),
+            "Failed partitions that a hint can answer, by Kafka's error code.",
+        ),
+        Family(
+            "hints_given",
+            "counter",
+            ("route", "api", "mode"),
+            "Failed partitions answered with a hint; in mode observe: that would have been.",
+        ),
+        Family(
+            "hints_missed",
+            "counter",
+            ("route", "api", "mode", "reason"),
+            "Failed partitions answered without a hint; in mode observe: that would have been.",
+        ),
+        Family("hold_seconds", "histogram", ("route",), "How long error responses were kept back."),
+        Family(
+            "recovery_seconds",
+            "histogram",
+            ("route", "api", "hinted"),
+            "From a client's first error of a partition until its first success, both seen here.",
+        ),
+        Family("leader_moves", "counter", ("cluster",), "Leader epochs that rose."),
+        Family("partitions", "gauge", ("cluster",), "Partitions known."),
+        Family("topics", "gauge", ("cluster",), "Topics known."),
+        Family("view_age_seconds", "gauge", ("cluster",), "Time since a poll was last answered."),
+        Family(
+            "refresh_seconds",
+            "histogram",
+            ("cause",),
+            "How long brokers took to answer the proxy's own questions, by why they were asked.",
+        ),
+        Family(
+            "clients_seen",
+            "counter",
+            ("software", "version"),
+            "Links whose client said what it is (KIP-511).",
+        ),
+        Family(
+            "faults", "counter", ("route", "kind"), "What an operator should look at; see the log."
+        ),
+        Family(
+            "limits_reached",
+            "counter",
+            ("route", "limit"),
+            "Connections closed or not taken for a limit of the settings; `queued_bytes` counts "
+            "how often it was met.",
+        ),
+        Family("tasks", "gauge", (), "Tasks of the event loop."),
+        Family("exchanges", "gauge", (), "Requests that await their response."),
+        Family("held_responses", "gauge", (), "Error responses that are held."),
+        Family("kept_bytes", "gauge", (), "Bytes kept back, of limits.process_buffer_bytes."),
+        Family("queued_bytes", "gauge", (), "Bytes that wait for slow readers."),
+        Family("loop_stalls", "counter", (), "Times that the event loop stalled too long."),
+        Family(
+            "defects",
+            "counter",
+            ("task",),
+            "Defects of the proxy itself, by the work that they ended; see the log.",
+        ),
+        Family("journal_written", "counter", (), "Events of the journal that were written."),
+        Family(
+            "journal_dropped",
+            "counter",
+            (),
+            "Events of the journal that were dropped, since it could not be written fast enough.",
+        ),
+        Family(
+            "topic_hints_given",
+            "counter",
+            ("topic", "api"),
+            "As hints_given, of all routes and modes. Only with the setting metrics.topics.",
+        ),
+        Family(
+            "topic_hints_missed",
+            "counter",
+            ("topic", "api", "reason"),
+            "As hints_missed, of all routes and modes. Only with the setting metrics.topics.",
+        ),
+        Family(
+            "topic_leader_moves",
+            "counter",
+            ("cluster", "topic"),
+            "Leader epochs of the topic that rose. Only with the setting metrics.topics.",
+        ),
+    )
+}
