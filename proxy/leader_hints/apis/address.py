@@ -1,4 +1,4 @@
-"""Where a broker is, as responses say it: host and port behind each other, after the node id.
+"""A broker's address in responses: host and port, one after the other, after the node id.
 
 Five APIs tell clients where brokers are: Metadata, FindCoordinator and DescribeCluster always,
 Produce 10 and Fetch 16 in the NodeEndpoints of KIP-951. What stands around an address is never

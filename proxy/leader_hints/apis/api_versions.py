@@ -1,4 +1,4 @@
-"""ApiVersions: which versions a broker takes, and who the client is.
+"""ApiVersions: the versions that a broker accepts, and the client's software.
 
 Request v0 to v2: empty. v3 (KIP-511, flexible): client software name and version. v4 (KIP-1022)
 is the same; a broker that lacks it answers UNSUPPORTED_VERSION.
@@ -26,14 +26,14 @@ _MAXIMUM = struct.Struct(">h")
 _COUNT = struct.Struct(">i")
 #: Error, count, and the one entry: key, minimum, maximum.
 _ENTRY = struct.Struct(">hihhh")
-#: Requests from this version on say who the client is (KIP-511).
+#: From this version on, requests name the client's software (KIP-511).
 SOFTWARE_FROM = 3
 #: In front of a response's body: size prefix and correlation id.
 BODY = 8
 
 
 class ClientSoftware(NamedTuple):
-    """What a client says of itself (KIP-511), such as apache-kafka-java, 3.9.1."""
+    """The software that a client reports (KIP-511), such as apache-kafka-java, 3.9.1."""
 
     name: str
     version: str
@@ -48,7 +48,7 @@ class VersionRange(NamedTuple):
 
 
 def read_software(frame: memoryview) -> ClientSoftware:
-    """Return what an ApiVersions request from v3 on says of its client.
+    """Return the client software in an ApiVersions request of v3 or later.
 
     :raises WireError: the request is not well formed.
     """

@@ -28,7 +28,7 @@ def write_request_body(node: int, settings: Sequence[str]) -> bytes:
 
 
 def read_values(reader: Reader) -> dict[str, str]:
-    """Return the values that a response tells; none where they may not be told.
+    """Return the values in a response; none where ACLs forbid them.
 
     :raises WireError: the response is not well formed.
     """

@@ -32,7 +32,7 @@ _ABORTED = 16
 #: Behind the last records of v12: the tags of the partition, of the topic and of the body, all
 #: empty.
 _NO_TAGS = 3
-#: What a broker says of a partition that it refuses: no offsets, null aborted transactions, no
+#: A broker's answer for a partition that it refuses: no offsets, null aborted transactions, no
 #: preferred replica, empty records, no tags.
 _REFUSED = struct.pack(">qqqBiBB", -1, -1, -1, 0, -1, 1, 0)
 

@@ -21,7 +21,7 @@ from leader_hints.wire.writer import compact_string, frame, string
 _SESSIONS_FROM = 7
 #: The newest version with the old encoding.
 _OLD = 11
-#: From here on a client says its rack, and a follower may answer it (KIP-392).
+#: From this version on a client names its rack, and a follower may answer it (KIP-392).
 RACK_FROM = 11
 #: From here on the replica id stands in a tag.
 _REPLICA_STATE_FROM = 15
@@ -72,7 +72,7 @@ class Changes(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """What a request of v12 to v17 says.
+    """The content of a request of v12 to v17.
 
     ``max_wait`` in milliseconds. ``topics``: in full for a full fetch, what changed for an
     incremental one; each partition as its 32 bytes stand in the request. ``forgotten``: what
@@ -98,7 +98,7 @@ class FetchRequest(NamedTuple):
 
     @property
     def asked(self) -> Asked:
-        """What it says of leader epochs. It is read each time: ask once for each request."""
+        """Its leader epochs. They are read on each access: use it once for each request."""
         asked: Asked = {}
         for topic, partitions in self.topics:
             asked.setdefault(topic, {}).update(map(_EPOCH.unpack_from, partitions))
@@ -157,7 +157,7 @@ def read_session(frame: memoryview) -> tuple[int, int, bool]:
 
 
 def read_changes(frame: memoryview) -> Changes:
-    """Read what a request of v12 to v17 says of partitions, and nothing else.
+    """Read the partitions of a request of v12 to v17, and nothing else.
 
     Cheaper than :func:`read_request`: a session's request names each partition of which something
     came, so nearly each response has it read.

@@ -40,7 +40,7 @@ def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
 
     So it is where the begun response of v12 or above holds no partition, or one whose error no
     hint can answer; that is what most responses are, and a scan costs several times as much.
-    ``None`` says nothing.
+    ``None``: it is not known.
     """
     if len(frame) <= _TOPICS_AT or frame[8]:
         return None

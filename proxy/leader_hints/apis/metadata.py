@@ -22,7 +22,7 @@ from leader_hints.wire.writer import compact_string
 OLDEST, NEWEST = 9, 12
 #: First version whose answers have topic ids.
 TOPIC_IDS_FROM = 10
-#: The newest version that asks and says what a client may do to the cluster.
+#: The newest version with the cluster's authorized operations.
 CLUSTER_OPERATIONS_UNTIL = 10
 #: A topic may be asked for by its id alone.
 BY_ID_FROM = 12
@@ -79,7 +79,7 @@ NO_BROKERS = Brokers({}, b"\1")
 
 
 class ClusterMetadata(NamedTuple):
-    """What an answer says before its topics.
+    """The part of a response before its topics.
 
     ``steps``: its topics; ``None`` where so much of one was read that others may have their turn.
     """
@@ -130,7 +130,7 @@ def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) ->
     reader.int32()
     begin, same = reader.at, len(before.raw)
     if reader.buffer[begin : min(begin + same, reader.end)] == before.raw:
-        # The list says itself where it ends.
+        # The list has its own length.
         reader.skip(same)
         brokers = before
     else:

@@ -26,7 +26,7 @@ _SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
 #: Topics that one request asks for: more would stop the event loop for longer than others may wait.
 _MOST_ASKED = 50_000
 _ERROR = struct.Struct(">h")
-#: What a broker says behind the id of a topic that is not known by it: not internal, no
+#: What follows the id of a topic that a broker does not know: not internal, no
 #: partitions, operations that were not asked for (the smallest number), no tags.
 _UNKNOWN = b"\0\1" + struct.pack(">i", -(1 << 31)) + b"\0"
 

@@ -13,7 +13,7 @@ from leader_hints.core.versions.plan import plan_for
 
 
 class ClientKind(NamedTuple):
-    """Clients that are served alike. ``software``: what the oldest of them says of itself."""
+    """Clients that are served alike. ``software``: the name and version that the oldest reports."""
 
     name: str
     software: ClientSoftware

@@ -72,7 +72,7 @@ async def meet(
     known: Route | None = None,
     kinds: Collection[ClientKind] = _TELLING,
 ) -> ProbeResult:
-    """Find out who answers at an address whose name resolves.
+    """Find out what answers at an address whose name resolves.
 
     ``known``: a route whose view and endpoints are known; with it the node is looked for too.
     ``kinds``: of client, for each of which is asked what it is offered.

@@ -1,4 +1,4 @@
-"""What this machine says of itself: connections, its own addresses, its clock."""
+"""Facts about this machine: connections, its own addresses, its clock."""
 
 import contextlib
 import ctypes
@@ -32,7 +32,7 @@ class _Timex(ctypes.Structure):
 
 
 class Clock(NamedTuple):
-    """What the kernel says of its clock. ``error_ms``: the most by which it may be wrong."""
+    """The kernel's report of its clock. ``error_ms``: its largest possible error."""
 
     synchronised: bool
     error_ms: int
@@ -75,7 +75,7 @@ def address_towards(address: str) -> str | None:
 
 
 def clock() -> Clock | None:
-    """Return what the kernel says of its clock, ``None`` where it does not say (only Linux does).
+    """Return the kernel's report of its clock, ``None`` without one (only Linux has it).
 
     Nothing is set: that is what ``modes`` 0 means, and it needs no privilege.
     """

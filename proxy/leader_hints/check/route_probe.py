@@ -172,7 +172,7 @@ async def _meet_upstream(
 
 
 async def _learn(probe: _RouteProbe, version: int, patience: float) -> None:
-    """Learn what the broker says of its cluster, and which node it is.
+    """Read the cluster's Metadata from the broker, and find out which node it is.
 
     :raises BrokerError: it does not answer Metadata.
     :raises WireError: its answer is not well formed.
@@ -210,7 +210,7 @@ async def _look_behind(probe: _RouteProbe) -> None:
 
 
 async def _look(probe: _RouteProbe, place: Address) -> None:
-    # A name may have addresses where nobody listens, such as ::1 for localhost.
+    # A name may have addresses without a listener, such as ::1 for localhost.
     with contextlib.suppress(BrokerError, WireError):
         connector = probe.connectors.upstream.to(probe.settings.upstream)
         async with contextlib.aclosing(
@@ -266,7 +266,7 @@ async def _mechanisms(probe: _RouteProbe) -> tuple[str, ...]:
 
 
 async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) -> None:
-    """See who answers where the route would listen, if somebody does."""
+    """Probe the route's listening address, if another process listens there."""
     if probe.listening is not Listening.TAKEN:
         return
     listen = probe.settings.listen

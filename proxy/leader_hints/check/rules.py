@@ -26,7 +26,7 @@ from leader_hints.core.versions.plan import plan_for
 
 #: How late a KRaft broker may learn that it leads: the fetch wait of its metadata quorum.
 _KRAFT_LATE_MS = 500
-#: Where nobody knows how many clients there are, so many descriptors are plenty.
+#: If the number of clients is not known, so many descriptors are enough.
 _PLENTY = 8192
 #: A broker's default for connections from one address.
 _UNLIMITED = 2**31 - 1

@@ -185,7 +185,7 @@ def _mock() -> Iterator[_Ground]:
 
 @contextmanager
 def _standing(local: LocalSettings) -> Iterator[_Ground]:
-    """Have topics of names that nobody else has on a real cluster, and remove them at the end."""
+    """Create topics with unique names on a real cluster, and delete them at the end."""
     from leader_hints.conformance.standing_cluster import StandingCluster
 
     cluster = StandingCluster(local)

@@ -1,4 +1,4 @@
-"""Entrance: the flags that say how the brokers of a whole cluster are found and entered.
+"""Entrance: the flags for connecting to the brokers of a whole cluster.
 
 `leader-hints run` has settings for that, one for each route.
 

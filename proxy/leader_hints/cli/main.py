@@ -30,7 +30,7 @@ from leader_hints.settings.log import LogFormat, LogLevel
 from leader_hints.settings.settings import HintsMode, Settings
 
 _SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-#: What the system says where the file is at fault that the output goes to.
+#: The system's errors that are caused by the file that the output goes to.
 _CANNOT_WRITE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _SETTING_OF_FLAG: Final = {
     "routes": "routes",

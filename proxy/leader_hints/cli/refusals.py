@@ -115,7 +115,7 @@ def _is_secret(node: dict[str, Any]) -> bool:
 
 
 def _values(schema: dict[str, Any], above: Path) -> list[dict[str, Any]]:
-    """What the schema says of each key of a group."""
+    """The schema of each key of a group."""
     return [*_node(schema, above).get("properties", {}).values()]
 
 

@@ -91,7 +91,7 @@ def load_settings(
     merged = Layer()
     for layer in reversed(layers):
         merged.values = _merge(merged.values, layer.values)
-        if "routes" in layer.values:  # taken whole, so who set its members before counts no more
+        if "routes" in layer.values:  # taken whole: origins of former members are void
             merged.origins = {at: by for at, by in merged.origins.items() if at[0] != "routes"}
         merged.origins |= layer.origins
     _expand(merged, environment)

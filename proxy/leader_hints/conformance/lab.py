@@ -1,4 +1,4 @@
-"""A virtual cluster inside this process, in a thread of its own, for those who test clients.
+"""A virtual cluster inside this process, in a thread of its own, for tests of clients.
 
 For tests and for the conformance command: what is called here returns when it has happened, from
 any thread but the lab's own.
@@ -231,7 +231,7 @@ class Lab:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """Return what is told of an error: Trio groups what its tasks raise."""
+    """Return the error's message. Trio groups what its tasks raise."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

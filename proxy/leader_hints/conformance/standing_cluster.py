@@ -76,7 +76,7 @@ class StandingCluster:
     def prepare(self, topic: str, partition: int, node: int) -> None:
         """Put a node first among the replicas of a partition, so that it can be elected.
 
-        The leader stays, but its epoch rises: clients may be told FENCED_LEADER_EPOCH.
+        The leader stays, but its epoch rises: clients may get FENCED_LEADER_EPOCH.
         """
         trio.run(self._prepare, topic, partition, node)
 
@@ -170,7 +170,7 @@ class StandingCluster:
         return bool((await self._partition(topic, partition)).leader_id == node)
 
     async def _partition(self, topic: str, partition: int) -> Message:
-        """Return what Metadata says of a partition."""
+        """Return a partition's leader and epoch in Metadata."""
 
         async def told() -> Message | None:
             answer = await self._ask_controller(_metadata(topic))
@@ -192,7 +192,7 @@ class StandingCluster:
         return None if ErrorCode.not_controller in codes else answer
 
     async def _controller(self) -> Address | None:
-        """Return where the controller is, as the first broker that answers says it."""
+        """Return the controller's address, from the first broker that answers."""
         lost = BrokerError("no broker")
         for host, port in self.brokers.values():
             try:

@@ -26,7 +26,7 @@ _COMES_WITH = {
 
 
 class Verdict(StrEnum):
-    """OK: as KIP-951 says. DIFFERS: not so. NOT_APPLICABLE: nothing that could be judged."""
+    """OK: as KIP-951 specifies. DIFFERS: not so. NOT_APPLICABLE: nothing to judge."""
 
     OK = "ok"
     DIFFERS = "differs"
@@ -185,7 +185,7 @@ def of_unknown_node(api: ApiKey, answered: Answered | None) -> list[Trait]:
     name, question = api_name(api), "reached by NodeEndpoints"
     if answered is None or answered.hint is None or not answered.endpoint:
         return [Trait("unknown node", name, question, "none was seen", Verdict.NOT_APPLICABLE)]
-    # Metadata never names that node here, so who comes to it took the hint.
+    # Metadata never names that node here, so a client that connects to it used the hint.
     trait = _either("unknown node", name, question, good=answered.came is not None)
     return [
         Trait("unknown node", name, "recovery", _ms(answered.recovered), Verdict.NOT_APPLICABLE),

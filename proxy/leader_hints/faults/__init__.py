@@ -1,4 +1,4 @@
-"""Faults on demand, for those who test clients: `leader-hints local --allow-faults`.
+"""Faults on demand, for tests of clients: `leader-hints local --allow-faults`.
 
 Bugs about a fault that has no effect, or a wrong one, are here.
 

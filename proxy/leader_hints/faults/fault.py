@@ -1,4 +1,4 @@
-"""Faults that are made on purpose, for those who test clients: what is done to whom.
+"""Faults that are injected on purpose, for tests of clients: the action, and its targets.
 
 A fault chooses by route, API, client id, topic and partition; what it does not name it does not
 mind. Those of several that do the same to one message do not add up: the oldest does it.
@@ -27,7 +27,7 @@ from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.route import Route
 
-#: A port that nobody listens on.
+#: A port without a listener.
 _DEAD_PORT = 1
 #: Bytes a second that nothing here sends.
 _FASTEST = 1 << 40

@@ -49,7 +49,7 @@ class Asking(NamedTuple):
     refused: bytes | None = None
 
 
-#: Is told of each request, and of each response with the frame that the client gets.
+#: Are called with each request, and with each response and the frame that the client gets.
 OnRequest = Callable[[Route, Asking], None]
 OnResponse = Callable[[Route, Asking, bytes], None]
 
@@ -59,7 +59,7 @@ class _Over(Exception):
 
 
 class _RefusedError(_Over):
-    """It is to end as where nobody listens."""
+    """It is to end as if there were no listener."""
 
 
 class Interposer:
@@ -138,7 +138,7 @@ class Interposer:
                 self._emit(LinkFailed(route=route.name, link=number, traceback=places))
 
     def _look(self, route: Route, link: int, frame: bytes) -> Asking:
-        """Read a request as far as the faults need it, and refuse it where one says so."""
+        """Read a request as far as the faults need it, and refuse it if one does."""
         header = read_request_header(memoryview(frame))
         api, client_id = api_name(header.key), header.client_id or ""
         asked = _NOTHING
@@ -243,7 +243,7 @@ class Interposer:
             self._sessions[route.name].begin(session, asking.asked.partitions)
 
     def _restage(self, route: Route, asking: Asking, frame: bytes) -> bytes:
-        """Return Metadata as it was where a fault says so.
+        """Return Metadata as it was, if a fault requires it.
 
         A fault applies only where it changes something: clients also ask for brokers alone, and
         for partitions that have not moved. Of several for a partition the oldest applies.

@@ -15,14 +15,14 @@ Leaders = Mapping[tuple[str, int], tuple[int, int]]
 
 
 class Told(NamedTuple):
-    """What a response says. ``leaders``: with the epoch -1 in versions that have none."""
+    """The leaders in a response. ``leaders``: with the epoch -1 in versions that have none."""
 
     leaders: Leaders
     nodes: frozenset[int]
 
 
 def read_told(response: memoryview, version: int) -> Told:
-    """Return what a whole response says.
+    """Return the leaders in a whole response.
 
     :raises WireError: the response is not well formed.
     """

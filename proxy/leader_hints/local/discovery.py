@@ -23,7 +23,7 @@ _PATIENCE = 5.0
 
 
 def discover(bootstrap: Sequence[Address], connector: Connector) -> dict[int, Address]:
-    """Return where the brokers are by node id, as the first address that answers says it.
+    """Return the brokers' addresses by node id, from the first address that answers.
 
     :raises BrokerError: none of the addresses leads to a broker that can be used.
     """

@@ -154,7 +154,7 @@ class VirtualCluster:
                 )
 
     def review(self) -> None:
-        """Open and close listeners by what the brokers say now: one has left when none knows it."""
+        """Open and close listeners by the brokers' Metadata: a broker that none lists has left."""
         known: dict[int, Address] = {}
         for found in self._nodes.values():
             if found.route.broker.reachable:

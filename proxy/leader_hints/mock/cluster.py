@@ -31,7 +31,7 @@ class MockClusterError(Exception):
 
 
 class MockClusterDiedError(MockClusterError):
-    """The process of the mock cluster ended, or stopped answering, before it was told to."""
+    """The process of the mock cluster ended, or stopped answering, too early."""
 
 
 class MockCluster:
@@ -206,7 +206,7 @@ class MockCluster:
 
 def _start_child(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     # Unbuffered, so that select() on the pipe tells the truth about what can be read. Errors go to
-    # a file: a pipe that nobody reads would fill and stop the child.
+    # a file: a pipe without a reader would fill and stop the child.
     return subprocess.Popen(
         [sys.executable, "-m", "leader_hints.mock.child"],
         stdin=subprocess.PIPE,

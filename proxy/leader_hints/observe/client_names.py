@@ -9,7 +9,7 @@ from leader_hints.core.versions.client_capabilities import KNOWN_NAMES
 
 #: What a broker takes (KIP-511), and no longer than any that is honest.
 _FORM = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,62}[A-Za-z0-9])?", re.ASCII)
-#: Versions told apart of each known software, and all pairs of unknown software together.
+#: Most versions as labels of each known software, and most pairs of unknown software in all.
 _MOST_VERSIONS = 20
 _MOST_UNKNOWN = 50
 
@@ -19,7 +19,7 @@ OTHER = "other"
 class ClientNames:
     """Names of software with their versions; what is beyond the bounds is called "other".
 
-    Known software has room of its own, so that nobody can crowd it out.
+    Known software has room of its own, so that no client can crowd it out.
     """
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.AdminFailed: _Line("admin", "error"),
 }
 #: Lines in a minute of what clients, brokers or the system can cause without end; of each route
-#: and limit. The others are told as one line.
+#: and limit. One line sums up the others.
 _MOST: dict[type[Event], int] = {
     events.BadClientBytes: 10,
     events.ClientRefused: 10,

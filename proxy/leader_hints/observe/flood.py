@@ -19,7 +19,7 @@ class _Window:
 
 
 class Flood:
-    """Lets some of each kind through in a minute; the others are counted, and told when it is over.
+    """Lets some of each kind through in a minute; the others are counted, then reported.
 
     A kind is an event's name, its route, and its limit where it has one.
     """

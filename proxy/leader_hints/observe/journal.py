@@ -25,7 +25,7 @@ from leader_hints.observe.journal_schema import VERSION, Kind
 
 #: Client id of a journal's own Kafka client: this and the run.
 CLIENT_ID_PREFIX: Final = "leader-hints-journal-"
-#: A client id can have 32,767 characters, and what a client says of its software more.
+#: A client id can have 32,767 characters, and the name of its software more.
 _LONGEST_TEXT: Final = 256
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC; without a zone, which would be written in digits
 #: One for all lines: json.dumps() makes one each time, which costs more than a line.

@@ -70,7 +70,7 @@ class Metrics:
         )
 
     def take(self, event: Event) -> None:
-        """Measure what ``event`` says."""
+        """Measure ``event``."""
         if isinstance(event, _Answered):
             answered = event.answered
             if not answered.observed:

@@ -13,7 +13,7 @@ _TEXT: Final = files(__package__).joinpath("page.html").read_text(encoding="utf-
 
 
 def _hash(element: str) -> str:
-    """What the policy says of the page's only ``element`` of a kind: its hash."""
+    """The policy's entry for the page's only ``element`` of a kind: its hash."""
     found = re.findall(f"<{element}>(.*?)</{element}>", _TEXT, re.DOTALL)
     (text,) = found
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""The header of the PROXY protocol, with which a load balancer says who connected to it.
+"""The header of the PROXY protocol, in which a load balancer reports its client's address.
 
 https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt: version 1 is a line of text, version 2
 has a signature, a length, addresses, and further fields that are passed over.
