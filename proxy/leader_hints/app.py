@@ -52,6 +52,7 @@ from leader_hints.local.virtual_cluster import Found, VirtualCluster
 from leader_hints.net.admin.admin import Admin
 from leader_hints.net.admin.admin_pages import AdminPages
 from leader_hints.net.admin.readiness import Readiness
+from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
 from leader_hints.net.clients.handshake import Admitted, RefusedError, peer_name
 from leader_hints.net.clients.listening import Handler, accept, open_listeners
@@ -125,6 +126,7 @@ def run(settings: Settings, local: Found | None = None) -> int:
 
 async def serve(settings: Settings, local: Found | None = None) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
+    name_look_ups.install()
     app = _App(settings, local)
     # What was imported and built stays. A full collection would look through all of it each time,
     # and stop every link for tens of milliseconds.
