@@ -10,7 +10,7 @@ from tests.tiers import Tier, tier
     ("nodeid", "cluster", "expected"),
     [
         ("tests/core/link/test_link.py::test_x", "", Tier.UNIT),
-        ("tests/test_app.py::test_x", "", Tier.UNIT),
+        ("tests/app/test_process.py::test_x", "", Tier.UNIT),
         ("tests/mock/test_hints.py::test_x", "", Tier.TEST),
         ("tests/real/test_hint_used.py::test_x[2.4]", ZK_24, Tier.TEST),
         ("tests/real/test_there_and_back.py::test_x[3.6]", KRAFT_36, Tier.TEST),

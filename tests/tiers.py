@@ -25,6 +25,7 @@ class Tier(IntEnum):
 #: By the beginning of a test's path; the longest one counts.
 _TIERS: Final = {
     "tests/apis/": Tier.UNIT,
+    "tests/app/": Tier.UNIT,
     "tests/bench/": Tier.TEST,
     "tests/check/": Tier.UNIT,
     "tests/cli/": Tier.TEST,

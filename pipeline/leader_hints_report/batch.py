@@ -14,7 +14,7 @@ from leader_hints_report.journal.events import read
 from leader_hints_report.store import Store
 from leader_hints_report.streaming import take_stream
 
-#: How many records of a topic are taken in as one batch: what a killed run must do again.
+#: Records of a topic in one batch: a killed run repeats at most these.
 _RECORDS_AT_ONCE: Final = 2_000_000
 
 

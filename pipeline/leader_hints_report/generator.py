@@ -148,7 +148,7 @@ def _moves(session: SparkSession, fleet: Fleet) -> DataFrame:
 
 
 def _places(session: SparkSession, fleet: Fleet) -> DataFrame:
-    """Each partition in each slot: what happens then, where it is at home, and who is next."""
+    """Each partition in each slot: the event, its preferred leader, and the next leader."""
     slots = session.range(fleet.clusters * fleet.slots).select(
         (F.col("id") % fleet.clusters).cast("int").alias("cluster_number"),
         F.floor(F.col("id") / fleet.clusters).cast("int").alias("slot"),
@@ -456,7 +456,7 @@ def _write(session: SparkSession, rows: DataFrame, out: str) -> None:
 
 
 def _answers(moves: DataFrame, episodes: DataFrame, fleet: Fleet, out: str) -> None:
-    """What the tables should say, in their columns where they have such."""
+    """The expected content of the tables, in their columns if they have such."""
     told = {
         "leader_moves": moves.select(
             "cluster",

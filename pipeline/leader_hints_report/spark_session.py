@@ -1,4 +1,4 @@
-"""The Spark session of the commands, and the flags that say where it runs."""
+"""The Spark session of the commands, and the flags for where it runs."""
 
 import functools
 import os

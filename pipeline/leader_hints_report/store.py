@@ -1,4 +1,4 @@
-"""The output folder: events that were taken in, batch by batch, and the tables made of them.
+"""The output folder: stored events, batch by batch, and the tables made from them.
 
     events/batch=ID/part=latency/day=2026-01-02/*.parquet; lines that were none under part=bad
     checkpoints/NAME          how far a query on streams is
@@ -168,7 +168,7 @@ class Store:
     def _replace_all(
         self, tables: dict[str, DataFrame], derived: dict[str, Derive], days: list[date]
     ) -> None:
-        """Write tables, and those that are made of recoveries as soon as these are written."""
+        """Write tables, and those made from recoveries as soon as these are written."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             made = {
                 name: pool.submit(self._replace, name, table, days)

@@ -138,6 +138,35 @@ def test_asks_by_name_or_for_all_and_creates_nothing(version: int, names: list[s
     assert not getattr(entity, "include_cluster_authorized_operations", False)
 
 
+_PLAIN = struct.pack(">hiii", 0, 0, 1, 1) + b"\1\1\1\0"
+
+
+def test_a_topic_that_needs_too_much_memory_is_refused_before_it_is_read() -> None:
+    """Of an answer of 128 MB one topic took a gigabyte."""
+    most = 1342177
+    for count in (most, most + 1):
+        topic = b"\0\0\2t" + bytes(16) + b"\0" + write_uvarint(count + 1) + _PLAIN * count
+        raw = bytes(4) + b"\1\2k" + bytes(4) + b"\2" + topic + bytes(6)
+        if count == most:
+            # It is read in steps: the first thousand partitions are.
+            assert next(metadata.read_response(Reader(raw), 12).steps) is None
+        else:
+            with pytest.raises(Malformed, match="1342178 partitions of 't' needs too much memory"):
+                next(metadata.read_response(Reader(raw), 12).steps)
+
+
+def test_topics_that_need_too_much_memory_are_refused_before_they_are_read() -> None:
+    most = 1 << 18
+    for count in (most, most + 1):
+        topics = (b"\0\0\2t" + bytes(16) + b"\0\1" + bytes(5)) * count
+        raw = bytes(4) + b"\1\2k" + bytes(4) + write_uvarint(count + 1) + topics + bytes(1)
+        if count == most:
+            assert next(metadata.read_response(Reader(raw), 12).topics).name == "t"
+        else:
+            with pytest.raises(Malformed, match="262145 topics needs too much memory"):
+                next(metadata.read_response(Reader(raw), 12).topics)
+
+
 @pytest.mark.parametrize("count", [10_000, 10_001])
 def test_no_cluster_has_more_than_ten_thousand_brokers(count: int) -> None:
     """They are read at once: a million took six seconds."""

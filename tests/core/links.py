@@ -58,6 +58,7 @@ class Driven:
         largest_request: int = 1 << 20,
         requests_in_flight: int = 1000,
         recovery: Recovery | None = None,
+        address: str = "",
     ) -> None:
         self.budget = budget or Budget(1 << 20, 1 << 22)
         self.decide = decide
@@ -74,6 +75,7 @@ class Driven:
             recovery or Recovery([route]),
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
+            address=address,
         )
         self._taken: dict[Flow, int] = {self.link.requests: 0, self.link.responses: 0}
         self.before = dict(self._taken)

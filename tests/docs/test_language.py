@@ -100,7 +100,7 @@ PRIVATE_NAMES: Final = {
 _FORMER_FLAGS: Final = {"batch.py": ("anew",)}
 _SOURCES: Final = ("proxy", "pipeline", "bench", "demo", "release")
 #: Their comments and docstrings still have some of the words.
-_EXEMPT: Final = ("proxy/leader_hints/core", "proxy/leader_hints/net", "proxy/leader_hints/app.py")
+_EXEMPT: Final = ("proxy/leader_hints/core", "proxy/leader_hints/net", "proxy/leader_hints/app")
 _PACKAGES: Final = (_ROOT / "proxy" / "leader_hints", _ROOT / "pipeline" / "leader_hints_report")
 #: Sources whose docstrings are shown: as help of a command, or on a page of docs/.
 _DOCSTRINGS_SHOWN: Final = (

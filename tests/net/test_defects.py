@@ -14,6 +14,7 @@ import trio
 
 from leader_hints import app
 from leader_hints.address import Address
+from leader_hints.app import certificate_watch, observers, periodic
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.net.clients.listening import accept, open_listeners
@@ -272,8 +273,9 @@ async def test_work_that_a_defect_ended_begins_again(
 ) -> None:
     once = _Once(getattr(of, name))
     monkeypatch.setattr(of, name, once)
-    for seconds in ("_AGAIN", "_TICK", "LOOK_SECONDS"):
-        monkeypatch.setattr(app, seconds, 0.01)
+    monkeypatch.setattr(observers, "_AGAIN", 0.01)
+    monkeypatch.setattr(periodic, "_TICK", 0.01)
+    monkeypatch.setattr(certificate_watch, "LOOK_SECONDS", 0.01)
     async with trio.open_nursery() as nursery:
         upstream = await _broker(nursery)
         async with serving(_settings(upstream), log) as (address,):

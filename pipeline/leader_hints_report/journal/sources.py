@@ -123,7 +123,7 @@ def stream(
 
 
 def checkpoint_of(topic: Topic) -> str:
-    """The name of the checkpoint that says how far batch runs have read a topic."""
+    """The name of the checkpoint for how far batch runs have read a topic."""
     brokers = sorted(topic.bootstrap.split(","))
     return f"batch-{_digest([brokers, topic.name])}"
 

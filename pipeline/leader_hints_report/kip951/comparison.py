@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.kip951.run_figures import COLUMNS, RunFigures, average
 
-#: Arms that others are compared with where nobody says which: as the KIP and as
+#: Arms that others are compared with by default: as the KIP and as
 #: `make bench WHAT=stall` call them.
 BASELINES: Final = ("baseline", "hints off")
 
@@ -26,7 +26,7 @@ class Change(BaseModel):
 
 
 class Comparison(BaseModel):
-    """All that is said of some runs."""
+    """The comparison of some runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -93,7 +93,7 @@ class Verdict(StrEnum):
 
 
 class Check(_Part):
-    """One stated figure beside the same worked out from what it is said to be made of."""
+    """One stated figure, and the same computed from its stated parts."""
 
     what: str = Field(description="The figure, in words.")
     unit: str = Field(description="Its unit: ms, %, or MB/s.")

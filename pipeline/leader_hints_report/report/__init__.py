@@ -1,4 +1,4 @@
-"""The report: what the tables say of a fleet, as a page for people and as data for programs.
+"""The report: a fleet's tables as a page for people and as data for programs.
 
 Nouns:
 

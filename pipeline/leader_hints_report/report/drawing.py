@@ -29,7 +29,7 @@ class Ink(StrEnum):
 
     TEXT = "#fe0001"
     FAINT = "#fe0002"
-    #: Told apart by people who do not see colours by dashes, hatches or marks besides.
+    #: For people who do not see colours they differ in dashes, hatches or marks, too.
     WITH = "#fe0003"
     WITHOUT = "#fe0004"
     OTHER = "#fe0005"
@@ -94,7 +94,7 @@ class Drawing(NamedTuple):
 
 
 def draw(alt: str, into: Draw) -> Drawing:
-    """Draw a figure wide and narrow. ``alt``: what it shows, for who does not see it."""
+    """Draw a figure wide and narrow. ``alt``: what it shows, as text."""
     return Drawing(_svg(alt, into, WIDE), _svg(alt, into, NARROW))
 
 

@@ -52,7 +52,7 @@ class Rows(BaseModel):
 
 
 class Numbers(BaseModel):
-    """All that the report says."""
+    """The whole content of the report."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

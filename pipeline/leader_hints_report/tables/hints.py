@@ -81,7 +81,7 @@ def clients_without_hints(recoveries: DataFrame) -> DataFrame:
             F.max("recovery_ms").alias("longest_ms"),
         )
     )
-    # Equal losses are ranked by name, so that a second run says the same.
+    # Equal losses are ranked by name, so that a second run has the same result.
     by_loss = Window.partitionBy(*_ON_A_DAY).orderBy(
         F.desc("lost_ms"), "client_id", "software", "software_version"
     )

@@ -143,7 +143,7 @@ def _by_partition(moves: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*partition).orderBy("epoch", "first_seen")
     moved = F.col("moved")
     home = F.first(F.col("leader_before")).over(in_order)
-    # A move back is no leaving: who took a partition over for a while has not failed.
+    # A move back is not a departure: a broker that led for a while has not failed.
     away = moved & (F.col("leader_before") == home) & (F.col("leader_before") >= 0)
     steps = moves.withColumns({"home": home, "away": away})
     return steps.groupBy(*partition).agg(

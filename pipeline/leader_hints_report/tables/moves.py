@@ -29,7 +29,7 @@ def leader_moves(events: DataFrame) -> DataFrame:
         .agg(F.array_sort(F.collect_list(sight)).alias("sights"))
         .select(*_KEY, F.explode(_generations(F.col("sights"))).alias("sights"))
     )
-    # Who knew the newest epoch before it, knows who led then.
+    # A sidecar that knew the epoch just before knows its leader.
     change = F.transform(
         "sights",
         lambda sight: F.struct(

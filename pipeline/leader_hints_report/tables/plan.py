@@ -40,7 +40,7 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
         return frame
 
     try:
-        # What is over was told before, when it was open.
+        # A closed one was reported before, while it was open.
         words_ = keep(words(events.where(F.col("part") != OVER)))
         seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
         skew = keep(clock_skew(seen))

@@ -27,7 +27,7 @@ _MICROS: Final = 1_000_000
 #: The client and partition of a row.
 _PLACE: Final = ("place", "place_too")
 _ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
-#: What a row says besides its key.
+#: A row's columns besides its key.
 _SAID: Final = (
     *("sidecar", "node", "hinted", "observed", "reason", "hold_ms", "leader", "epoch"),
     *("epoch_before", "software", "software_version"),

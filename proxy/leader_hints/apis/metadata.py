@@ -39,6 +39,12 @@ _SMALLEST_BROKER = 11
 #: Brokers of a cluster. They are read at once, and each is connected to.
 _MOST_BROKERS = 10_000
 
+#: Bytes of memory that one answer may cost besides itself, and what its parts cost: a topic for as
+#: long as it is known, a partition while its topic is read (it is kept in 8 bytes).
+_MOST_MEMORY = 1 << 28
+_TOPIC_MEMORY = 1024
+_PARTITION_MEMORY = 200
+
 ZERO_ID = bytes(16)
 #: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
 #: Where all topics are asked for, brokers leave out silently what the asker may not see.
@@ -143,12 +149,15 @@ def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) ->
 
 
 def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]:
-    for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
+    count = reader.compact_array(_SMALLEST_TOPIC)
+    if count * _TOPIC_MEMORY > _MOST_MEMORY:
+        raise Malformed(f"Metadata of {count} topics needs too much memory")
+    for _ in range(count):
         error, name = reader.int16(), reader.compact_string() or ""
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
         partitions: list[Led] = []
-        reading = _read_partitions(reader)
+        reading = _read_partitions(reader, name)
         while read := [*islice(reading, _READ_AT_ONCE)]:
             partitions += read
             if len(read) == _READ_AT_ONCE:
@@ -158,13 +167,15 @@ def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]
         yield TopicMetadata(error, name, topic_id, tuple(partitions))
 
 
-def _read_partitions(reader: Reader) -> Iterator[Led]:
+def _read_partitions(reader: Reader, topic: str) -> Iterator[Led]:
     """Read the partitions of a topic.
 
     A large cluster has 100,000 of them, so there is no call for what nearly all are: lists of
     nodes whose lengths are one byte each, and no tags. All else is read field by field.
     """
     count = reader.compact_array(_SMALLEST_PARTITION)
+    if count * _PARTITION_MEMORY > _MOST_MEMORY:
+        raise Malformed(f"Metadata of {count} partitions of {topic[:64]!r} needs too much memory")
     buffer, nodes, unpack = reader.buffer, _NODES, _PARTITION.unpack_from
     for _ in range(count):
         at = reader.at

@@ -34,6 +34,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import BrokerError
+from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.descriptors import allowed_descriptors
 from leader_hints.net.tls.route_security import Security, make_route
@@ -113,6 +114,7 @@ def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
 
 
 async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
+    name_look_ups.install()
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
     security = Security(settings.routes, settings.greeting_timeout)

@@ -226,6 +226,36 @@ def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:
         assert view.leader(topic_id(1), 0) is None
 
 
+def test_a_cluster_that_has_ids_no_more_goes_on_to_be_learnt() -> None:
+    """It was downgraded, or its metadata version was."""
+    view = _view({0: (1, 5)}, topic=topic_id(1))
+    view.learn(_said({0: (2, 6)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 5)
+    view.learn(_said({0: (2, 6)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+    assert view.leader(topic_id(1), 0) is None
+    assert not view.topic_ids
+    # And is upgraded again.
+    view.learn(_said({0: (3, 7)}, topic=topic_id(1)), None)
+    assert view.leader(topic_id(1), 0) == Leader(3, 7)
+
+
+@pytest.mark.parametrize("poll", [False, True])
+def test_a_broker_without_ids_among_others_takes_no_id_away(poll: bool) -> None:
+    view = _view({0: (1, 5)}, topic=topic_id(1))
+    for _ in range(4):
+        view.learn(_said({0: (2, 6)}), None, poll=True)
+        view.learn(_said({0: (1, 5)}, topic=topic_id(1)), None, poll=poll)
+        assert view.leader(topic_id(1), 0) == Leader(1, 5)
+
+
+def test_only_polls_take_an_id_away() -> None:
+    view = _view({0: (1, 5)}, topic=topic_id(1))
+    for _ in range(4):
+        view.learn(_said({0: (2, 6)}), None)
+    assert view.leader(topic_id(1), 0) == Leader(1, 5)
+
+
 def test_a_former_id_that_two_polls_in_a_row_report_is_the_living_one() -> None:
     # At the start the new id was heard first, and then the old one from a broker that lagged.
     living, dead = topic_id(1), topic_id(2)

@@ -274,3 +274,26 @@ def test_hints_that_are_off_ask_nothing() -> None:
     scene = _Scene(_view((1, 5)))
     scene.route.switch(Mode.OFF)
     assert scene._counter.queue.wanted_leaders() == []
+
+
+def test_a_storm_of_5000_partitions_asks_no_broker_again_before_all_were_asked() -> None:
+    """Brokers that lag leave all leaders unknown: a round asks for one slice all the same."""
+    topics, rounds, most = 500, 45, 1000
+    view = _view((1, 5), topic="another", number=9999)
+    for number in range(topics):
+        _learn(view, [(1, 5)] * 10, f"t{number}", number + 1)
+    scene = _Scene(view, most)
+    for number in range(topics):
+        scene.fails(*range(10), topic=topic_id(number + 1))
+    asked = dict.fromkeys(((node, f"t{n}") for node in (1, 2, 3) for n in range(topics)), 0)
+    requests = 0
+    for _ in range(rounds):
+        named = 0
+        for request in scene.round().requests:
+            requests += bool(request.topics)
+            named += 10 * len(request.topics)
+            for topic in request.topics:
+                asked[request.broker.node or 0, topic] += 1
+        assert 0 < named <= most
+    assert set(asked.values()) == {rounds * most // (3 * 10 * topics)}
+    assert requests == rounds

@@ -6,7 +6,7 @@ import pytest
 
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
-from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.budget import Account, Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from tests.core.brokers import route_before
@@ -213,6 +213,49 @@ def test_strangers_keep_no_more_than_their_share_together() -> None:
     for driven in links:
         driven.link.close()
     assert (budget.used, budget.strangers) == (0, 0)
+
+
+def test_a_stranger_with_many_links_leaves_others_their_first_requests() -> None:
+    """As in front of 2.6 with SASL: Produce is kept until its last partition begins."""
+    budget = Budget(1 << 22, 1 << 26)
+    before = route_before("2.6")
+    greedy = [
+        Driven(before, budget=budget, largest_request=1 << 30, address=f"10.0.0.66:{port}")
+        for port in range(40)
+    ]
+    for driven in greedy:
+        driven.up(_unfinished())
+    for _ in range(30):
+        for driven in greedy:
+            driven.up(bytes(60_000))
+    assert any(driven.link.requests.fault for driven in greedy)
+    records = bytes(1 << 20)
+    asked, sent = (produce_request(v, 2, records=records, partitions=2) for v in (10, 8))
+    for number in range(3):
+        # All begin before any ends.
+        other = Driven(before, budget=budget, largest_request=1 << 30, address=f"10.0.0.{number}:1")
+        other.up(asked[:-20])
+        assert other.link.requests.fault is None
+        other.up(asked[-20:])
+        assert other.to_broker == sent
+        greedy.append(other)
+    for driven in greedy:
+        driven.link.close()
+    assert (budget.used, budget.strangers, budget.by_address) == (0, 0, {})
+
+
+@pytest.mark.parametrize("addresses", [1, 2, 7])
+def test_what_strangers_leave_is_as_much_as_any_address_of_them_has(addresses: int) -> None:
+    budget = Budget(1 << 22, 1 << 26)
+    share = budget.total // 2
+    accounts = [Account(budget, f"10.0.0.{number}:1") for number in range(addresses)]
+    refused = 0
+    while refused < 3 * addresses:
+        for account in accounts:
+            refused += not account.take_anyway(1 << 10)
+    assert max(budget.by_address.values()) <= share - budget.strangers
+    assert budget.strangers <= share * addresses // (addresses + 1)
+    assert Account(budget, "10.0.1.1:1").take_anyway(share // (2 * (addresses + 1)))
 
 
 def test_a_large_request_that_must_be_kept_costs_no_other_link_its_hints() -> None:

@@ -257,6 +257,22 @@ async def test_who_is_guessed_gives_no_word_of_that_node(autojump_clock: MockClo
         assert scene.leader() == Leader(2, 6)
 
 
+async def test_a_broker_that_leads_nothing_is_told_from_leaders_after_a_second(
+    autojump_clock: MockClock,
+) -> None:
+    """A refusal must last that long, and not until the next of ever rarer looks."""
+
+    def it_leads_nothing(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6), (3, 7)]}
+
+    async with _scene(1, before=it_leads_nothing) as scene:
+        await trio.sleep(0.05)
+        assert sorted(scene.addresses()) == sorted([_upstream(1), _shown(2), _shown(3)])
+        probes = [a.at for a in scene.brokers[1].asked if a.key == LIST_OFFSETS]
+        assert [round(at - scene.begin, 6) for at in probes] == [0, 0.25, 0.75, 1.0]
+
+
 async def test_a_restarted_broker_is_the_one_that_it_was(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         assert scene.route.broker.proved_node == 1
@@ -906,6 +922,43 @@ async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
         assert scene.route.broker.view is not first
         assert scene.leader() == Leader(2, 1)
         assert scene.route.broker.node == 1
+
+
+async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
+    autojump_clock: MockClock,
+) -> None:
+    """The upstream address leads to another cluster now; old links go on to the former one."""
+    async with _scene(1) as scene:
+        own, node = scene.route.broker.view, scene.route.broker.node
+        body = messages.metadata_response(
+            1, 12, _SHOWN, {"t": [messages.Partition(0, 3, 99)]}, cluster="former"
+        )
+        for _ in range(40):
+            scene.refresher.snooped(scene.route, 12, body[4:])
+            assert (scene.route.broker.view, scene.route.broker.node) == (own, node)
+            await trio.sleep(0.5)
+        assert scene.leader() == Leader(1, 5)
+        # The proxy's own connection may be the old one, so it is made again, and not too often.
+        assert 2 <= scene.addresses().count(_upstream(1)) <= 4
+
+
+async def test_metadata_that_goes_by_tells_first_that_an_address_leads_to_another_cluster(
+    autojump_clock: MockClock,
+) -> None:
+    """Links are new, and the proxy's own connection is the old one."""
+    async with _scene(1) as scene:
+        old, new = scene.brokers[1], FakeBroker(1, list(_SHOWN), _BEFORE)
+        topics = {"t": [messages.Partition(0, 2, 1)]}
+        new.answers[METADATA] = lambda correlation, version: messages.metadata_response(
+            correlation, version, _SHOWN, topics, cluster="another"
+        )
+        scene.net.brokers[_upstream(1)] = new
+        body = messages.metadata_response(1, 12, _SHOWN, topics, cluster="another")
+        asked = len(old.asked)
+        scene.refresher.snooped(scene.route, 12, body[4:])
+        await trio.sleep(1)
+        assert len(old.asked) == asked
+        assert scene.leader() == Leader(2, 1)
 
 
 # Synthetic topic ids.

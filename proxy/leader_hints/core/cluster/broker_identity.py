@@ -12,6 +12,7 @@ own Metadata lists it, and then one that leads nothing is left in its place. So 
 of itself counts as the word of a node only where that node is proved.
 """
 
+import math
 from types import MappingProxyType
 
 from leader_hints.apis.list_offsets import Partition
@@ -72,6 +73,12 @@ def conclude(
     broker.others |= ruled_out
     if broker.proved_node is None:
         _guess(broker)
+
+
+def next_conclusion(broker: BrokerState, now: float, patience: float) -> float:
+    """Return when a refusal will have lasted for ``patience`` seconds; infinity: none waits."""
+    due = (at + patience for node, at in broker.refused.items() if node not in broker.others)
+    return min((at for at in due if at > now), default=math.inf)
 
 
 def _guess(broker: BrokerState) -> None:

@@ -33,6 +33,8 @@ UNKNOWN = -1
 _NO_EPOCH = array("i", [UNKNOWN])
 #: Moves remembered in all: enough for every partition of a large broker to move at once.
 RECENT_MOVES = 20_000
+#: What a broker reports that knows no topic ids.
+_NO_ID = b""
 #: Former ids remembered for a name, so that a lagging broker cannot bring one back.
 _RETIRED = 8
 #: How far the number of a partition may lie beyond how many an answer has. Partitions are numbered
@@ -91,7 +93,7 @@ class _Topic:
         self.name = name
         self.id = topic_id
         self.retired = retired
-        self.claimant = b""
+        self.claimant: bytes | None = None
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
@@ -450,12 +452,14 @@ class LeaderView:
         if known is None:
             return self._add(_Topic(answer.name, topic_id, (), self.make_up(answer.name)))
         if known.id == topic_id:
-            known.claimant = b"" if poll else known.claimant
+            if poll or known.claimant == _NO_ID:
+                known.claimant = None
             return known
-        if not topic_id or (topic_id in known.retired and not _insists(known, topic_id, poll)):
+        if (not topic_id or topic_id in known.retired) and not _insists(known, topic_id, poll):
             return None
         self._forget(known)
-        former = (*known.retired, known.id) if known.id else ()
+        # Without ids now, the same id may come back: a cluster that is upgraded again has it.
+        former = (*known.retired, known.id) if known.id and topic_id else known.retired
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         return self._add(_Topic(answer.name, topic_id, retired, self.make_up(answer.name)))
 
@@ -587,10 +591,11 @@ class LeaderView:
 
 
 def _insists(topic: _Topic, former: bytes, poll: bool) -> bool:
-    """Whether a former id is reported by two polls in a row.
+    """Whether a former id, or none at all, is reported by two polls in a row.
 
-    Ids have no order. If a view hears the new one first and then a lagging broker's, it has
-    taken the dead topic for the living: nobody lags for so long.
+    A cluster whose brokers are downgraded has no ids any more, in no answer. Ids have no order. If
+    a view hears the new one first and then a lagging broker's, it has taken the dead topic for the
+    living: nobody lags for so long.
     """
     if not poll:
         return False

@@ -1,9 +1,12 @@
 """The bytes that may be kept back."""
 
-#: Of the whole: what links may keep together whose broker has answered nothing yet. It is no less
-#: than most first requests need where requests must be kept until all of them is there.
-_STRANGERS = 1 / 4
-_LEAST_FOR_STRANGERS = 1 << 22
+from ipaddress import AddressValueError, IPv6Address
+
+#: Of the whole: what links may keep together whose broker has answered nothing yet, half of it for
+#: one address. That is no less than most first requests need if requests must be kept until all of
+#: them is there.
+_STRANGERS = 1 / 2
+_LEAST_FOR_STRANGERS = 1 << 23
 #: The part of the whole that copies of requests may take is one by this.
 _COPIES = 2
 
@@ -12,7 +15,8 @@ class Budget:
     """Bounds what all links together keep while they look for errors.
 
     ``per_link`` bounds one frame, ``total`` the sum. Sizes in bytes. ``strangers``: what is kept
-    for links that nobody has authenticated yet; see :class:`Account`. ``copied``: copies of
+    for links that nobody has authenticated yet; see :class:`Account`. ``by_address``: the same by
+    the clients' addresses. ``copied``: copies of
     requests, which thousands of consumers have under way all the time. They leave half of it for
     responses with errors: an error without a copy may get its hint later, one that cannot be kept
     gets none.
@@ -23,6 +27,7 @@ class Budget:
         self.total = total
         self.used = 0
         self.strangers = 0
+        self.by_address: dict[str, int] = {}
         self.copied = 0
         self._most_copied = total // _COPIES
         self._share = max(int(total * _STRANGERS), min(total, _LEAST_FOR_STRANGERS))
@@ -46,9 +51,23 @@ class Budget:
         """Whether so much more may be taken by copies of requests."""
         return self.copied + size <= self._most_copied
 
-    def admits(self, size: int) -> bool:
-        """Whether links that nobody has authenticated may keep so much more."""
-        return self.strangers + size <= self._share
+    def admits(self, address: str, size: int) -> bool:
+        """Whether links of an address that nobody has authenticated may keep so much more.
+
+        An address may have no more than it leaves to all others. So one address has half of the
+        share at most, each of two a third, and whoever comes next finds as much as any has.
+        """
+        strangers = self.strangers + size
+        return self.by_address.get(address, 0) + size <= self._share - strangers
+
+    def note_stranger(self, address: str, size: int) -> None:
+        """Count what a link keeps that nobody has authenticated; ``size`` may be negative."""
+        self.strangers += size
+        kept = self.by_address.get(address, 0) + size
+        if kept:
+            self.by_address[address] = kept
+        else:
+            self.by_address.pop(address, None)
 
 
 class Account:
@@ -56,13 +75,16 @@ class Account:
 
     Whoever can connect may open as many links as the limits allow and send what must be kept. So
     all links whose broker has answered nothing but what it answers anybody have a share of the
-    budget together, and nothing beyond it. The first other answer ends that: see :meth:`trust`.
+    budget together, and nothing beyond it. The links of one client's address leave as much of it as
+    they have. The first other answer ends that: see :meth:`trust`.
     """
 
-    __slots__ = ("_budget", "kept", "per_link", "trusted")
+    __slots__ = ("_address", "_budget", "kept", "per_link", "trusted")
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, address: str = "") -> None:
+        """``address``: HOST:PORT of the client, "" if it is not known."""
         self._budget = budget
+        self._address = network_of(address)
         self.per_link = budget.per_link
         self.kept = 0
         self.trusted = False
@@ -70,7 +92,7 @@ class Account:
     def take(self, size: int) -> bool:
         """Reserve ``size`` bytes; false where they are not to be had."""
         budget = self._budget
-        if not self.trusted and not budget.admits(size):
+        if not self.trusted and not budget.admits(self._address, size):
             return False
         if not budget.take(size):
             return False
@@ -82,7 +104,7 @@ class Account:
 
         False where the link may not keep them, and so cannot be served.
         """
-        if not self.trusted and not self._budget.admits(size):
+        if not self.trusted and not self._budget.admits(self._address, size):
             return False
         self._budget.take_anyway(size)
         self._note(size)
@@ -109,10 +131,27 @@ class Account:
     def trust(self) -> None:
         """Have the link share the whole budget from now on."""
         if not self.trusted:
-            self._budget.strangers -= self.kept
+            self._budget.note_stranger(self._address, -self.kept)
             self.trusted = True
 
     def _note(self, size: int) -> None:
         self.kept += size
         if not self.trusted:
-            self._budget.strangers += size
+            self._budget.note_stranger(self._address, size)
+
+
+def network_of(address: str) -> str:
+    """Return what distinguishes a client, given as HOST:PORT, from others: its IP address.
+
+    Of an IPv6 address the first 64 bits: whoever has one has all that begin with these.
+    """
+    host = address.rpartition(":")[0]
+    if not host.startswith("["):
+        return host
+    try:
+        parsed = IPv6Address(host.strip("[]"))
+    except AddressValueError:
+        return host
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Address(int(parsed) >> 64 << 64))

@@ -36,7 +36,7 @@ class Link:
         self.state = LinkState(route, number, address)
         opaque = not self.state.plan.reads
         self._most = requests_in_flight
-        self._account = Account(budget)
+        self._account = Account(budget, address)
         if route.broker.serves_anybody:
             # Nothing that the client could show makes it another than those that nobody knows.
             self._account.trust()

@@ -12,6 +12,7 @@ from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
@@ -26,6 +27,9 @@ from leader_hints.net.metadata.upstream_states import UpstreamStates
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 
+#: Seconds between two attempts to find out to which cluster a route's upstream address leads, where
+#: clients get Metadata of another one than the proxy.
+_CONTRADICTED_SECONDS = 10
 #: Seconds for which a large answer is read before other tasks get their turn.
 _SLICE = 0.004
 
@@ -56,6 +60,7 @@ class BrokerAnswers:
         self._emit = emit
         self._refreshed = refreshed
         self._placed = placed
+        self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
 
@@ -197,6 +202,8 @@ class BrokerAnswers:
             reader.skip_tags()
             before = self._passed.get(route.name, NO_BROKERS)
             answer = metadata.read_response(reader, version, before)
+            if self._is_contradicted(route, answer.cluster_id):
+                return
             view = self._place(route, answer).view
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
@@ -205,6 +212,20 @@ class BrokerAnswers:
             route.traffic.raw["not understood"] += 1
             return
         self._hold_timer.news()
+
+    def _is_contradicted(self, route: Route, cluster_id: str) -> bool:
+        """Whether the proxy's own connection leads to another cluster than a link of ``route``.
+
+        One of them is older than a change of what the upstream address means. So the proxy connects
+        again, and what its broker answers counts. Old links may stay for as long as clients like.
+        """
+        poller = self.pollers.of(route)
+        known = self.pollers.cluster_id(poller) if poller is not None else None
+        if poller is None or not route.broker.reachable or known in (None, cluster_id):
+            return False
+        if self._contradictions.take(trio.current_time()):
+            poller.reconnect()
+        return True
 
     def _place(self, route: Route, answer: ClusterMetadata) -> Cluster:
         """Note where the brokers are on the route's listener, and of which cluster they are."""

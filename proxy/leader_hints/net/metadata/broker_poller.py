@@ -243,11 +243,15 @@ class BrokerPoller:
                 await self._poll(connection)
                 # Not sooner: a broker that breaks at each poll must not be tried without pause.
                 self._pause = self._settings.reconnect_min
-                pause = self._settings.poll
+                pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not await self._identify(connection):
+                    now = trio.current_time()
+                    at_latest = broker_identity.next_conclusion(
+                        self.route.broker, now, _REFUSED_SECONDS
+                    )
                     pause = min(pause, identify)
                     identify *= 2
-                poll_at = trio.current_time() + pause
+                poll_at = min(trio.current_time() + pause, at_latest)
             with trio.move_on_at(poll_at):
                 await connection.wait(self._pending.due)
             if self.leaving:

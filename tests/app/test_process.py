@@ -13,6 +13,7 @@ import trio
 
 from leader_hints import app
 from leader_hints.address import Address
+from leader_hints.app import fixed_routes, periodic
 from leader_hints.errors import ListenError
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
@@ -235,7 +236,7 @@ async def test_nobody_is_let_in_before_versions_are_known_but_for_a_moment(
     broker_is: str, log: _Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients that a former process has offered versions may not ask again."""
-    monkeypatch.setattr(app, "_FIRST_ANSWERS", _SECONDS if broker_is == "slow" else 0.05)
+    monkeypatch.setattr(fixed_routes, "_FIRST_ANSWERS", _SECONDS if broker_is == "slow" else 0.05)
     async with trio.open_nursery() as nursery:
         sock, upstream = _bound()
         if broker_is != "down":
@@ -449,7 +450,7 @@ async def test_a_route_that_relays_tls_unread_is_not_switched(log: _Log) -> None
 async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(
     log: _Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "_SUMMARY", 0.05)
+    monkeypatch.setattr(periodic, "_SUMMARY", 0.05)
     async with trio.open_nursery() as nursery:
         _, upstream = _tcp_broker(nursery)
         async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):

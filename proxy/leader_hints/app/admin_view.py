@@ -1,0 +1,95 @@
+"""What the admin server's pages show and change.
+
+Tested in ``tests/app/test_process.py``.
+"""
+
+import time
+from collections.abc import Mapping
+
+import trio
+
+from leader_hints.address import Address
+from leader_hints.app.listeners import Listeners
+from leader_hints.app.parts import Parts
+from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
+from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import OWN_NAME
+from leader_hints.net.admin.admin import Admin
+from leader_hints.net.admin.admin_pages import AdminPages, MorePages
+from leader_hints.net.admin.readiness import Readiness
+from leader_hints.observe.status import status
+
+
+class AdminView:
+    """Answers for the whole process. ``stopping``: it is not ready any more, since it ends."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._started = time.time()
+        self.stopping = False
+
+    async def serve(
+        self, nursery: trio.Nursery, address: Address, fault_pages: MorePages | None
+    ) -> None:
+        """Start the admin server, which is open until ``nursery`` is cancelled.
+
+        :raises ListenError: the address cannot be listened on.
+        """
+        parts = self._parts
+        pages = AdminPages(
+            parts.metrics.render, self.status, self.ready, self.modes, self.switch, fault_pages
+        )
+        admin = Admin(pages.answer, address, parts.observers.emit)
+
+        async def handle(stream: trio.SocketStream) -> None:
+            with parts.pump.urgent():
+                await admin.handle(stream)
+
+        listeners = Listeners(parts.pump, parts.observers.emit)
+        bound = await listeners.open(address, handle, nursery)
+        parts.observers.emit(AdminListening(listen=bound))
+        if not address.is_loopback:
+            parts.observers.emit(AdminExposed(listen=bound))
+
+    async def ready(self) -> Mapping[str, str]:
+        """Return by route name why it is not ready, an empty text if it is."""
+        parts, table = self._parts, self._parts.table
+        if self.stopping:
+            return {route.name: "stopping" for route in table.routes}
+        if len(table.bound) < len(table.routes):
+            return {route.name: "not listening yet" for route in table.routes}
+        connectors = parts.security.connectors
+        routes = [
+            (route, upstream, connectors[route.name].upstream)
+            for route, upstream in table.with_upstreams()
+        ]
+        return await Readiness(routes, parts.refresher.upstream, OWN_NAME).check()
+
+    def status(self) -> bytes:
+        """Return the status of the process as a JSON document."""
+        parts, table = self._parts, self._parts.table
+        addresses = {
+            route.name: (table.bound.get(route.name, ""), str(upstream))
+            for route, upstream in table.with_upstreams()
+        }
+        now = status(parts.watched, parts.history, addresses, self._started, time.time())
+        return now.model_dump_json().encode()
+
+    def modes(self) -> Mapping[str, Mode]:
+        """Return by route name what each does about hints."""
+        return {route.name: route.mode for route in self._parts.table.routes}
+
+    def switch(self, name: str, mode: Mode) -> str | None:
+        """Change at run time what a route does about hints; or return why that is impossible."""
+        parts = self._parts
+        route = parts.table.by_name(name)
+        before = route.mode
+        if mode is before:
+            return None
+        if route.config.relays_tls:
+            return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
+        parts.observers.emit(HintsSwitched(route=name, before=before, hints=mode))
+        parts.hold_timer.switch(route, mode)
+        if mode is not Mode.OFF:
+            parts.refresher.follow(route, parts.table.upstream(route))
+        return None

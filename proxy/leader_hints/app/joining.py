@@ -1,0 +1,175 @@
+"""From an accepted client to a link: handshake, connection to the broker, the pump.
+
+Tested in ``tests/app/test_process.py``.
+"""
+
+import socket
+from collections.abc import Callable
+from functools import partial
+
+import trio
+
+from leader_hints.address import Address
+from leader_hints.core.admission import Admission
+from leader_hints.core.events import (
+    AcceptFailed,
+    ClientRefused,
+    Event,
+    LimitReached,
+    RouteLoops,
+    UpstreamUnreachable,
+)
+from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.own_connections import Made, OwnConnections
+from leader_hints.net.clients.handshake import Admitted, RefusedError, peer_name
+from leader_hints.net.clients.preamble import TlsSession
+from leader_hints.net.clients.reset import turn_away
+from leader_hints.net.pump.poller import KeepingPoller
+from leader_hints.net.pump.pump import Pump
+from leader_hints.net.pump.tls_socket import TlsSocket, Transport
+from leader_hints.net.tls.route_security import Security
+
+#: Puts something between a client and its link; returns what replaces the client.
+Interpose = Callable[[Route, trio.SocketStream], trio.SocketStream]
+
+
+class Joining:
+    """Joins clients to brokers.
+
+    ``admission``: limits of connections. ``poller``: the pump's, if some socket may speak TLS.
+    ``bound``: the routes' listening addresses, by route name. ``patience``: seconds to connect to a
+    broker. ``reached``: called when a route's broker was connected to. ``own``: the connections
+    that this process makes itself.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        security: Security,
+        pump: Pump,
+        poller: KeepingPoller | None,
+        bound: dict[str, str],
+        patience: float,
+        interpose: Interpose,
+        reached: Callable[[Route], None],
+        emit: Callable[[Event], None],
+    ) -> None:
+        self.admission = admission
+        self._security = security
+        self._pump = pump
+        self._poller = poller
+        self._bound = bound
+        self._patience = patience
+        self._interpose = interpose
+        self._reached = reached
+        self._emit = emit
+        self._unreachable: set[str] = set()
+        self.own = OwnConnections()
+
+    async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
+        """Join a client to the broker of a route, or turn it away."""
+        made = await self.own.arrived(route.name, client)
+        if made is not None:
+            # This process itself: a link would lead through itself once more, without end.
+            if made.link_of:
+                self._emit(RouteLoops(route=made.link_of, leads_to=route.name))
+            await turn_away(client)
+            return
+        if not await self.join(route, upstream, client):
+            await turn_away(client)
+
+    async def join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
+        """Connect to the broker and hand both sockets to the pump.
+
+        A client that is refused for what it sends is closed; false if its broker is at fault, or
+        a limit: another broker may take it.
+        """
+        limit = self.admission.refusal(route)
+        if limit is not None:
+            self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
+            return False
+        route.traffic.connecting += 1
+        try:
+            return await self._connect(route, upstream, client)
+        except OSError as error:
+            # No room to watch the client during its handshake.
+            self._report_accept_failed(route, error)
+            return False
+        finally:
+            route.traffic.connecting -= 1
+
+    async def _connect(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
+        try:
+            name, session = await self._admit(route, client)
+        except RefusedError as error:
+            if not error.silent:
+                refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
+                self._emit(refused)
+            await trio.aclose_forcefully(client)
+            return True
+        connector = self._security.connectors[route.name].upstream
+        try:
+            with self._pump.urgent():
+                broker, broker_session = await connector.open_for_link(
+                    upstream, self._patience, partial(self.own.open, made=Made(route.name))
+                )
+        except BrokerError as error:
+            self._report_unreachable(route, upstream, str(error))
+            return False
+        self._unreachable.discard(route.name)
+        self._reached(route)
+        try:
+            client = self._interpose(route, client)
+        except OSError as error:
+            await trio.aclose_forcefully(broker)
+            self._report_accept_failed(route, error)
+            return False
+        try:
+            ends = self._transport(client, session), self._transport(broker, broker_session)
+            self._pump.adopt(route, *ends, name)
+        except OSError as error:
+            self._report_accept_failed(route, error)
+        return True
+
+    async def _admit(self, route: Route, client: trio.SocketStream) -> Admitted:
+        """Do the handshake with a client.
+
+        Turns are not short meanwhile, since a silent client would have them for long; but they end
+        when bytes arrive.
+
+        :raises RefusedError: the client is not let in.
+        """
+        handshake = self._security.handshakes[route.name]
+        if handshake.empty:
+            return await handshake.admit(client)
+        with self._pump.wake_on_readable(client.socket.fileno()):
+            return await handshake.admit(client)
+
+    def _transport(self, stream: trio.SocketStream, session: TlsSession | None) -> Transport:
+        sock = _detached(stream)
+        if session is None:
+            return sock
+        assert self._poller is not None
+        return TlsSocket(sock, *session, self._poller.keep)
+
+    def _report_accept_failed(self, route: Route, error: OSError) -> None:
+        """Report that the system is short of what a connection needs."""
+        reason = (error.strerror or str(error)).lower()
+        self._emit(AcceptFailed(listen=self._bound[route.name], error=reason))
+
+    def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
+        """Report it once until a connection is made again: clients try many times a second."""
+        if route.name in self._unreachable:
+            return
+        self._unreachable.add(route.name)
+        self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
+
+
+def _detached(stream: trio.SocketStream) -> socket.socket:
+    """Take the socket from Trio, for the pump."""
+    sock = socket.socket(fileno=stream.socket.detach())
+    sock.setblocking(False)
+    # A client whose machine vanished must not keep its link for ever.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return sock

@@ -1,0 +1,171 @@
+"""The parts of one process, joined with each other.
+
+Tested in ``tests/app/test_process.py``.
+"""
+
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Protocol
+
+import trio
+
+from leader_hints.app.joining import Joining
+from leader_hints.app.listeners import Listeners
+from leader_hints.app.observers import Observers
+from leader_hints.app.part_settings import (
+    DISTRIBUTION,
+    hold_rules,
+    make_log,
+    own_software,
+    poller_settings,
+    pump_limits,
+)
+from leader_hints.app.route_table import RouteTable
+from leader_hints.core.admission import Admission
+from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.net.admin.admin_pages import MorePages
+from leader_hints.net.journal.journal_opening import open_journal
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.metadata.refresher import Refresher
+from leader_hints.net.pump.poller import KeepingPoller, make_poller
+from leader_hints.net.pump.pump import Pump
+from leader_hints.net.tls.route_security import Security
+from leader_hints.observe.counts import Counts
+from leader_hints.observe.history import History
+from leader_hints.observe.metrics import Metrics
+from leader_hints.observe.watched import Load, Watched
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
+
+
+class RouteSource(Protocol):
+    """Where the routes of a process come from.
+
+    ``settings``: of the routes that are known from the start. ``speaks_tls``: brokers of routes
+    that are added later do. ``fault_pages``: of the admin server, if faults are allowed.
+    """
+
+    settings: Sequence[RouteSettings]
+    speaks_tls: bool
+    fault_pages: MorePages | None
+
+    def bind(self, parts: "Parts") -> None:
+        """Take the parts, once all of them are made."""
+
+    def review(self) -> None:
+        """Follow brokers that came or left."""
+
+    def interpose(self, route: Route, client: trio.SocketStream) -> trio.SocketStream:
+        """Put what injects faults between a client and its link; see ``Interpose``."""
+
+    def prepare(self) -> None:
+        """Have the brokers that are known asked."""
+
+    async def listen(self, nursery: trio.Nursery) -> None:
+        """Open the listeners of all routes.
+
+        :raises ListenError: one cannot be opened.
+        """
+
+
+class Parts:
+    """Makes the parts and joins them. Listeners are opened and tasks are started elsewhere."""
+
+    def __init__(self, settings: Settings, source: RouteSource) -> None:
+        self.settings = settings
+        self.log = make_log(settings.log)
+        self.history = History(time.time)
+        counts, limits = Counts(settings.metrics.topics), settings.limits
+        self.observers = Observers(counts.take, self.log.take)
+        emit = self.observers.emit
+        self.table = RouteTable(settings)
+        for route in source.settings:
+            self.table.add(route)
+        self.security = Security(source.settings, settings.greeting_timeout)
+        self.recovery = Recovery(self.table.routes, trio.current_time)
+        hold_queue = HoldQueue(hold_rules(settings.hold, limits.held_responses))
+        budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
+        self.hold_timer = HoldTimer(hold_queue, emit)
+        self.refresher = self._make_refresher(source)
+        self.watched = self._make_watched(counts, hold_queue, budget)
+        self.metrics = Metrics(self.watched)
+        decrypts = self.security.decrypts or source.speaks_tls
+        poller = KeepingPoller(make_poller()) if decrypts else None
+        self.pump = self._make_pump(budget, poller)
+        self.hold_timer.settle = self.pump.settle
+        self.listeners = Listeners(self.pump, emit)
+        self.joining = self._make_joining(source, poller)
+        takers = self.recovery.take, counts.take, self.history.take, self.metrics.take
+        self.observers.add(*takers, self.log.take)
+        software = own_software()
+        self.journal = open_journal(settings, self.table.routes, software, self.metrics, emit)
+        if self.journal is not None:
+            self.observers.add(self.journal.take)
+        source.bind(self)
+
+    def _make_refresher(self, source: RouteSource) -> Refresher:
+        asking = self.settings.subscription
+        return Refresher(
+            [
+                (r, upstream)
+                for r, upstream in self.table.with_upstreams()
+                if r.mode is not Mode.OFF
+            ],
+            self.hold_timer,
+            RefreshRate(asking.refreshes_per_second, asking.refresh_burst),
+            asking.refresh_interval,
+            poller_settings(self.settings),
+            self.observers.emit,
+            lambda cause, seconds: self.metrics.refreshed(cause, seconds),
+            lambda route: self.security.connectors[route.name],
+            placed=self.observers.guarded("virtual cluster", source.review),
+        )
+
+    def _make_watched(self, counts: Counts, hold_queue: HoldQueue, budget: Budget) -> Watched:
+        return Watched(
+            version(DISTRIBUTION),
+            self.table.routes,
+            counts,
+            self.refresher.clusters,
+            self.refresher.upstream,
+            lambda: Load(
+                tasks=trio.lowlevel.current_statistics().tasks_living,
+                held=hold_queue.held,
+                kept_bytes=budget.used,
+                **self.pump.load()._asdict(),
+            ),
+            self.security.certificates,
+        )
+
+    def _make_pump(self, budget: Budget, poller: KeepingPoller | None) -> Pump:
+        return Pump(
+            budget,
+            self.hold_timer,
+            self.observers.emit,
+            self.observers.guarded("subscription", self.refresher.snooped),
+            self.observers.guarded("subscription", self.refresher.look_up_ids),
+            self.observers.guarded("subscription", self.refresher.doubt),
+            self.recovery,
+            pump_limits(self.settings.limits),
+            poller=poller,
+        )
+
+    def _make_joining(self, source: RouteSource, poller: KeepingPoller | None) -> Joining:
+        limits, routes = self.settings.limits, self.table.routes
+        return Joining(
+            Admission(routes, limits.connections_per_route, limits.connections),
+            self.security,
+            self.pump,
+            poller,
+            self.table.bound,
+            self.settings.connect_timeout,
+            source.interpose,
+            self.refresher.reached,
+            self.observers.emit,
+        )

@@ -1,0 +1,206 @@
+"""One process: start, signals, end."""
+
+import gc
+import signal
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+import trio
+
+from leader_hints.app.admin_view import AdminView
+from leader_hints.app.certificate_watch import CertificateWatch
+from leader_hints.app.fixed_routes import FixedRoutes
+from leader_hints.app.parts import Parts, RouteSource
+from leader_hints.app.periodic import sum_up, tick
+from leader_hints.app.virtual_routes import VirtualRoutes
+from leader_hints.core.admission import Admission
+from leader_hints.core.descriptors import connections_within, descriptors_for
+from leader_hints.core.events import (
+    DescriptorsShort,
+    Event,
+    EventLoopStalled,
+    Stopped,
+    Stopping,
+)
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.errors import ListenError
+from leader_hints.local.virtual_cluster import Found
+from leader_hints.net.brokers import name_look_ups
+from leader_hints.net.descriptors import raise_descriptors
+from leader_hints.net.watchdog import Watchdog
+from leader_hints.observe.journal import CLIENT_ID_PREFIX
+from leader_hints.settings.settings import Settings
+
+#: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
+#: With Python's own figures a storm of leader moves, which makes many objects, has all of them
+#: looked through several times.
+_GARBAGE = (10_000, 20, 10)
+#: Seconds between two checks whether all brokers are known.
+_MOMENT = 0.01
+#: Seconds between two checks whether all links have finished at the end.
+_LOOK = 0.02
+
+
+def run(settings: Settings, local: Found | None = None) -> int:
+    """Serve until SIGTERM or SIGINT, and then until links rest; return the exit code.
+
+    ``local``: the routes of a virtual cluster replace those of the settings.
+
+    :raises ListenError: an address cannot be listened on.
+    :raises ConfigurationError: a certificate, a key or roots cannot be used.
+    """
+    refused: ListenError | None = None
+    try:
+        trio.run(partial(serve, settings, local), strict_exception_groups=True)
+    except* ListenError as group:
+        refused = _first(group)
+    # Not in there: Python before 3.11.4 wraps what is raised there in a group of its own
+    # (gh-103590).
+    if refused is not None:
+        raise refused
+    return 0
+
+
+async def serve(settings: Settings, local: Found | None = None) -> None:
+    """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
+    name_look_ups.install()
+    process = _process(settings, local)
+    # What was imported and built stays. A full collection would look through all of it each time,
+    # and stop every link for tens of milliseconds.
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+    async with trio.open_nursery() as nursery:
+        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        with trio.open_signal_receiver(*wanted) as signals:
+            async with trio.open_nursery() as starting:
+                # Beside it: to start may take minutes, while brokers are waited for.
+                starting.start_soon(process.start, nursery)
+                await _ending(process, signals)
+                starting.cancel_scope.cancel()
+            async with trio.open_nursery() as ending:
+
+                async def give_up() -> None:
+                    await _ending(process, signals)
+                    ending.cancel_scope.cancel()
+
+                ending.start_soon(give_up)
+                await process.finish()
+                ending.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
+
+
+async def _ending(process: "_Process", signals: AsyncIterator[int]) -> None:
+    """Return at the next signal to end; carry out the others."""
+    async for number in signals:
+        if number != signal.SIGHUP:
+            return
+        # Beside it: a disk may hang, and the next signal must be handled.
+        process.certificates.renew()
+
+
+async def hold(settings: Settings, local: Found, started: Callable[[], None]) -> None:
+    """Serve a virtual cluster until cancelled; signals are left alone.
+
+    ``started``: called when its brokers' versions are known.
+    """
+    process = _process(settings, local)
+    async with trio.open_nursery() as nursery:
+        await process.start(nursery)
+        await process.await_plans()
+        started()
+        await trio.sleep_forever()
+
+
+class _Process:
+    """Starts and ends the tasks of the parts."""
+
+    def __init__(self, settings: Settings, source: RouteSource) -> None:
+        self._settings = settings
+        self._source = source
+        self._parts = Parts(settings, source)
+        self._admin = AdminView(self._parts)
+        self.certificates = CertificateWatch(self._parts.security, self._parts.observers)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Start every task in ``nursery``; return when all listeners take connections."""
+        parts = self._parts
+        _fit_to_descriptors(parts.joining.admission, parts.observers.emit)
+        self._start_tasks(nursery)
+        if self._settings.admin is not None:
+            await self._admin.serve(nursery, self._settings.admin, self._source.fault_pages)
+        self._source.prepare()
+        if any(route.config.synthesize for route in parts.table.routes):
+            # Clients that come back to a proxy that was restarted must not miss their ids on a new
+            # connection: franz-go's consumers would learn of no leader any more.
+            with trio.move_on_after(self._settings.topic_ids_wait):
+                await parts.refresher.all_asked.wait()
+        await self._source.listen(nursery)
+
+    def _start_tasks(self, nursery: trio.Nursery) -> None:
+        parts, keep_up = self._parts, self._parts.observers.keep_up
+        if self._settings.stuck:
+            watchdog = Watchdog(
+                self._settings.stuck,
+                parts.log.stuck,
+                lambda seconds: parts.observers.emit(EventLoopStalled(seconds=seconds)),
+            )
+            nursery.start_soon(keep_up, "watchdog", watchdog.run)
+        nursery.start_soon(parts.pump.run)
+        nursery.start_soon(keep_up, "holds", parts.hold_timer.run, parts.pump.end_held)
+        nursery.start_soon(parts.refresher.run)
+        if parts.journal is not None:
+            nursery.start_soon(parts.journal.run)
+        nursery.start_soon(keep_up, "tick", partial(tick, parts.pump, parts.log))
+        nursery.start_soon(keep_up, "summary", partial(sum_up, parts.watched, parts.log))
+        nursery.start_soon(self.certificates.run)
+
+    async def await_plans(self) -> None:
+        """Wait until the versions and the leaders of all brokers are known."""
+        routes = self._parts.table.routes
+        while any(r.broker.plan is None or r.broker.view is None for r in routes):  # noqa: ASYNC110
+            await trio.sleep(_MOMENT)
+
+    async def finish(self) -> None:
+        """Accept no connection any more, let links finish their requests, and write the journal.
+
+        All for bounded times. The journal may lead through a route: its own links stay until then.
+        """
+        parts, table = self._parts, self._parts.table
+        self._admin.stopping = True
+        parts.observers.emit(Stopping(links=table.links_open))
+        parts.listeners.close()
+        parts.pump.drain(_is_the_journals)
+        with trio.move_on_after(self._settings.drain_ms / 1000):
+            while table.links_open > parts.pump.exempt():  # noqa: ASYNC110 - counting is expensive
+                await trio.sleep(_LOOK)
+        parts.observers.emit(Stopped(links=table.links_open))
+        if parts.journal is not None:
+            parts.journal.finish()
+            await parts.journal.finished.wait()
+
+
+def _process(settings: Settings, local: Found | None) -> _Process:
+    source: RouteSource
+    source = FixedRoutes(settings.routes) if local is None else VirtualRoutes(local)
+    return _Process(settings, source)
+
+
+def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> None:
+    """Raise the limit of descriptors, and admit no more connections than it allows."""
+    allowed, total = raise_descriptors(), admission.total
+    if connections_within(allowed) < total:
+        admission.total = connections_within(allowed)
+        needed = descriptors_for(total)
+        emit(DescriptorsShort(allowed=allowed, needed=needed, connections=admission.total))
+
+
+def _is_the_journals(link: LinkState) -> bool:
+    return (link.client_id or "").startswith(CLIENT_ID_PREFIX)
+
+
+def _first(group: BaseExceptionGroup[ListenError]) -> ListenError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, ListenError)
+    return error

@@ -1,0 +1,68 @@
+"""All routes of a process, with their settings.
+
+Tested in ``tests/app/test_process.py``.
+"""
+
+from collections.abc import Iterator
+
+from leader_hints.address import Address
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route, RouteConfig
+from leader_hints.core.sessions.fetch_sessions import MOST_WEIGHT, FetchSessions
+from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.net.journal.journal_opening import make_sampler
+from leader_hints.net.tls.route_security import make_route
+from leader_hints.settings.route import RouteSettings
+from leader_hints.settings.settings import Settings
+
+
+class RouteTable:
+    """The routes, in the order in which they were added.
+
+    ``routes``: the list itself, for parts that must see routes that are added later. ``bound``: the
+    addresses of listeners that are open, by route name.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._sampler = make_sampler(settings.journal)
+        self._upstreams: dict[str, Address] = {}
+        self.routes: list[Route] = []
+        self.bound: dict[str, str] = {}
+
+    def add(self, settings: RouteSettings, rewriting: AddressRewriting | None = None) -> Route:
+        """Make one more route; ``rewriting``: of the virtual cluster that it belongs to."""
+        mode = Mode(self._settings.hints)
+        config = RouteConfig(
+            synthesize=self._settings.topic_ids == "synthesize" and mode is Mode.ON,
+            latencies=self._sampler,
+            address_rewriting=rewriting,
+        )
+        route = make_route(settings, mode, config)
+        most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)
+        route.sessions = FetchSessions(most_weight=most_weight)
+        self.routes.append(route)
+        self._upstreams[route.name] = settings.upstream
+        return route
+
+    def move(self, route: Route, upstream: Address) -> None:
+        """Note another address of a route's broker."""
+        self._upstreams[route.name] = upstream
+
+    def upstream(self, route: Route) -> Address:
+        """Return the address of a route's broker."""
+        return self._upstreams[route.name]
+
+    def with_upstreams(self) -> Iterator[tuple[Route, Address]]:
+        """Iterate over the routes and the addresses of their brokers."""
+        return ((route, self._upstreams[route.name]) for route in self.routes)
+
+    def by_name(self, name: str) -> Route:
+        """Return the route of that name."""
+        (route,) = (route for route in self.routes if route.name == name)
+        return route
+
+    @property
+    def links_open(self) -> int:
+        """How many links all routes have."""
+        return sum(route.traffic.links_open for route in self.routes)

@@ -1,0 +1,126 @@
+"""Routes of a virtual cluster: one for each broker that is discovered.
+
+Tested in ``tests/local/test_virtual_cluster.py``.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import trio
+
+from leader_hints.address import Address
+from leader_hints.app.parts import Parts
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.local.virtual_cluster import Found, VirtualCluster
+from leader_hints.net.admin.admin_pages import MorePages
+from leader_hints.net.clients.listening import Handler
+from leader_hints.settings.route import RouteSettings
+
+
+class VirtualRoutes:
+    """Routes that come with brokers; see :class:`leader_hints.app.parts.RouteSource`."""
+
+    def __init__(self, found: Found) -> None:
+        self.settings: Sequence[RouteSettings] = ()
+        self._found = found
+        self._injector = found.stage
+        self.speaks_tls: bool = found.settings.upstream_tls.enabled
+        self.fault_pages: MorePages | None = None if found.stage is None else found.stage.pages
+        self._parts: Parts | None = None
+        self._cluster: VirtualCluster | None = None
+        self._nursery: trio.Nursery | None = None
+
+    def bind(self, parts: Parts) -> None:
+        """Take the parts."""
+        self._parts = parts
+        self._cluster = VirtualCluster(
+            self._found.settings,
+            self._add,
+            self._move,
+            self._admits,
+            parts.joining.join,
+            self._accept_all,
+            parts.observers.emit,
+        )
+        if self._injector is not None:
+            self._injector.bind(parts.observers.emit, self._leaders)
+
+    def review(self) -> None:
+        """Open and close listeners by what the brokers report now."""
+        if self._cluster is not None:
+            self._cluster.review()
+
+    def interpose(self, route: Route, client: trio.SocketStream) -> trio.SocketStream:
+        """Put what injects faults between a client and its link.
+
+        :raises OSError: the system is short of descriptors; the client is unchanged.
+        """
+        if self._injector is None:
+            return client
+        assert self._nursery is not None
+        return self._injector.interpose(self._nursery, route, client)
+
+    def prepare(self) -> None:
+        """Make the routes of the brokers that were found, so that they are asked."""
+        assert self._cluster is not None
+        self._cluster.prepare(self._found.brokers)
+
+    async def listen(self, nursery: trio.Nursery) -> None:
+        """Open the listeners of all brokers and the one for bootstrap.
+
+        :raises ListenError: one cannot be opened.
+        """
+        assert self._cluster is not None
+        assert self._parts is not None
+        self._nursery = nursery
+        self._cluster.start(nursery)
+        if self._found.renew is not None:
+            renewing = partial(self._cluster.keep, self._found.renew)
+            nursery.start_soon(self._parts.observers.keep_up, "virtual cluster", renewing)
+        if self._injector is not None:
+            nursery.start_soon(self._injector.play)
+
+    def _admits(self, routes: Sequence[str]) -> Sequence[str]:
+        """Return the routes, by name, on which no fault refuses connections now."""
+        return routes if self._injector is None else self._injector.admits(routes)
+
+    async def _accept_all(self, listener: trio.SocketListener, handler: Handler) -> None:
+        assert self._nursery is not None
+        assert self._parts is not None
+        await self._parts.listeners.accept_all(listener, handler, self._nursery)
+
+    def _leaders(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return leader and epoch by topic and partition, as they are known now."""
+        assert self._parts is not None
+        return {
+            (topic, partition): leader
+            for known in self._parts.refresher.clusters()
+            for topic, partition, leader in known.view.leaders()
+        }
+
+    def _add(self, settings: RouteSettings) -> Route:
+        """Add the route of a broker."""
+        assert self._parts is not None
+        assert self._cluster is not None
+        parts, table = self._parts, self._parts.table
+        # The TLS files of the first broker are good for one that joins.
+        first = next(iter(table.routes), None)
+        route = table.add(settings, self._cluster.address_rewriting)
+        if first is not None:
+            parts.security.share(first.name, route.name)
+        else:
+            parts.security.add(settings)
+        table.bound[route.name] = str(settings.listen)
+        parts.recovery.follow(route)
+        if parts.journal is not None:
+            parts.journal.follow(route)
+        if route.mode is not Mode.OFF:
+            parts.refresher.follow(route, settings.upstream)
+        return route
+
+    def _move(self, route: Route, upstream: Address) -> None:
+        """Ask the broker of a route at another address."""
+        assert self._parts is not None
+        self._parts.table.move(route, upstream)
+        self._parts.refresher.move(route, upstream)

@@ -1,0 +1,94 @@
+"""Look-ups of brokers' names, in threads of their own."""
+
+import socket
+from typing import Any
+
+import trio
+
+#: Threads for look-ups. Each of them may hang for as long as name servers do not answer.
+_THREADS = 32
+#: Look-ups at the same time, including those that wait for a thread: more than a large cluster has
+#: brokers.
+_MOST = 2000
+
+#: What :func:`socket.getaddrinfo` takes: host, port, family, type, protocol and flags.
+_Question = tuple[bytes | None, bytes | str | int | None, int, int, int, int]
+
+
+class _LookUp:
+    """A look-up under way, and what came of it."""
+
+    __slots__ = ("done", "error", "found")
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.found: list[Any] = []
+        self.error: Exception | None = None
+
+
+class NameLookUps(trio.abc.HostnameResolver):
+    """Looks names up for all tasks of a Trio run; see :func:`install`.
+
+    A look-up cannot be cancelled. While name servers do not answer, each attempt of a client to
+    reach a broker by name would keep one more thread, until none is left for anything else. So
+    each name has one look-up at a time, which all attempts wait for, and a later attempt joins it.
+    """
+
+    def __init__(self) -> None:
+        self._limiter = trio.CapacityLimiter(_THREADS)
+        self._running: dict[_Question, _LookUp] = {}
+
+    async def getaddrinfo(
+        self,
+        host: bytes | None,
+        port: bytes | str | int | None,
+        family: int = 0,
+        type: int = 0,
+        proto: int = 0,
+        flags: int = 0,
+    ) -> list[Any]:
+        """Look a name up.
+
+        :raises OSError: there is no address, or too many names are being looked up.
+        """
+        question = host, port, family, type, proto, flags
+        look_up = self._running.get(question)
+        if look_up is None:
+            if len(self._running) >= _MOST:
+                reason = f"{_MOST} names are being looked up already"
+                raise socket.gaierror(socket.EAI_AGAIN, reason)
+            look_up = self._running[question] = _LookUp()
+            # Not a child of this task: others wait for it too, and the thread goes on in any case.
+            trio.lowlevel.spawn_system_task(self._run, question, look_up)
+        await look_up.done.wait()
+        if look_up.error is not None:
+            raise look_up.error
+        return look_up.found
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        """Look up the name of an address.
+
+        :raises OSError: there is none.
+        """
+        return await trio.to_thread.run_sync(
+            socket.getnameinfo, sockaddr, flags, abandon_on_cancel=True, limiter=self._limiter
+        )
+
+    async def _run(self, question: _Question, look_up: _LookUp) -> None:
+        try:
+            look_up.found = await trio.to_thread.run_sync(
+                lambda: socket.getaddrinfo(*question), abandon_on_cancel=True, limiter=self._limiter
+            )
+        except Exception as error:
+            # It is that of the tasks that wait. Here it would end the process.
+            look_up.error = error
+        finally:
+            del self._running[question]
+            look_up.done.set()
+
+
+def install() -> None:
+    """Have all names of this Trio run looked up so, unless it has a resolver of its own."""
+    before = trio.socket.set_custom_hostname_resolver(NameLookUps())
+    if before is not None:
+        trio.socket.set_custom_hostname_resolver(before)

@@ -1,0 +1,123 @@
+"""Names that name servers do not answer for: what else needs a thread goes on."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from leader_hints.address import Address
+from leader_hints.errors import BrokerError
+from leader_hints.net.brokers import name_look_ups
+from leader_hints.net.brokers.broker_stream import open_broker_stream
+
+_SECONDS = 10.0
+
+
+class _Names:
+    """A resolver that hangs, but for names that begin with "here"; ``asked``: look-ups begun."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answered = threading.Event()
+
+    def getaddrinfo(self, host: Any, port: Any, *others: Any) -> list[Any]:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name[0].isdigit():
+            return _REAL(host, port, *others)
+        self.asked.append(name)
+        if name.startswith("here"):
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+        self.answered.wait(_SECONDS)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+
+_REAL = socket.getaddrinfo
+
+
+@pytest.fixture(name="names")
+def _names(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Names]:
+    names = _Names()
+
+    def getaddrinfo(host: Any, port: Any, *others: Any) -> list[Any]:
+        if others and others[-1] & socket.AI_NUMERICHOST:
+            return _REAL(host, port, *others)
+        return names.getaddrinfo(host, port, *others)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield names
+    names.answered.set()
+
+
+async def _fails(name: str, errors: list[str]) -> None:
+    with pytest.raises(BrokerError) as raised:
+        await open_broker_stream(Address(name, 9092), _SECONDS)
+    errors.append(str(raised.value))
+
+
+async def test_names_that_hang_keep_no_thread_from_anything_else(names: _Names) -> None:
+    name_look_ups.install()
+    errors: list[str] = []
+    everywhere = int(trio.to_thread.current_default_thread_limiter().total_tokens)
+    async with trio.open_nursery() as nursery:
+        for number in range(2 * everywhere):
+            nursery.start_soon(_fails, f"hangs-{number}", errors)
+        while len(names.asked) < name_look_ups._THREADS:
+            await trio.lowlevel.checkpoint()
+        with trio.fail_after(_SECONDS):
+            assert await trio.to_thread.run_sync(lambda: "done") == "done"
+        assert len(names.asked) == name_look_ups._THREADS
+        names.answered.set()
+    assert set(errors) == {"cannot connect: temporary failure in name resolution"}
+
+
+async def test_one_name_that_hangs_has_one_thread_whatever_becomes_of_its_attempts(
+    names: _Names,
+) -> None:
+    name_look_ups.install()
+    for _ in range(2 * name_look_ups._THREADS):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(open_broker_stream, Address("hangs", 9092), _SECONDS)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    # Other names have threads all the while.
+    with trio.fail_after(_SECONDS):
+        found = await trio.socket.getaddrinfo("here", 9092)
+    assert found[0][4] == ("127.0.0.1", 9092)
+    assert names.asked == ["hangs", "here"]
+
+
+async def test_attempts_at_the_same_time_share_a_look_up_and_later_ones_begin_another(
+    names: _Names,
+) -> None:
+    name_look_ups.install()
+    found: list[Any] = []
+
+    async def look_up() -> None:
+        found.append(await trio.socket.getaddrinfo("here", 9092))
+
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(look_up)
+    assert len(found) == 10
+    assert names.asked == ["here", "here"]
+
+
+async def test_beyond_the_bound_a_look_up_is_refused_and_the_error_says_so(
+    names: _Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_look_ups, "_MOST", 3)
+    name_look_ups.install()
+    errors: list[str] = []
+    async with trio.open_nursery() as nursery:
+        for number in range(3):
+            nursery.start_soon(_fails, f"hangs-{number}", [])
+        await trio.testing.wait_all_tasks_blocked()
+        await _fails("one-more", errors)
+        names.answered.set()
+    assert errors == ["cannot connect: 3 names are being looked up already"]
+    assert "one-more" not in names.asked
