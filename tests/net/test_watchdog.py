@@ -21,7 +21,8 @@ async def test_where_the_loop_stands_still_is_told_once_and_for_how_long_afterwa
         stalled.append(seconds)
         over.set()
 
-    watchdog = Watchdog(0.05, stuck, stalled_still)
+    # Long enough that a loaded machine does not stop the loop for it elsewhere.
+    watchdog = Watchdog(0.5, stuck, stalled_still)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watchdog.run)
         await trio.testing.wait_all_tasks_blocked()
@@ -29,7 +30,7 @@ async def test_where_the_loop_stands_still_is_told_once_and_for_how_long_afterwa
         await over.wait()
         nursery.cancel_scope.cancel()
     ((seconds, stack),) = told
-    assert seconds >= 0.05
+    assert seconds >= 0.5
     assert "_stand_still_until" in stack
     assert stalled[0] >= seconds
 
