@@ -2,7 +2,7 @@
 
 For those who test clients. Only versions are asked that all brokers from 2.4 on take.
 
-Tested in ``tests/mock/test_lab.py``.
+Tested in ``tests/mock/test_conformance.py``.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
