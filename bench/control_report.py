@@ -1,6 +1,5 @@
 """``python -m bench control``: the control plane at scale, written to docs/benchmarks.md."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -9,7 +8,7 @@ import click
 
 from bench import control, sidecars
 from bench.control import BROKERS, PARTITIONS, Polls, Storm
-from bench.report import table, write_section
+from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
 from bench.sidecars import SidecarCost
 from bench.statistics import quantile
@@ -23,8 +22,6 @@ _MB = 1_000_000
 #: CPU seconds of a poll; milliseconds of a step of the event loop; bytes; share of a core.
 _MOST_POLL, _MOST_STEP, _MOST_VIEW, _MOST_SIDECARS = 1.0, 20.0, 60 * _MB, 0.02
 _MOST_SLICE = 2000
-
-Verdict = tuple[str, str, str, bool]
 
 
 @click.command("control")
@@ -63,14 +60,8 @@ def main(
             "partitions of one replica each:",
             _sidecar_table(cost),
         ]
-    rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
-    parts.append(table(["target", "measured", "aim", "met"], rows))
-    text = "\n\n".join(parts)
-    click.echo(text)
-    if write:
-        samples.write("control")
-        write_section(_PAGE, "control", text)
-    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+    text = "\n\n".join([*parts, target_table(verdicts)])
+    finish(_PAGE, "control", text, samples, verdicts, write=write)
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """``python -m bench cost``, ``recoding`` and ``watching``: CPU seconds of the proxy, compared."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -10,7 +9,7 @@ import click
 from bench.cost import Cost, CostArm, Costs, missing_tools, run
 from bench.load import Work
 from bench.plot import plot_cost
-from bench.report import table, write_section
+from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
 from bench.statistics import interval, ratio_interval
 from tests.harness import maven
@@ -117,26 +116,17 @@ def _report(of: _Comparison, rounds: int, from_samples: bool, write: bool) -> No
         [
             f"{counted} alternating rounds; CPU seconds of the proxy, median and 95 % interval:",
             table(["work", *(arm.label for arm in arms)], _rows(costs, arms, works)),
-            table(
-                ["target", "measured", "aim", "met"],
-                [[*texts, "yes" if met else "no"] for *texts, met in verdicts],
-            ),
+            target_table(verdicts),
             *plot,
             "Latency of requests one at a time, microseconds, median over the rounds:",
             table(["work", *(arm.label for arm in arms)], _latencies(costs, arms, works)),
         ]
     )
-    click.echo(text)
-    if write:
-        samples.write(of.section)
-        if plot:
-            seconds = {
-                a.label: {w.label: costs[a, w].cpu for w in works} for a in (HAPROXY, OFF, ON)
-            }
-            aims = {work.label: aim for work, aim in of.most.items()}
-            plot_cost(seconds, aims, _DOCS / "cost.svg")
-        write_section(_DOCS / "benchmarks.md", of.section, text)
-    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+    if write and plot:
+        seconds = {a.label: {w.label: costs[a, w].cpu for w in works} for a in (HAPROXY, OFF, ON)}
+        aims = {work.label: aim for work, aim in of.most.items()}
+        plot_cost(seconds, aims, _DOCS / "cost.svg")
+    finish(_DOCS / "benchmarks.md", of.section, text, samples, verdicts, write=write)
 
 
 def _measured(of: _Comparison, rounds: int) -> Samples:
@@ -170,7 +160,7 @@ def _latencies(costs: Costs, arms: Sequence[CostArm], works: Sequence[Work]) -> 
     ]
 
 
-def _added(costs: Costs, name: str) -> tuple[str, str, str, bool]:
+def _added(costs: Costs, name: str) -> Verdict:
     """Compare what is added to the latency of requests one at a time."""
     direct, haproxy, on = (
         median(getattr(costs[arm, SINGLE], name)) for arm in (DIRECT, HAPROXY, ON)
@@ -186,7 +176,7 @@ def _added(costs: Costs, name: str) -> tuple[str, str, str, bool]:
     )
 
 
-def _verdict(work: Work, above: Cost, below: Cost, most: float) -> tuple[str, str, str, bool]:
+def _verdict(work: Work, above: Cost, below: Cost, most: float) -> Verdict:
     ratio = median(above.cpu) / median(below.cpu)
     low, high = ratio_interval(above.cpu, below.cpu)
     return work.label, f"{ratio:.2f} ({low:.2f} to {high:.2f})", f"at most {most}", ratio <= most

@@ -1,7 +1,6 @@
 """``python -m bench kip951``: the case KIP-951 was made for, written to docs/benchmarks.md."""
 
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
@@ -13,7 +12,7 @@ from bench import kip951
 from bench.kip951 import ARMS, Acks, Arm, Run
 from bench.late_metadata import Lateness
 from bench.latencies import write_latencies
-from bench.report import table, write_section
+from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
 from tests.harness import maven
 
@@ -59,13 +58,8 @@ def main(
             parts += [f"{how}; {work}:", _run_table(results)]
             if lateness == "stale":
                 verdicts += _judge(results, acks)
-    rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
-    text = "\n\n".join([*parts, table(["target", "measured", "aim", "met"], rows)])
-    click.echo(text)
-    if write:
-        samples.write("kip951")
-        write_section(_PAGE, "kip951", text)
-    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+    text = "\n\n".join([*parts, target_table(verdicts)])
+    finish(_PAGE, "kip951", text, samples, verdicts, write=write)
 
 
 @dataclass
@@ -161,7 +155,7 @@ def _run_table(results: _Results) -> str:
     return table([*head, "inside moves", "failed", "brokers' CPU"], rows)
 
 
-def _judge(results: _Results, acks: Acks) -> list[tuple[str, str, str, bool]]:
+def _judge(results: _Results, acks: Acks) -> list[Verdict]:
     off, on, *_ = (mean(_percentile(run, 0.999) for run in results[arm]) for arm in ARMS)
     inside = min(run.inside for runs in results.values() for run in runs)
     busy = max(run.busy for runs in results.values() for run in runs)

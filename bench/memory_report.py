@@ -1,12 +1,10 @@
 """``python -m bench memory``: memory of the proxy, written to docs/benchmarks.md."""
 
-import sys
-
 import click
 
 from bench import memory
 from bench.memory import Memory
-from bench.report import table, write_section
+from bench.report import finish, target_table
 from bench.samples import Samples, from_samples_option
 from leader_hints.settings.limits import LimitSettings
 from tests.harness import maven
@@ -44,13 +42,8 @@ def main(from_samples: bool, write: bool) -> None:
             taken.growth <= budget + _MOST_ABOVE_BUDGET,
         ),
     ]
-    rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
-    text = table(["memory of the process", "measured", "aim", "met"], rows)
-    click.echo(text)
-    if write:
-        samples.write("memory")
-        write_section(_PAGE, "memory", text)
-    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+    text = target_table(verdicts, "memory of the process")
+    finish(_PAGE, "memory", text, samples, verdicts, write=write)
 
 
 def _measured() -> Samples:

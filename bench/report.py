@@ -1,8 +1,17 @@
 """Sections of a Markdown page, each written by one benchmark and left alone by the others."""
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from bench.samples import Samples
+
+#: What was measured, the figure, what it aims at, and whether that is met.
+Verdict = tuple[str, str, str, bool]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -22,3 +31,20 @@ def write_section(page: Path, name: str, text: str) -> None:
     if count != 1:
         raise ValueError(f"{page} must have the section {name!r} once, but has it {count} times")
     page.write_text(replaced)
+
+
+def target_table(verdicts: Iterable[Verdict], what: str = "target") -> str:
+    """Return a table of all targets, and whether each is met."""
+    rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
+    return table([what, "measured", "aim", "met"], rows)
+
+
+def finish(
+    page: Path, name: str, text: str, samples: Samples, verdicts: Iterable[Verdict], *, write: bool
+) -> NoReturn:
+    """Print a section, write it and its samples if asked to, and end: with 1 on a missed target."""
+    click.echo(text)
+    if write:
+        samples.write(name)
+        write_section(page, name, text)
+    sys.exit(0 if all(met for *_, met in verdicts) else 1)

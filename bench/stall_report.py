@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import click
 from bench import arms
 from bench.latencies import write_latencies
 from bench.plot import plot_stalls
-from bench.report import table, write_section
+from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
 from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
@@ -65,7 +64,7 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
             f"ZooKeeper, {of.rounds} alternating rounds of {of.moves} moves for each arm:",
             _stall_table(zookeeper),
             _hint_table(zookeeper),
-            _target_table(verdicts),
+            target_table(verdicts),
             "![Distribution of the stalls](stalls.svg)",
             "ZooKeeper, brokers with the replication settings that Kafka comes with, one round of "
             f"{of.moves} moves for each arm:",
@@ -79,12 +78,9 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
             _beside_table(beside),
         ]
     )
-    click.echo(text)
     if write:
-        samples.write("stall")
         plot_stalls({arm.label: sample for arm, sample in zookeeper.items()}, _DOCS / "stalls.svg")
-        write_section(_DOCS / "benchmarks.md", "stall", text)
-    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+    finish(_DOCS / "benchmarks.md", "stall", text, samples, verdicts, write=write)
 
 
 @click.command("legacy")
@@ -108,14 +104,10 @@ def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
             "each arm:",
             _stall_table(pools),
             _hint_table(pools),
-            _target_table(judged),
+            target_table(judged),
         ]
     text = "\n\n".join(parts)
-    click.echo(text)
-    if write:
-        samples.write("legacy")
-        write_section(_DOCS / "benchmarks.md", "legacy", text)
-    sys.exit(0 if all(met for *_, met in verdicts) else 1)
+    finish(_DOCS / "benchmarks.md", "legacy", text, samples, verdicts, write=write)
 
 
 def _measured_stalls(rounds: int, moves: int) -> Samples:
@@ -203,9 +195,6 @@ def _emptied(first: Arm, kind: str) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
-
-
-Verdict = tuple[str, str, str, bool]
 
 
 def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
@@ -306,8 +295,3 @@ def _beside_table(pools: Mapping[Arm, Sample]) -> str:
                 ]
             )
     return table(head, rows)
-
-
-def _target_table(verdicts: Sequence[Verdict]) -> str:
-    head = ["target", "measured", "aim", "met"]
-    return table(head, [[*texts, "yes" if met else "no"] for *texts, met in verdicts])
