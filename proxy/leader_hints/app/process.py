@@ -170,7 +170,7 @@ class _Process:
         parts.observers.emit(Stopping(links=table.links_open))
         parts.listeners.close()
         parts.pump.drain(_is_the_journals)
-        with trio.move_on_after(self._settings.drain_ms / 1000):
+        with trio.move_on_after(self._settings.drain):
             while table.links_open > parts.pump.exempt():  # noqa: ASYNC110 - counting is expensive
                 await trio.sleep(_LOOK)
         parts.observers.emit(Stopped(links=table.links_open))

@@ -57,7 +57,7 @@ class Round(NamedTuple, Generic[_B]):
     """One round of questions for the responses that are held of a route.
 
     ``unnamed``: topic ids whose names must be looked up first. ``requests``: one for each broker,
-    made as they are iterated over; those that ask nothing are left to whoever sends them.
+    made as they are iterated over; those that ask nothing are left to the caller.
     """
 
     unnamed: list[bytes]

@@ -31,16 +31,6 @@ from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.route import Route
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
-#: ListOffsets errors that show whether a broker leads at the epoch asked for.
-OF_THE_EPOCH = frozenset(
-    {
-        ErrorCode.NONE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-    }
-)
-
 
 class Named(Enum):
     """Whom the view names as leader: the broker that answered, another one, one of both, nobody."""

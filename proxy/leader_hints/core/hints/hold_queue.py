@@ -29,10 +29,10 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count, cycle, islice
 
-from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.apis.list_offsets import Partition
+from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 from leader_hints.core.events import Event
 from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.failed_partition import FailedPartition
@@ -207,14 +207,14 @@ class HoldQueue:
             for partition in response.partitions.lacking:
                 if partition.failure.topic != topic:
                     continue
-                error = errors.get((name, partition.failure.partition))
-                if error not in hint_rules.OF_THE_EPOCH:
+                answer = leadership_answer(errors.get((name, partition.failure.partition)))
+                if answer is None:
                     continue
-                serves = error == ErrorCode.NONE
+                serves = answer is LeadershipAnswer.LEADS
                 # One at a newer epoch may lead at that. Of a recreated topic a broker does not know
                 # the former one's epoch either.
                 asked = serves or (
-                    error != ErrorCode.FENCED_LEADER_EPOCH
+                    answer is not LeadershipAnswer.EPOCH_OVER
                     and not (view and view.may_be_former(topic))
                 )
                 if asked > partition.asked or partition.serves is not serves:

@@ -55,7 +55,7 @@ class Budget:
         """Whether links of an address that nobody has authenticated may keep so much more.
 
         An address may have no more than it leaves to all others. So one address has half of the
-        share at most, each of two a third, and whoever comes next finds as much as any has.
+        share at most, each of two a third, and the next address finds as much as any has.
         """
         strangers = self.strangers + size
         return self.by_address.get(address, 0) + size <= self._share - strangers
@@ -143,7 +143,7 @@ class Account:
 def network_of(address: str) -> str:
     """Return what distinguishes a client, given as HOST:PORT, from others: its IP address.
 
-    Of an IPv6 address the first 64 bits: whoever has one has all that begin with these.
+    Of an IPv6 address the first 64 bits: a client that has one has all that begin with these.
     """
     host = address.rpartition(":")[0]
     if not host.startswith("["):

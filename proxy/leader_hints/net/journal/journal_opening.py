@@ -50,8 +50,7 @@ def open_journal(
     counters = JournalCounters()
     metrics.count_journal(counters)
     journal = Journal(routes, sidecar, run, lambda: time.time_ns() // 1000)
-    flush = wanted.flush_ms / 1000
-    writer = JournalWriter(journal, sink, counters, wanted.buffer_bytes, flush, emit)
+    writer = JournalWriter(journal, sink, counters, wanted.buffer_bytes, wanted.flush, emit)
     writer.begin(software.name, software.version, settings.hints)
     return writer
 
