@@ -14,11 +14,11 @@ from tests.world.model.releases import (
     PRODUCE,
     Release,
 )
-from tests.world.model.truth import Image, Leader, Truth
+from tests.world.model.truth import Image, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.wire import Endpoint, Place, Request
 
-#: The principal of the proxy's own connections.
+#: How the principals of the proxies' own connections begin.
 PROXY = "proxy"
 #: Seconds until an answer is sent; those of a Fetch that finds nothing new.
 _SERVICE = 0.0005
@@ -28,13 +28,14 @@ _LONG_POLL = 0.5
 class Refusal(NamedTuple):
     """What a broker knew when it answered that it does not lead, or not at this epoch.
 
-    ``incarnation``: of the topic that its client means. ``own``: who led, as it knew.
+    ``incarnation``: of the topic that its client means. ``known``: the epoch of the leader by its
+    replica, or by its Metadata where that is older; -1: none.
     """
 
     at: float
     node: int
     incarnation: int
-    own: Leader | None
+    known: int
     client_epoch: int
 
 
@@ -43,10 +44,10 @@ Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
 
 
 class Asked(NamedTuple):
-    """A request of the proxy's own."""
+    """A request of a proxy's own; ``by`` which process."""
 
     at: float
-    node: int
+    by: str
     key: int
 
 
@@ -192,26 +193,42 @@ class BrokerProcess:
                 errors[place] = Error.UNKNOWN_TOPIC_ID
                 continue
             if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
-                own = known.leaders[number] if number < len(known.leaders) else None
+                own = self._known_epoch(known, number)
                 refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors
 
+    def _hidden_from(self, principal: str) -> Collection[str]:
+        return self.hidden if is_proxy(principal) else ()
+
+    def _known_epoch(self, topic: Topic, partition: int) -> int:
+        shown = self.model.metadata.topics.get(topic.name)
+        of = [t for t in (topic, shown) if t is not None and t.number == topic.number]
+        return min((t.leaders[partition].epoch for t in of if partition < len(t.leaders)), default=-1)
+
     def describe(self, request: Request, principal: str) -> bytes:
         """Answer Metadata."""
-        hidden = self.hidden if principal == PROXY else ()
+        hidden = self._hidden_from(principal)
         topics = self.model.describe(wire.read_metadata_request(request), hidden)
         alive = {node: self._endpoints[node] for node in sorted(self.model.metadata.alive)}
         return wire.metadata_response(request.correlation, request.version, "k", alive, topics)
 
-    def offsets(self, request: Request) -> bytes:
+    def offsets(self, request: Request, principal: str) -> bytes:
         """Answer ListOffsets."""
+        hidden = self._hidden_from(principal)
         errors = {
-            place: self.model.list_offsets(str(place[0]), place[1], epoch)
+            place: Error.TOPIC_AUTHORIZATION_FAILED
+            if place[0] in hidden
+            else self.model.list_offsets(str(place[0]), place[1], epoch)
             for place, epoch in wire.read_offsets_request(request).items()
         }
         return wire.offsets_response(request.correlation, errors)
+
+
+def is_proxy(principal: str) -> bool:
+    """Whether a proxy's own connection is meant."""
+    return principal.startswith(PROXY)
 
 
 class _Connection:
@@ -238,9 +255,9 @@ class _Connection:
         if self._requests and not self._busy and not self._broker.hung and self.end.open:
             self._busy = True
             request = self._requests.popleft()
-            if self.end.principal == PROXY:
-                node, now = self._broker.node, self._broker.now
-                self._broker.asked.append(Asked(now, node, request.key))
+            if is_proxy(self.end.principal):
+                asked = Asked(self._broker.now, self.end.principal, request.key)
+                self._broker.asked.append(asked)
             self._broker._network.schedule.after(_SERVICE, self._answer, request)
 
     def look_again(self) -> None:
@@ -256,7 +273,7 @@ class _Connection:
         elif request.key == METADATA:
             self._send(broker.describe(request, self.end.principal))
         elif request.key == LIST_OFFSETS:
-            self._send(broker.offsets(request))
+            self._send(broker.offsets(request, self.end.principal))
         elif request.key == PRODUCE:
             places = wire.read_produce_request(request)
             errors = broker.errors(request, dict.fromkeys(places, -1))

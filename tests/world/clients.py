@@ -103,16 +103,24 @@ class Seen(NamedTuple):
 
 
 class _Work:
-    """A partition that a client writes to, or reads. ``again_at``: not before then."""
+    """A partition that a client writes to, or reads. ``again_at``: not before then.
 
-    __slots__ = ("again_at", "busy", "leader", "rewinds", "successes")
+    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata.
+    """
+
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "successes")
 
     def __init__(self) -> None:
+        self.successes: list[float] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all but the successes."""
         self.leader: Leader | None = None
+        self.hinted_at: float | None = None
         self.busy = False
         self.again_at = 0.0
         self.rewinds = 0
-        self.successes: list[float] = []
 
 
 @dataclass(slots=True)
@@ -180,6 +188,7 @@ class Client:
         self._wants_metadata = True
         self._asks_metadata = False
         self._paused = True
+        self._starts = 0
 
     def leader(self, name: str, partition: int) -> Leader | None:
         """Return who leads a partition, as this client knows."""
@@ -192,18 +201,30 @@ class Client:
 
     def start(self) -> None:
         """Begin, or go on."""
-        self._paused = False
-        self._tick()
+        if self._paused:
+            self._paused = False
+            self._starts += 1
+            self._tick(self._starts)
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
         self._paused = True
 
-    def _tick(self) -> None:
-        if self._paused:
+    def begin_anew(self) -> None:
+        """Forget all that is known, as a process that is started again."""
+        for connection in [*self._connections.values()]:
+            connection.end.close()
+            self.lost(connection)
+        for work in self.work.values():
+            work.forget()
+        self._topic_ids, self._names, self._endpoints, self._refused = {}, {}, {}, {}
+        self._metadata_at, self._wants_metadata = 0.0, True
+
+    def _tick(self, start: int) -> None:
+        if self._paused or start != self._starts:
             return
         self._act()
-        self._network.schedule.after(_PERIOD, self._tick)
+        self._network.schedule.after(_PERIOD, self._tick, start)
 
     def _act(self) -> None:
         if self._paused:
@@ -333,6 +354,8 @@ class Client:
                 self._wants_metadata = True
                 return
         work.rewinds = 0
+        if work.leader is None or work.leader.epoch != seen.epoch:
+            work.hinted_at = None
         work.leader = Leader(seen.leader, seen.epoch)
 
     # Work.
@@ -426,5 +449,5 @@ class Client:
         if work.leader is not None and leader.epoch < work.leader.epoch + kind.newer_only:
             return False
         self._endpoints |= answer.endpoints
-        work.leader = leader
+        work.leader, work.hinted_at = leader, self.now
         return leader.node in self._endpoints

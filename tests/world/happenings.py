@@ -40,7 +40,9 @@ class Profile:
     ``ids``: its topics have ids. ``releases``: of its brokers. ``lag``: seconds after which brokers
     have heard of what was decided. ``latency``: of connections. ``fronted``: the nodes with a
     route. ``clients``: their kind and the API that they use. ``partitions``: of the busy topic.
-    ``hidden``: the proxy's principal may not see the calm topic.
+    ``sidecars``: each route is of a process of its own. ``hidden``: topics that the proxy's principal
+    may not see. ``crossed``: the addresses of two routes are exchanged, and lead to each other's
+    brokers.
     """
 
     kraft: bool
@@ -51,12 +53,18 @@ class Profile:
     fronted: tuple[int, ...]
     clients: tuple[tuple[str, int], ...]
     partitions: int
+    sidecars: bool
+    hidden: tuple[str, ...]
+    crossed: tuple[int, ...]
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
         return (
             f"{mode}, brokers {', '.join(self.releases)}, {'with' if self.ids else 'no'} topic "
             f"ids, lag up to {self.lag:g} s, proxied: {', '.join(map(str, self.fronted))}"
+            f"{', by sidecars' if self.sidecars else ''}"
+            f"{', hidden: ' + ', '.join(self.hidden) if self.hidden else ''}"
+            f"{', crossed: ' + ', '.join(map(str, self.crossed)) if self.crossed else ''}"
         )
 
 
@@ -73,17 +81,22 @@ def profile(seed: int) -> Profile:
         for _ in NODES
     )
     with_ids = all(RELEASES[name].ids for name in releases)
+    fronted = draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)])
+    crossed = fronted[:2] if len(fronted) > 1 and draw.random() < 0.05 else ()
     return Profile(
         kraft=kraft,
         ids=with_ids and (kraft or draw.random() < 0.6),
         releases=releases,
         lag=draw.choice([0.0, 0.02, 0.3, 1.0]),
         latency=draw.choice([0.0002, 0.002]),
-        fronted=draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)]),
+        fronted=fronted,
         clients=tuple(
             (kind, draw.choice([PRODUCE, FETCH])) for kind in draw.sample(sorted(KINDS), k=4)
         ),
         partitions=draw.choice([1, 2, 3]),
+        sidecars=not crossed and draw.random() < 0.6,
+        hidden=() if crossed else draw.choice([(), (), (), (), (BUSY,), (CALM,)]),
+        crossed=crossed,
     )
 
 
@@ -91,14 +104,77 @@ def profile(seed: int) -> Profile:
 _WEIGHTS: Final = {
     "move": 8.0,
     "rise": 2.0,
-    "recreate": 2.0,
+    "recreate": 1.0,
     "grow": 0.5,
-    "restart": 1.5,
+    "restart": 1.0,
+    "fence": 0.5,
+    "stale": 1.0,
+    "away": 1.0,
+    "process": 0.3,
     "reset": 1.0,
     "hang": 0.5,
     "storm": 1.0,
 }
 _GAPS: Final = (0.0, 0.005, 0.05, 0.2, 0.6, 1.5)
+#: What rarely comes together by chance, and has misled the proxy or might: seconds after the one
+#: before, kind, and seconds that it lasts. Each is about one partition, and two brokers in turn.
+_EPISODES: Final = {
+    # Nobody uses the topic while it is recreated, so processes hear nothing of that.
+    "recreated unseen": (
+        (0.0, "move", 0.0),
+        (0.3, "move", 0.0),
+        (0.3, "move", 0.0),
+        (0.6, "lull", 1.5),
+        (0.4, "recreate", 0.0),
+        (1.8, "move", 0.0),
+        (0.4, "move", 0.0),
+        (0.4, "move", 0.0),
+    ),
+    # The same with a single move: the recreated topic comes to the same epoch.
+    "recreated to the same epoch": (
+        (0.0, "move", 0.0),
+        (0.6, "lull", 1.0),
+        (0.4, "recreate", 0.0),
+        (1.2, "move", 0.0),
+        (0.3, "move", 0.0),
+    ),
+    # Of three brokers two lead nothing, and one of these is not listed.
+    "nobody but one is left": (
+        (0.0, "restart", 0.2),
+        (1.8, "fence", 3.0),
+        (0.3, "process", 0.0),
+    ),
+    "restarts in turn": (
+        (0.0, "restart", 0.2),
+        (2.0, "restart", 0.2),
+        (0.9, "process", 0.0),
+    ),
+    # A leadership leaves a broker and comes back while its clients are away.
+    "there and back": (
+        (0.0, "move", 0.0),
+        (0.4, "lull", 1.5),
+        (0.2, "move", 0.0),
+        (0.2, "move", 0.0),
+        (1.4, "move", 0.0),
+    ),
+    # Clients learn of moves elsewhere: one process has not heard of them.
+    "a broker lags": (
+        (0.0, "stale", 3.0),
+        (0.1, "move", 0.0),
+        (0.5, "move", 0.0),
+        (0.5, "recreate", 0.0),
+        (0.7, "move", 0.0),
+        (0.3, "move", 0.0),
+    ),
+    # What a reassignment does: the epoch rises under the same leader, and then with the next one.
+    "reassigned": (
+        (0.0, "rise", 0.0),
+        (0.01, "move", 0.0),
+        (0.3, "rise", 0.0),
+        (0.01, "rise", 0.0),
+        (0.01, "move", 0.0),
+    ),
+}
 
 
 def happenings(seed: int) -> list[Happening]:
@@ -106,10 +182,12 @@ def happenings(seed: int) -> list[Happening]:
     draw = random.Random(f"{seed} happenings")
     drawn: list[Happening] = []
     at = PEACE
+    if draw.random() < 0.6:
+        at = _episode(draw, drawn)
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            return drawn
+            return sorted(drawn)
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -120,3 +198,13 @@ def happenings(seed: int) -> list[Happening]:
                 seconds=draw.choice([0.2, 0.6, 1.5, 3.0]),
             )
         )
+
+
+def _episode(draw: random.Random, drawn: list[Happening]) -> float:
+    """Add an episode; return from when on other things happen: now and then at the same time."""
+    at, number = PEACE, draw.randint(0, 3)
+    nodes = draw.sample(NODES, k=2)
+    for position, (gap, kind, seconds) in enumerate(_EPISODES[draw.choice([*_EPISODES])]):
+        at += gap * (0.5 + draw.random())
+        drawn.append(Happening(round(at, 4), kind, number, nodes[position % 2], seconds))
+    return PEACE if draw.random() < 0.3 else at

@@ -37,7 +37,6 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
-from tests.world.brokers import PROXY
 from tests.world.model.truth import Leader
 from tests.world.network import End, Network, Stream
 
@@ -64,14 +63,16 @@ class Hold(NamedTuple):
 
 
 class Proxy:
-    """One process of the proxy, with a route for each of ``nodes``.
+    """One process of the proxy, with a route for each of ``nodes``. ``name``: its principal.
 
-    ``holds``: those that are over. ``moves``: when it learnt of a leader, of which partition.
+    ``running``: it takes connections. ``holds``: those that are over. ``moves``: when it learnt of a leader, of which partition.
     ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
     node was taken for which other one.
     """
 
-    def __init__(self, network: Network, nodes: Sequence[int]) -> None:
+    def __init__(self, network: Network, name: str, nodes: Sequence[int]) -> None:
+        self.name = name
+        self.nodes = nodes
         self.holds: list[Hold] = []
         self.defects: list[tuple[float, str]] = []
         self.moves: list[tuple[float, str, int, Leader]] = []
@@ -82,6 +83,8 @@ class Proxy:
         self._recovery = Recovery([])
         self._links: dict[int, _Relay] = {}
         self._numbers = 0
+        self.running = True
+        self._scope = trio.CancelScope()
         self._routes = {node: Route(f"r{node}", Mode.ON) for node in nodes}
         self._timer = HoldTimer(HoldQueue(_RULES), self._emit)
         self._timer.settle = self._settle
@@ -107,11 +110,22 @@ class Proxy:
         # Work is done in turns by the machine's clock, which is none of the world's.
         self._refresher._answers.slices._seconds = math.inf
 
-    async def run(self) -> None:
-        """Hold, poll and refresh until cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._timer.run)
-            nursery.start_soon(self._refresher.run)
+    def start(self, nursery: trio.Nursery) -> None:
+        """Hold, poll and refresh in ``nursery`` until :meth:`stop`."""
+        nursery.start_soon(self._run)
+
+    async def _run(self) -> None:
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._timer.run)
+                nursery.start_soon(self._refresher.run)
+
+    def stop(self) -> None:
+        """End the process, and all its connections."""
+        self.running = False
+        self._scope.cancel()
+        for relay in [*self._links.values()]:
+            relay.close()
 
     # What it knows, for the rules.
 
@@ -145,13 +159,15 @@ class Proxy:
 
     async def _open(self, address: Address, patience: float) -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
-        end = self._network.connect((address.host, address.port), PROXY)
+        end = self._network.connect((address.host, address.port), self.name)
         if end is None:
             raise BrokerError("cannot connect: connection refused")
         return Stream(end)
 
     def accept(self, node: int, client: End) -> bool:
         """Take a client's connection to the route of ``node``."""
+        if not self.running:
+            return False
         broker = self._network.connect(upstream(node), client.principal)
         if broker is None:
             client.close()

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from tests.world.brokers import Refusal
 from tests.world.clients import Client, Seen
 from tests.world.model.releases import FETCH, PRODUCE
-from tests.world.product import DEADLINE, RECENT
+from tests.world.product import DEADLINE, RECENT, Proxy
 from tests.world.world import AWAKE, CLOSING, END, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -59,38 +60,44 @@ def hint_was_true(lived: Lived) -> Found:
             continue
         former = all(term.incarnation < refusal.incarnation for term in terms)
         by_id = isinstance(seen.place[0], bytes)
-        if former and (by_id or not _just_learnt(world, seen, refusal.at)):
+        if former and (by_id or not _just_learnt(world, seen, refusal)):
             yield seen.at, f"{text}, which was true of a former topic of this name"
 
 
-def _just_learnt(world: World, seen: Seen, refused_at: float) -> bool:
-    """Whether the proxy has learnt of that leader within the second before the error.
+def _just_learnt(world: World, seen: Seen, refusal: Refusal) -> bool:
+    """Whether the broker's proxy has learnt of that leader within the second before the error.
 
     Then the error is taken for one of that move: a limit that is stated.
     """
-    assert world.proxy is not None
     return any(
         (name, partition, leader) == (seen.name, seen.place[1], seen.hint)
-        and at >= refused_at - RECENT - _EPSILON
-        for at, name, partition, leader in world.proxy.moves
+        and at >= refusal.at - RECENT - _EPSILON
+        for proxy in world.proxies
+        if refusal.node in proxy.nodes
+        for at, name, partition, leader in proxy.moves
     )
 
 
 def hint_is_not_over(lived: Lived) -> Found:
-    """A hint's leader still led when the broker answered, but for what cannot be known yet."""
+    """A hint's leader still led when the broker answered, or that broker itself knew no newer one.
+
+    Two limits are stated. An error within a second after the proxy learnt of a move is taken for
+    one of that. A consumer that says which topic and epoch it knows gets what is newer.
+    """
     world = lived.world
     for seen, text in _hints(world):
+        assert seen.hint is not None
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
-        if seen.api == FETCH and seen.hint and seen.hint.node != refusal.node:
-            # It is news to the consumer, and leads away from this broker.
+        if seen.hint.epoch >= refusal.known or _just_learnt(world, seen, refusal):
             continue
-        since = refusal.at - RECENT - 2 * world.profile.lag - 0.1
+        if seen.api == FETCH and seen.hint.node != refusal.node and isinstance(seen.place[0], bytes):
+            continue
         terms = [
             term
             for term in world.truth.terms(seen.name, seen.place[1])
             if term.leader == seen.hint and term.incarnation >= refusal.incarnation
         ]
-        if terms and all(term.until < since for term in terms):
+        if terms and all(term.until < refusal.at for term in terms):
             yield seen.at, f"{text}, which was over at {max(term.until for term in terms):.3f}"
 
 
@@ -113,9 +120,13 @@ def hint_has_its_leaders_endpoint(lived: Lived) -> Found:
 
 def nothing_is_held_too_long(lived: Lived) -> Found:
     """No response is held beyond the deadline, and no link for more than that in a second."""
-    assert lived.world.proxy is not None
+    for proxy in lived.world.proxies:
+        yield from _held_too_long(proxy)
+
+
+def _held_too_long(proxy: Proxy) -> Found:
     by_link: dict[int, list[tuple[float, float]]] = {}
-    for hold in lived.world.proxy.holds:
+    for hold in proxy.holds:
         if hold.until - hold.since > DEADLINE + _EPSILON:
             yield hold.until, f"a response was held for {hold.until - hold.since:.3f} s"
         holds = by_link.setdefault(hold.link, [])
@@ -129,33 +140,33 @@ def nothing_is_held_too_long(lived: Lived) -> Found:
 
 def nothing_is_broken(lived: Lived) -> Found:
     """The proxy reports no defect of its own, and understands all that is said."""
-    assert lived.world.proxy is not None
-    yield from lived.world.proxy.defects
+    for proxy in lived.world.proxies:
+        yield from proxy.defects
 
 
 def brokers_are_known(lived: Lived) -> Found:
     """No broker is proved to be another than it is."""
-    assert lived.world.proxy is not None
-    for at, node, proved in lived.world.proxy.mistaken:
+    mistaken = [one for proxy in lived.world.proxies for one in proxy.mistaken]
+    for at, node, proved in mistaken:
         yield at, f"broker {node} is taken for {proved}"
 
 
 def brokers_are_asked_seldom(lived: Lived) -> Found:
     """The proxy asks no broker more often than is stated, and little while the world rests."""
     for node, broker in lived.world.brokers.items():
-        times = [asked.at for asked in broker.asked]
-        for first, last in zip(times, times[_MOST_ASKED:], strict=False):
-            if last - first < 1.0:
-                yield last, f"broker {node} was asked {_MOST_ASKED} times within a second"
-                break
-        resting = [at for at in times if PAUSE + 2.0 <= at < AWAKE]
-        if len(resting) > _MOST_AT_REST * (AWAKE - PAUSE - 2.0):
-            yield AWAKE, f"broker {node} was asked {len(resting)} times while the world rested"
+        for name in {asked.by: None for asked in broker.asked}:
+            times = [asked.at for asked in broker.asked if asked.by == name]
+            for first, last in zip(times, times[_MOST_ASKED:], strict=False):
+                if last - first < 1.0:
+                    yield last, f"{name} asked broker {node} {_MOST_ASKED} times within a second"
+                    break
+            resting = [at for at in times if PAUSE + 2.0 <= at < AWAKE]
+            if len(resting) > _MOST_AT_REST * (AWAKE - PAUSE - 2.0):
+                yield AWAKE, f"{name} asked broker {node} {len(resting)} times at rest"
 
 
 def at_rest_the_view_is_right(lived: Lived) -> Found:
     """When the world rests the view is the world's, nothing is in doubt and nothing in hand."""
-    assert lived.world.proxy is not None
     yield from ((CLOSING, text) for text in lived.world.at_rest)
 
 

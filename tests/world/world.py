@@ -4,12 +4,12 @@ All of it follows from the seed. The same world without the proxy is what client
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import trio
 
-from tests.world.brokers import BrokerProcess, Refusals
+from tests.world.brokers import PROXY, BrokerProcess, Refusals
 from tests.world.clients import KINDS, Client
 from tests.world.happenings import BUSY, CALM, NODES, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
@@ -53,6 +53,8 @@ class World:
         self.truth = Truth(NODES, ids=profile.ids)
         self.endpoints = {node: Endpoint(f"shown-{node}", 9092) for node in NODES}
         self._prompt = False
+        #: Until when a broker's Metadata hears nothing.
+        self._stale: dict[int, float] = {}
         self.brokers = {
             node: BrokerProcess(
                 Broker(node, RELEASES[release]),
@@ -67,9 +69,16 @@ class World:
         self.truth.create(0.0, CALM, tuple(_replicas(n) for n in range(len(NODES))))
         self.truth.create(0.0, BUSY, tuple(_replicas(n + seed) for n in range(profile.partitions)))
         for broker in self.brokers.values():
+            broker.hidden = profile.hidden
             broker.hear_all()
         self.truth.decided = self._decided
-        self.proxy = Proxy(self.network, profile.fronted) if proxied else None
+        #: Processes that run now, by the nodes of their routes; all that ever did.
+        self.fronts: dict[int, Proxy] = {}
+        self.proxies: list[Proxy] = []
+        self._nursery: trio.Nursery | None = None
+        if proxied:
+            for nodes in ((n,) for n in profile.fronted) if profile.sidecars else (profile.fronted,):
+                self._begin_process(nodes)
         self._open()
         self.clients = [
             Client(
@@ -88,10 +97,18 @@ class World:
     def _open(self) -> None:
         for node, broker in self.brokers.items():
             self.network.hosts[upstream(node)] = broker.accept
-            accept = broker.accept
-            if self.proxy is not None and node in self.profile.fronted:
-                accept = _route(self.proxy, node)
+            accept = self._route(node) if node in self.fronts else broker.accept
             self.network.hosts[self.endpoints[node]] = accept
+
+    def _begin_process(self, nodes: Sequence[int]) -> None:
+        proxy = Proxy(self.network, f"{PROXY}-{len(self.proxies)}", nodes)
+        self.proxies.append(proxy)
+        self.fronts.update(dict.fromkeys(nodes, proxy))
+        if self._nursery is not None:
+            proxy.start(self._nursery)
+
+    def _route(self, node: int) -> Callable[..., bool]:
+        return lambda end: self.fronts[node].accept(node, end)
 
     def _plan(self, happenings: Sequence[Happening]) -> None:
         for happening in happenings:
@@ -113,17 +130,17 @@ class World:
 
     def run(self) -> None:
         """Live."""
-        if self.proxy is None:
+        if self.proxies:
+            self.schedule.run_with(self.seed, self._live)
+        else:
             self.schedule.run_until(END)
-            return
-        self.schedule.run_with(self.seed, self._live)
 
     async def _live(self) -> None:
-        assert self.proxy is not None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.proxy.run)
+        async with trio.open_nursery() as self._nursery:
+            for proxy in self.proxies:
+                proxy.start(self._nursery)
             await trio.sleep_until(END)
-            nursery.cancel_scope.cancel()
+            self._nursery.cancel_scope.cancel()
 
     # How decisions spread.
 
@@ -133,6 +150,9 @@ class World:
             draw = random.Random(f"{self.seed} {number} {node}")
             lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
             first, second = draw.random() * lag, draw.random() * lag
+            stale = self._stale.get(node, 0.0) - self.schedule.now
+            if stale > 0:
+                first, second = (stale, 0.0) if self.profile.kraft else (first, stale - first)
             if self.profile.kraft:
                 # One log; the image is set first (BrokerMetadataPublisher).
                 broker.will_hear(number, first + min(second, 0.02), first)
@@ -223,38 +243,98 @@ class World:
         broker.start(broker.model.release, lag, lag + 0.02)
         self.truth.joined(self.schedule.now, broker.node)
 
+    def _fence(self, happening: Happening) -> None:
+        """Have the controller take a broker for gone that is not: its session or lease ends."""
+        alive = self.truth.now.alive
+        if self.brokers[happening.node].running and len(alive) == len(NODES):
+            self.say(f"{happening.node} is fenced")
+            self.truth.left(self.schedule.now, happening.node)
+            self.schedule.after(happening.seconds, self._unfence, happening.node)
+
+    def _unfence(self, node: int) -> None:
+        if self.brokers[node].running and node not in self.truth.now.alive:
+            self.say(f"{node} is not fenced any more")
+            self.truth.joined(self.schedule.now, node)
+
+    def _lag(self, happening: Happening) -> None:
+        self.say(f"the Metadata of {happening.node} hears nothing for {happening.seconds} s")
+        self._stale[happening.node] = self.schedule.now + happening.seconds
+
+    def _lull(self, happening: Happening) -> None:
+        """Have all clients away for a while. Some, or all, are started again then."""
+        self.say(f"clients are away for {happening.seconds} s")
+        for number, client in enumerate(self.clients):
+            client.pause()
+            anew = happening.number != number
+            self.schedule.after(happening.seconds, self._come_back, client, anew)
+
+    def _go_away(self, happening: Happening) -> None:
+        client = self.clients[happening.number]
+        self.say(f"{client.name} is away for {happening.seconds} s")
+        client.pause()
+        anew = happening.node == NODES[0]
+        self.schedule.after(happening.seconds, self._come_back, client, anew)
+
+    def _come_back(self, client: Client, anew: bool) -> None:
+        self.say(f"{client.name} {'is started again' if anew else 'comes back'}")
+        if anew:
+            client.begin_anew()
+        client.start()
+
+    def _end_process(self, happening: Happening) -> None:
+        proxy = self.fronts.get(happening.node)
+        if proxy is None or not proxy.running:
+            return
+        nodes = [node for node, front in self.fronts.items() if front is proxy]
+        self.say(f"the proxy of {', '.join(map(str, nodes))} is started again")
+        proxy.stop()
+        self.schedule.after(0.1, self._begin_process, nodes)
+
     def _heal(self) -> None:
         for broker in self.brokers.values():
             self._go_on(broker)
 
     def _look(self) -> None:
-        if self.proxy is not None:
-            self.proxy.look_at_identities()
+        if self.proxies:
+            for proxy in {*self.fronts.values()}:
+                proxy.look_at_identities()
             self.schedule.after(_LOOK, self._look)
 
     def _note_behind(self, at: float, client: Client) -> None:
         for name, topic in self.truth.now.topics.items():
             for partition, leader in enumerate(topic.leaders):
-                known = client.leader(name, partition)
-                if known is not None and known.epoch > leader.epoch:
+                work = client.work.get((name, partition))
+                if work is None or work.leader is None or work.leader.epoch <= leader.epoch:
+                    continue
+                # What a hint has told since the topic is another is not what it would know anyway.
+                if work.hinted_at is None or work.hinted_at < self.truth.born(topic.number):
                     self.behind.add((at, client.name, name, partition))
 
     def _rest(self) -> None:
-        if self.proxy is None:
-            return
-        self.at_rest += self.proxy.in_hand()
+        fronts = dict.fromkeys(self.fronts.values())
+        self.at_rest += (text for proxy in fronts for text in proxy.in_hand())
+        for proxy in fronts:
+            self.at_rest += self._wrong_views(proxy)
+        shown = [t for t in self.truth.now.topics.values() if t.name not in self.profile.hidden]
+        led = {leader.node for topic in shown for leader in topic.leaders}
+        self.at_rest += (
+            f"broker {node} is not proved"
+            for proxy in fronts
+            for node in proxy.unproved()
+            if node in led
+        )
+
+    def _wrong_views(self, proxy: Proxy) -> Iterator[str]:
         for name, topic in sorted(self.truth.now.topics.items()):
+            if name in self.profile.hidden:
+                continue
             for partition, leader in enumerate(topic.leaders):
-                for node, known, doubtful in self.proxy.leaders(name, partition):
+                for node, known, doubtful in proxy.leaders(name, partition):
                     place = f"of {name}-{partition} the route of {node}"
                     if known != leader:
-                        self.at_rest.append(f"{place} knows {known}, and not {leader}")
+                        yield f"{place} knows {known}, and not {leader}"
                     elif doubtful:
-                        self.at_rest.append(f"{place} is in doubt")
-        led = {leader.node for t in self.truth.now.topics.values() for leader in t.leaders}
-        self.at_rest += (
-            f"broker {node} is not proved" for node in self.proxy.unproved() if node in led
-        )
+                        yield f"{place} is in doubt"
 
     def _close(self) -> None:
         """Have each broker behind a route lose a leadership, of which all hear at once."""
@@ -262,7 +342,7 @@ class World:
         for node in self.profile.fronted:
             for name, topic in sorted(self.truth.now.topics.items()):
                 led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
-                if led:
+                if led and name not in self.profile.hidden:
                     to = next(other for other in NODES if other != node)
                     self.moved.append((name, led[0], node))
                     self.truth.move(self.schedule.now, name, led[0], to)
@@ -270,10 +350,6 @@ class World:
 
 def _replicas(first: int) -> tuple[int, ...]:
     return tuple(NODES[(first + n) % len(NODES)] for n in range(len(NODES)))
-
-
-def _route(proxy: Proxy, node: int) -> Callable[..., bool]:
-    return lambda end: proxy.accept(node, end)
 
 
 _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
@@ -285,4 +361,9 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "reset": World._reset,
     "hang": World._hang,
     "storm": World._storm,
+    "fence": World._fence,
+    "stale": World._lag,
+    "lull": World._lull,
+    "away": World._go_away,
+    "process": World._end_process,
 }

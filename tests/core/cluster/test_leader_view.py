@@ -56,6 +56,16 @@ def test_a_topic_is_known_by_name_and_by_id() -> None:
     assert view.name(topic_id(2)) is None
 
 
+def test_brokers_are_told_by_partitions_that_are_not_hidden() -> None:
+    """Of a hidden topic brokers answer TOPIC_AUTHORIZATION_FAILED, which proves nothing."""
+    view = _view({0: (1, 5)})
+    view.learn(_said({0: (1, 3)}, name="u"), None)
+    view.permitted(_said({}, error=29))
+    assert [*view.one_led_by_each()] == [("u", 0, Leader(1, 3))]
+    view.permitted(_said({0: (1, 5)}))
+    assert [*view.one_led_by_each()] == [("t", 0, Leader(1, 5))]
+
+
 def test_a_partition_number_out_of_all_reason_takes_no_memory() -> None:
     view = _view({0: (1, 5), 2**31 - 1: (1, 5), 100_000: (1, 5), -1: (1, 5)})
     assert len(view) == 1

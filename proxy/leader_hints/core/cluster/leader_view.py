@@ -295,9 +295,13 @@ class LeaderView:
         """Iterate over name, partition and leader of one partition for each node that leads any.
 
         Partitions in doubt are left out: whoever leads one may be another node than the view has.
+        So are hidden topics, which are known from clients' Metadata: brokers answer no question of
+        the proxy about them.
         """
         seen = {UNKNOWN}
         for topic in self._topics.values():
+            if topic.name in self._hidden:
+                continue
             # Partitions are not looked at one by one: there may be 100,000.
             for node in set(topic.leaders) - seen:
                 partition = self._one_led_by(topic, node)
