@@ -100,22 +100,32 @@ class BrokerProcess:
             self._network.schedule.after(after, self._hear, self._life, number, metadata)
 
     def _hear(self, life: int, number: int, metadata: bool) -> None:
-        if life != self._life or self._heard[metadata] < 0:
+        if life != self._life or min(self._heard) < 0:
             return
-        while self._heard[metadata] <= number:
-            _, record = self._truth.log[self._heard[metadata]]
-            self.model.hear(record, metadata=metadata)
-            self._heard[metadata] += 1
+        # One after the other: with ZooKeeper the controller has one queue for each broker, and sends
+        # LeaderAndIsr before UpdateMetadata (ControllerChannelManager); with KRaft the image is set
+        # before replicas are told (BrokerMetadataPublisher).
+        first = self._kraft
+        self._hear_until(number if metadata is first else number + 1, metadata=first)
+        self._hear_until(number if metadata is first else number + 1, metadata=not first)
+        if metadata is first:
+            self._hear_until(number + 1, metadata=first)
         self._look_again()
+
+    def _hear_until(self, number: int, *, metadata: bool) -> None:
+        for _, record in self._truth.log[self._heard[metadata] : number]:
+            self.model.hear(record, metadata=metadata)
+        self._heard[metadata] = max(self._heard[metadata], number)
 
     def _sync(self, life: int, metadata: bool) -> None:
         if life != self._life:
             return
         self._heard[metadata] = len(self._truth.log)
-        if metadata:
-            self.model.metadata = self._truth.now.copy()
-        else:
+        if not metadata:
             self.model.replicas = self._truth.now.copy()
+            # Nothing was heard since this was there.
+            self._heard[True] = self._heard[False]
+        self.model.metadata = self._truth.now.copy()
         self._look_again()
 
     def _look_again(self) -> None:

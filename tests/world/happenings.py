@@ -42,7 +42,7 @@ class Profile:
     route. ``clients``: their kind and the API that they use. ``partitions``: of the busy topic.
     ``sidecars``: each route is of a process of its own. ``hidden``: topics that the proxy's principal
     may not see. ``crossed``: the addresses of two routes are exchanged, and lead to each other's
-    brokers.
+    brokers. ``idle``: a broker that was added and has no replicas yet, 0: there is none.
     """
 
     kraft: bool
@@ -56,6 +56,7 @@ class Profile:
     sidecars: bool
     hidden: tuple[str, ...]
     crossed: tuple[int, ...]
+    idle: int
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -64,6 +65,7 @@ class Profile:
             f"ids, lag up to {self.lag:g} s, proxied: {', '.join(map(str, self.fronted))}"
             f"{', by sidecars' if self.sidecars else ''}"
             f"{', hidden: ' + ', '.join(self.hidden) if self.hidden else ''}"
+            f"{f', {self.idle} is idle' if self.idle else ''}"
             f"{', crossed: ' + ', '.join(map(str, self.crossed)) if self.crossed else ''}"
         )
 
@@ -97,6 +99,7 @@ def profile(seed: int) -> Profile:
         sidecars=not crossed and draw.random() < 0.6,
         hidden=() if crossed else draw.choice([(), (), (), (), (BUSY,), (CALM,)]),
         crossed=crossed,
+        idle=draw.choice([0, 0, 0, 0, *NODES[1:]]),
     )
 
 
@@ -148,6 +151,12 @@ _EPISODES: Final = {
         (0.0, "restart", 0.2),
         (2.0, "restart", 0.2),
         (0.9, "process", 0.0),
+    ),
+    "twice restarted": (
+        (0.0, "restart", 0.2),
+        (0.0, "process", 0.0),
+        (2.0, "process", 0.0),
+        (0.1, "restart", 0.2),
     ),
     # A leadership leaves a broker and comes back while its clients are away.
     "there and back": (

@@ -53,8 +53,8 @@ class World:
         self.truth = Truth(NODES, ids=profile.ids)
         self.endpoints = {node: Endpoint(f"shown-{node}", 9092) for node in NODES}
         self._prompt = False
-        #: Until when a broker's Metadata hears nothing.
-        self._stale: dict[int, float] = {}
+        #: From which record on, and until when, a broker hears nothing.
+        self._stale: dict[int, tuple[int, float]] = {}
         self.brokers = {
             node: BrokerProcess(
                 Broker(node, RELEASES[release]),
@@ -66,8 +66,10 @@ class World:
             )
             for node, release in zip(NODES, profile.releases, strict=True)
         }
-        self.truth.create(0.0, CALM, tuple(_replicas(n) for n in range(len(NODES))))
-        self.truth.create(0.0, BUSY, tuple(_replicas(n + seed) for n in range(profile.partitions)))
+        self.truth.create(0.0, CALM, tuple(self._replicas(n) for n in range(len(NODES))))
+        self.truth.create(
+            0.0, BUSY, tuple(self._replicas(n + seed) for n in range(profile.partitions))
+        )
         for broker in self.brokers.values():
             broker.hidden = profile.hidden
             broker.hear_all()
@@ -110,6 +112,10 @@ class World:
     def _route(self, node: int) -> Callable[..., bool]:
         return lambda end: self.fronts[node].accept(node, end)
 
+    def _replicas(self, first: int) -> tuple[int, ...]:
+        nodes = [node for node in NODES if node != self.profile.idle]
+        return tuple(nodes[(first + n) % len(nodes)] for n in range(len(nodes)))
+
     def _plan(self, happenings: Sequence[Happening]) -> None:
         for happening in happenings:
             self.schedule.at(happening.at, self._happen, happening)
@@ -150,9 +156,12 @@ class World:
             draw = random.Random(f"{self.seed} {number} {node}")
             lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
             first, second = draw.random() * lag, draw.random() * lag
-            stale = self._stale.get(node, 0.0) - self.schedule.now
-            if stale > 0:
-                first, second = (stale, 0.0) if self.profile.kraft else (first, stale - first)
+            since, until = self._stale.get(node, (0, 0.0))
+            if self.schedule.now < until:
+                # With ZooKeeper a replica may hear the first record that its Metadata does not.
+                first, second = until - self.schedule.now, 0.0
+                if number == since and not self.profile.kraft:
+                    first, second = 0.0, first
             if self.profile.kraft:
                 # One log; the image is set first (BrokerMetadataPublisher).
                 broker.will_hear(number, first + min(second, 0.02), first)
@@ -167,10 +176,10 @@ class World:
             _HAPPENINGS[happening.kind](self, happening)
 
     def _move(self, happening: Happening) -> None:
-        leaders = self.truth.now.topics[BUSY].leaders
-        partition = happening.number % len(leaders)
-        led_by = leaders[partition].node
-        others = [node for node in NODES if node != led_by and node in self.truth.now.alive]
+        topic = self.truth.now.topics[BUSY]
+        partition = happening.number % len(topic.leaders)
+        led_by = topic.leaders[partition].node
+        others = [n for n in topic.replicas[partition] if n != led_by and n in self.truth.now.alive]
         if led_by > 0 and others:
             to = happening.node if happening.node in others else others[0]
             self.truth.move(self.schedule.now, BUSY, partition, to)
@@ -188,12 +197,12 @@ class World:
     def _create(self, happening: Happening) -> None:
         if BUSY not in self.truth.now.topics:
             count = 1 + happening.number % 3
-            replicas = tuple(_replicas(happening.node + n) for n in range(count))
+            replicas = tuple(self._replicas(happening.node + n) for n in range(count))
             self.truth.create(self.schedule.now, BUSY, replicas)
 
     def _grow(self, happening: Happening) -> None:
         if len(self.truth.now.topics[BUSY].leaders) < 4:
-            self.truth.grow(self.schedule.now, BUSY, _replicas(happening.node))
+            self.truth.grow(self.schedule.now, BUSY, self._replicas(happening.node))
 
     def _storm(self, happening: Happening) -> None:
         for number in range(len(self.truth.now.topics[BUSY].leaders)):
@@ -240,7 +249,8 @@ class World:
         self.say(f"{broker.node} is started")
         draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
         lag = max(self.profile.lag, 0.4) * draw.random()
-        broker.start(broker.model.release, lag, lag + 0.02)
+        # Metadata comes first, to new brokers with ZooKeeper too (KafkaController.onBrokerStartup).
+        broker.start(broker.model.release, lag + 0.3 * draw.random(), lag)
         self.truth.joined(self.schedule.now, broker.node)
 
     def _fence(self, happening: Happening) -> None:
@@ -257,8 +267,9 @@ class World:
             self.truth.joined(self.schedule.now, node)
 
     def _lag(self, happening: Happening) -> None:
-        self.say(f"the Metadata of {happening.node} hears nothing for {happening.seconds} s")
-        self._stale[happening.node] = self.schedule.now + happening.seconds
+        self.say(f"{happening.node} hears nothing for {happening.seconds} s")
+        until = self.schedule.now + happening.seconds
+        self._stale[happening.node] = len(self.truth.log), until
 
     def _lull(self, happening: Happening) -> None:
         """Have all clients away for a while. Some, or all, are started again then."""
@@ -343,13 +354,9 @@ class World:
             for name, topic in sorted(self.truth.now.topics.items()):
                 led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
                 if led and name not in self.profile.hidden:
-                    to = next(other for other in NODES if other != node)
+                    to = next(other for other in topic.replicas[led[0]] if other != node)
                     self.moved.append((name, led[0], node))
                     self.truth.move(self.schedule.now, name, led[0], to)
-
-
-def _replicas(first: int) -> tuple[int, ...]:
-    return tuple(NODES[(first + n) % len(NODES)] for n in range(len(NODES)))
 
 
 _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
