@@ -91,7 +91,7 @@ class _RouteProbe:
             mechanisms=self.mechanisms,
             silence=self.silence,
             cluster=view.cluster_id if view else "",
-            topics=len(view.names) if view else 0,
+            topics=len(view.topics.names) if view else 0,
             without_ids=self.without_ids,
             synthesizes_ids=self.route.config.synthesize,
             hidden=self.hidden,

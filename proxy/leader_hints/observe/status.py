@@ -194,7 +194,7 @@ def _clusters(watched: Watched) -> list[ClusterStatus]:
     return [
         ClusterStatus(
             id=view.cluster_id,
-            topics=len(view.names),
+            topics=len(view.topics.names),
             partitions=len(view),
             age_seconds=age,
             leader_moves=watched.counts.moves[view.cluster_id],

@@ -215,7 +215,7 @@ class HoldQueue:
                 # the former one's epoch either.
                 asked = serves or (
                     answer is not LeadershipAnswer.EPOCH_OVER
-                    and not (view and view.may_be_former(topic))
+                    and not (view is not None and view.topics.may_be_former(topic))
                 )
                 if asked > partition.asked or partition.serves is not serves:
                     self._note_news(response)
