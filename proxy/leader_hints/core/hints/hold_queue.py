@@ -169,9 +169,13 @@ class HoldQueue:
 
         ``since``: when it was asked. Only errors from before that time are concerned.
         """
+        # Each response once, whatever the answer is about: both may have thousands of topics.
+        answered: dict[HeldResponse, set[Topic]] = {}
         for response, topic in self._index.unasked(route, topics, since):
+            answered.setdefault(response, set()).add(topic)
+        for response, about in answered.items():
             for partition in response.partitions.lacking:
-                if not partition.asked and partition.failure.topic == topic:
+                if not partition.asked and partition.failure.topic in about:
                     partition.asked = True
                     self._reviews.add_news(response)
 
@@ -182,11 +186,15 @@ class HoldQueue:
         """
         view = route.broker.view
         names = (name for name, _ in errors)
+        answered: dict[HeldResponse, dict[Topic, str]] = {}
         for response, topic, name in self._index.named(route, names, since):
+            answered.setdefault(response, {})[topic] = name
+        for response, about in answered.items():
             for partition in response.partitions.lacking:
-                if partition.failure.topic != topic:
+                topic, number = partition.failure[:2]
+                if topic not in about:
                     continue
-                answer = leadership_answer(errors.get((name, partition.failure.partition)))
+                answer = leadership_answer(errors.get((about[topic], number)))
                 if answer is None:
                     continue
                 serves = answer is LeadershipAnswer.LEADS
