@@ -102,7 +102,7 @@ class BrokerProcess:
     def _hear(self, life: int, number: int, metadata: bool) -> None:
         if life != self._life or min(self._heard) < 0:
             return
-        # One after the other: with ZooKeeper the controller has one queue for each broker, and sends
+        # One after the other: with ZooKeeper the controller has one queue for each broker, with
         # LeaderAndIsr before UpdateMetadata (ControllerChannelManager); with KRaft the image is set
         # before replicas are told (BrokerMetadataPublisher).
         first = self._kraft
@@ -215,7 +215,9 @@ class BrokerProcess:
     def _known_epoch(self, topic: Topic, partition: int) -> int:
         shown = self.model.metadata.topics.get(topic.name)
         of = [t for t in (topic, shown) if t is not None and t.number == topic.number]
-        return min((t.leaders[partition].epoch for t in of if partition < len(t.leaders)), default=-1)
+        return min(
+            (t.leaders[partition].epoch for t in of if partition < len(t.leaders)), default=-1
+        )
 
     def describe(self, request: Request, principal: str) -> bytes:
         """Answer Metadata."""

@@ -40,9 +40,8 @@ class Profile:
     ``ids``: its topics have ids. ``releases``: of its brokers. ``lag``: seconds after which brokers
     have heard of what was decided. ``latency``: of connections. ``fronted``: the nodes with a
     route. ``clients``: their kind and the API that they use. ``partitions``: of the busy topic.
-    ``sidecars``: each route is of a process of its own. ``hidden``: topics that the proxy's principal
-    may not see. ``crossed``: the addresses of two routes are exchanged, and lead to each other's
-    brokers. ``idle``: a broker that was added and has no replicas yet, 0: there is none.
+    ``sidecars``: each route is of a process of its own. ``hidden``: topics that the proxy's
+    principal may not see. ``idle``: a broker that was added and has no replicas yet, 0: none.
     """
 
     kraft: bool
@@ -55,7 +54,6 @@ class Profile:
     partitions: int
     sidecars: bool
     hidden: tuple[str, ...]
-    crossed: tuple[int, ...]
     idle: int
 
     def __str__(self) -> str:
@@ -66,7 +64,6 @@ class Profile:
             f"{', by sidecars' if self.sidecars else ''}"
             f"{', hidden: ' + ', '.join(self.hidden) if self.hidden else ''}"
             f"{f', {self.idle} is idle' if self.idle else ''}"
-            f"{', crossed: ' + ', '.join(map(str, self.crossed)) if self.crossed else ''}"
         )
 
 
@@ -84,7 +81,6 @@ def profile(seed: int) -> Profile:
     )
     with_ids = all(RELEASES[name].ids for name in releases)
     fronted = draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)])
-    crossed = fronted[:2] if len(fronted) > 1 and draw.random() < 0.05 else ()
     return Profile(
         kraft=kraft,
         ids=with_ids and (kraft or draw.random() < 0.6),
@@ -96,9 +92,8 @@ def profile(seed: int) -> Profile:
             (kind, draw.choice([PRODUCE, FETCH])) for kind in draw.sample(sorted(KINDS), k=4)
         ),
         partitions=draw.choice([1, 2, 3]),
-        sidecars=not crossed and draw.random() < 0.6,
-        hidden=() if crossed else draw.choice([(), (), (), (), (BUSY,), (CALM,)]),
-        crossed=crossed,
+        sidecars=draw.random() < 0.6,
+        hidden=draw.choice([(), (), (), (), (BUSY,), (CALM,)]),
         idle=draw.choice([0, 0, 0, 0, *NODES[1:]]),
     )
 

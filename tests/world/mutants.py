@@ -14,14 +14,14 @@ from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.doubts import Doubts
-from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.hidden_topics import HiddenTopics
+from leader_hints.core.cluster.known_topics import KnownTopics
+from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
-from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
-from leader_hints.net.metadata import broker_poller
 
 
 class Patch(NamedTuple):
@@ -41,8 +41,7 @@ class Mutant(NamedTuple):
 
 
 _begin_queue = HoldQueue.__init__
-_move = LeaderView._move
-_agree = LeaderView._agree
+_agrees = LeaderReports.agrees
 _conclude = broker_identity.conclude
 
 
@@ -50,11 +49,11 @@ def _hold_long(queue: HoldQueue, rules: HoldRules) -> None:
     _begin_queue(queue, replace(rules, deadline=1.0, link_second=10.0, shared=1.0, grace=1.0))
 
 
-def _take_any(view: LeaderView, topic: Any, led: Any, source: Any, reporter: Any) -> bool:
-    """In place of ``_agree``: what differs is taken, at whatever epoch."""
+def _take_any(reports: LeaderReports, topic: Any, led: Any, source: Any, reporter: Any) -> bool:
+    """In place of ``agrees``: what differs is taken, at whatever epoch."""
     if (led.leader, led.epoch) != (topic.leaders[led.partition], topic.epochs[led.partition]):
-        _move(view, topic, led, source)
-    return _agree(view, topic, led, source, reporter)
+        reports.newer(topic, led, source)
+    return _agrees(reports, topic, led, source, reporter)
 
 
 def _conclude_at_once(broker: BrokerState, asked: broker_identity.Probe, *answered: Any) -> None:
@@ -73,9 +72,9 @@ def _false(*_: Any, **__: Any) -> bool:
 
 
 _NO_DOUBTS = Patch(Doubts, "contradicted", _false)
-_NAMES_PROVE = Patch(LeaderView, "may_be_former", _false)
+_NAMES_PROVE = Patch(KnownTopics, "may_be_former", _false)
 _ALL_SHOWN = (
-    Patch(LeaderView, "shows_all", property(_true)),
+    Patch(HiddenTopics, "none", property(_true)),
     Patch(UnknownIds, "unnameable", _false),
 )
 
@@ -124,7 +123,7 @@ MUTANTS: Final = {
         (Patch(BrokerState, "proved_node", property(lambda broker: broker.node)),),
     ),
     "view takes any epoch": Mutant(
-        "the view goes back to a lower epoch", 200, (Patch(LeaderView, "_agree", _take_any),)
+        "the view goes back to a lower epoch", 200, (Patch(LeaderReports, "agrees", _take_any),)
     ),
     "exclusion is proof": Mutant(
         "a broker that refuses is another at once, and who is left is proved",

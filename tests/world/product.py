@@ -65,7 +65,8 @@ class Hold(NamedTuple):
 class Proxy:
     """One process of the proxy, with a route for each of ``nodes``. ``name``: its principal.
 
-    ``running``: it takes connections. ``holds``: those that are over. ``moves``: when it learnt of a leader, of which partition.
+    ``running``: it takes connections. ``holds``: those that are over. ``moves``: when it learnt of
+    a leader, of which partition.
     ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
     node was taken for which other one.
     """
@@ -203,7 +204,7 @@ class Proxy:
     def told(self, relay: "_Relay") -> None:
         """Take a link's events."""
         events, relay.link.state.events = relay.link.state.events, []
-        self._timer.tell(events)
+        self._timer.emit(events)
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""

@@ -23,13 +23,13 @@ from tests.world.wire import Endpoint
 #: Seconds. After the last happening all heals, and clients go on for a while; then they pause, so
 #: that polls settle what is left; then they go on, and leaders move once more.
 PAUSE = UNTIL + 5.0
-AWAKE = PAUSE + 5 * POLL
+AWAKE = PAUSE + 7 * POLL
 CLOSING = AWAKE + 1.5
 END = CLOSING + 3.0
 #: Seconds until the controller finds that a broker which did not say so is gone.
 _SESSION = 0.8
 #: Seconds between looks at whom brokers are taken for.
-_LOOK = 0.05
+LOOK = 0.05
 
 
 class World:
@@ -78,9 +78,9 @@ class World:
         self.fronts: dict[int, Proxy] = {}
         self.proxies: list[Proxy] = []
         self._nursery: trio.Nursery | None = None
-        if proxied:
-            for nodes in ((n,) for n in profile.fronted) if profile.sidecars else (profile.fronted,):
-                self._begin_process(nodes)
+        of_each = [(node,) for node in profile.fronted]
+        for nodes in (of_each if profile.sidecars else [profile.fronted]) if proxied else ():
+            self._begin_process(nodes)
         self._open()
         self.clients = [
             Client(
@@ -123,7 +123,7 @@ class World:
             self.schedule.at(1.0, client.start)
             self.schedule.at(PAUSE, client.pause)
             for at in (PAUSE, END):
-                self.schedule.at(at - _LOOK, self._note_behind, at, client)
+                self.schedule.at(at - LOOK, self._note_behind, at, client)
             self.schedule.at(AWAKE, client.start)
         self.schedule.at(UNTIL + 1.0, self._heal)
         self.schedule.at(AWAKE - 0.1, self._rest)
@@ -309,7 +309,7 @@ class World:
         if self.proxies:
             for proxy in {*self.fronts.values()}:
                 proxy.look_at_identities()
-            self.schedule.after(_LOOK, self._look)
+            self.schedule.after(LOOK, self._look)
 
     def _note_behind(self, at: float, client: Client) -> None:
         for name, topic in self.truth.now.topics.items():

@@ -21,7 +21,8 @@ class BrokerState:
     id; hints take addresses from here only, so that no other listener's leak.
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
     ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
-    none of these would; see :mod:`leader_hints.core.cluster.broker_identity`.
+    none of these would; ``contradicted``: another node for which it answers now, and since when;
+    see :mod:`leader_hints.core.cluster.broker_identity`.
     ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
@@ -37,6 +38,7 @@ class BrokerState:
     guessed: bool = False
     others: frozenset[int] = frozenset()
     refused: Mapping[int, float] = field(default_factory=dict)
+    contradicted: tuple[int, float] | None = None
     serves_anybody: bool = False
     reachable: bool = False
     ids_everywhere: bool = False
@@ -66,7 +68,7 @@ class BrokerState:
 
     def topic_name(self, topic: Topic) -> str:
         """Return the name of a topic given by name or id; of an unknown id its hex digits."""
-        name = self.view.name(topic) if self.view is not None else None
+        name = self.view.topics.name(topic) if self.view is not None else None
         if name is None:
             name = topic.hex() if isinstance(topic, bytes) else topic
         return name

@@ -2,7 +2,13 @@ import pytest
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
-from leader_hints.core.cluster.broker_identity import conclude, presume, probe
+from leader_hints.core.cluster.broker_identity import (
+    conclude,
+    is_settled,
+    next_conclusion,
+    presume,
+    probe,
+)
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
@@ -144,3 +150,20 @@ def test_who_leads_for_two_nodes_is_neither() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, 0, FENCED))
     assert route.broker.node is None
+
+
+def test_a_proof_against_an_earlier_one_must_last() -> None:
+    """A broker may lead the former topic of a name at the epoch at which another leads this one."""
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 10.0, 1.0)
+    assert is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 11.0, 1.0)
+    assert route.broker.proved_node == 1
+    assert next_conclusion(route.broker, 11.0, 1.0) == 12.0
+    assert not is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 11.5, 1.0)
+    assert is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 12.5, 1.0)
+    assert route.broker.proved_node == 1
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 13.5, 1.0)
+    assert route.broker.proved_node == 2

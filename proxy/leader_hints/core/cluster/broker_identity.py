@@ -10,6 +10,10 @@ once what it leads. Where all others are ruled out, the broker is taken for the 
 That is a guess, which never stands against a proof: a KRaft broker that restarts answers before its
 own Metadata lists it, and then one that leads nothing is left in its place. So what a broker says
 of itself counts as the word of a node only where that node is proved.
+
+Brokers are asked by name. While a broker lags behind the view, or leads the view, after a topic was
+recreated, it may lead the one topic at the epoch at which another node leads the other. So a proof
+that contradicts an earlier one must last as well.
 """
 
 import math
@@ -33,6 +37,7 @@ def forget(broker: BrokerState) -> None:
     """Know nothing any more: the route leads to another cluster."""
     broker.node, broker.guessed, broker.others = None, False, frozenset()
     broker.refused = MappingProxyType({})
+    broker.contradicted = None
 
 
 def presume(broker: BrokerState) -> None:
@@ -40,6 +45,7 @@ def presume(broker: BrokerState) -> None:
     if broker.proved_node is None:
         forget(broker)
     broker.refused = MappingProxyType({})
+    broker.contradicted = None
 
 
 def conclude(
@@ -57,7 +63,10 @@ def conclude(
     answers = {place: leadership_answer(errors.get(place)) for place in asked}
     leads = {asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.LEADS}
     if len(leads) == 1:
-        (broker.node,), broker.guessed, broker.others = leads, False, frozenset()
+        (node,) = leads
+        if not _stands(broker, node, now, patience):
+            return
+        broker.node, broker.guessed, broker.others = node, False, frozenset()
         broker.refused = MappingProxyType({})
         return
     refused = {
@@ -76,9 +85,33 @@ def conclude(
 
 
 def next_conclusion(broker: BrokerState, now: float, patience: float) -> float:
-    """Return when a refusal will have lasted for ``patience`` seconds; infinity: none waits."""
-    due = (at + patience for node, at in broker.refused.items() if node not in broker.others)
+    """Return when a refusal, or a proof against an earlier one, will have lasted for ``patience``
+    seconds; infinity: none waits.
+    """
+    due = [at + patience for node, at in broker.refused.items() if node not in broker.others]
+    if broker.contradicted is not None:
+        due.append(broker.contradicted[1] + patience)
     return min((at for at in due if at > now), default=math.inf)
+
+
+def is_settled(broker: BrokerState) -> bool:
+    """Whether it is proved which node the broker is, and listed: what restarts may not have heard
+    of itself.
+    """
+    return broker.proved_node in broker.endpoints and broker.contradicted is None
+
+
+def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool:
+    """Whether a proof that the broker is ``node`` counts."""
+    if broker.proved_node in (None, node):
+        broker.contradicted = None
+        return True
+    if broker.contradicted is None or broker.contradicted[0] != node:
+        broker.contradicted = node, now
+    if now < broker.contradicted[1] + patience:
+        return False
+    broker.contradicted = None
+    return True
 
 
 def _guess(broker: BrokerState) -> None:

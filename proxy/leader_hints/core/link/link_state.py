@@ -125,9 +125,9 @@ class LinkState:
         Where brokers hide topics from the proxy, clients know ids that it does not.
         """
         view = self.route.broker.view
-        if view is None or not view.topic_ids or not view.shows_all:
+        if view is None or not view.topics.have_ids or not view.hidden.none:
             return False
-        return not view.unknown_ids.withheld(self._client, view.name)
+        return not view.unknown_ids.withheld(self._client, view.topics.name)
 
     @property
     def _client(self) -> Client:
@@ -138,7 +138,7 @@ class LinkState:
         self.lacking += ids
         view = self.route.broker.known
         for topic_id in ids if self.by_ids else ():
-            if view.unknown_ids.unnameable(topic_id, hides=view.hides):
+            if view.unknown_ids.unnameable(topic_id, hides=bool(view.hidden)):
                 view.unknown_ids.withhold(self._client, topic_id)
                 self.outdated = True
 

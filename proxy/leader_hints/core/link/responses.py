@@ -355,7 +355,7 @@ class ResponseFlow(Flow):
     def _make_id(self, cluster_id: str, name: str) -> bytes:
         view = self._link.route.broker.view
         if view is not None and view.cluster_id == cluster_id:
-            return view.make_up(name)
+            return view.topics.synthesize_id(name)
         return synthetic_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:

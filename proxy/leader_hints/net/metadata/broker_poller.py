@@ -323,7 +323,7 @@ class BrokerPoller:
         """Find out the node id of the route's broker; see
         :mod:`leader_hints.core.cluster.broker_identity`.
 
-        Return whether it is proved, and listed: what restarts may not have heard of itself.
+        Return whether that is settled.
         """
         route = self.route
         assert route is not None
@@ -338,4 +338,4 @@ class BrokerPoller:
             )
             if before != (route.broker.node, route.broker.guessed, route.broker.others):
                 self._listener.identified(self)
-        return route.broker.proved_node in route.broker.endpoints
+        return broker_identity.is_settled(route.broker)
