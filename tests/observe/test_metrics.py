@@ -456,7 +456,7 @@ def test_topics_that_are_deleted_are_forgotten_and_make_room() -> None:
 
     assert {dict(labels)["topic"] for _, labels in samples} == {"hidden"}
     assert len(samples) == 3
-    assert not metrics.counts.topic_given["t", "Produce"]
+    assert not metrics.counts.by_topic.given["t", "Produce"]
 
 
 def _everything() -> Metrics:

@@ -153,13 +153,13 @@ class _Read(Collector):
             "topics", (((view.cluster_id,), len(view.topics.names)) for view, _ in clusters)
         )
         yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
-        if counts.topics:
-            counts.forget_deleted(
+        if by_topic := counts.by_topic:
+            by_topic.forget_deleted(
                 lambda topic: any(topic in view.topics.names for view, _ in clusters)
             )
-            yield _family("topic_hints_given", counts.topic_given.items())
-            yield _family("topic_hints_missed", counts.topic_missed.items())
-            yield _family("topic_leader_moves", counts.topic_moves.items())
+            yield _family("topic_hints_given", by_topic.given.items())
+            yield _family("topic_hints_missed", by_topic.missed.items())
+            yield _family("topic_leader_moves", by_topic.moves.items())
 
     def _of_routes(self) -> Iterator[Metric]:
         routes = self._watched.routes
