@@ -494,10 +494,18 @@ class ResponseFlow(Flow):
 
     def _missed(self, exchange: Exchange) -> None:
         """Note that nobody knows what came of a request that is not followed."""
-        if exchange.request is not None and exchange.policy.key == ApiKey.FETCH:
+        route, scan = self._link.route, self._scan
+        if exchange.policy.key != ApiKey.FETCH:
+            return
+        if exchange.request is not None:
             with suppress(WireError):
                 session_id, *_ = read_session(memoryview(exchange.request))
-                self._link.route.sessions.missed(session_id)
+                route.sessions.missed(session_id)
+        elif scan is not None and scan.started:
+            route.sessions.missed(scan.session_id)
+        else:
+            # It may have changed any of them.
+            route.sessions = route.sessions.empty()
 
     def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         try:
