@@ -64,7 +64,7 @@ class RequestFlow(Flow):
         if link.mode is not link.route.mode:
             link.follow_mode()
         pieces: Pieces = []
-        #: From here on data goes as it is.
+        #: From here on data is forwarded unchanged.
         begun = 0
         frames = 0
         while size - at >= _SIZE.size:

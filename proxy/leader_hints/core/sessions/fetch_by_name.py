@@ -1,4 +1,4 @@
-"""Fetch by topic ids before a broker that knows topics by name only (KIP-516).
+"""Fetch by topic ids in front of a broker that knows topics by name only (KIP-516).
 
 A client that asks by id gets the topic of that id or an error; a broker that is asked by name
 gives the topic that has the name now. So the name is looked up for each request, and looked at
