@@ -18,8 +18,8 @@ Path = tuple[str | int, ...]  # of a setting, such as ("hold", "deadline_ms") or
 
 _MOST_SHOWN: Final = 80
 _HIDDEN: Final = "***"
-#: In keys, and in texts that may hold keys, that may stand before a secret. An operator may put one
-#: at the wrong place, where no rule knows that it is one.
+#: In keys, and in texts that may have keys, whose values may be secrets. An operator may put one at
+#: the wrong place, where no rule knows that it is one.
 _BEFORE_SECRETS: Final = re.compile(r"pass|pw|token|secret|credential|sasl|key", re.IGNORECASE)
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
@@ -46,7 +46,7 @@ def refusals(
 def shown(value: Any, *, hidden: bool = False) -> str:
     """A value as text in one short line; control characters are escaped.
 
-    Not a group or list with a key that a secret may stand behind, and nothing that is ``hidden``.
+    Not a group or list with a key whose value may be a secret, and nothing that is ``hidden``.
     """
     try:
         text = json.dumps(value, default=str)
