@@ -232,6 +232,8 @@ class RequestFlow(Flow):
                     request, exchange.by_name = route.sessions_by_name.down(
                         request, route.broker.known
                     )
+                    if not self._note(exchange, exchange.by_name.size):
+                        return False
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
@@ -258,6 +260,8 @@ class RequestFlow(Flow):
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")
+        if not self._note(exchange, exchange.by_id.size):
+            return False
         self._instead = [request]
         self._forward(exchange)
         return True
@@ -295,6 +299,23 @@ class RequestFlow(Flow):
         if self._link.exchanges.maxlen == 0 or not self._account.take_copy(len(frame)):
             return None
         return bytes(frame)
+
+    def _note(self, exchange: Exchange, size: int) -> bool:
+        """Reserve what the response needs of a request that names topics by ids.
+
+        A broker may take its time to answer, and what it is asked instead may be small. False
+        where the link may not keep so much.
+        """
+        if not size or self._link.exchanges.maxlen == 0:
+            return True
+        if not self._account.take_note(size):
+            self.fault = (
+                f"topic ids that take {size} bytes, before the broker has answered anything that "
+                "shows that the client may use it"
+            )
+            return False
+        exchange.noted = size
+        return True
 
     def _refuse(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
