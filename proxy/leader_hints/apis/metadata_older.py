@@ -47,10 +47,9 @@ class AskedById(NamedTuple):
     ids: Mapping[str, bytes]
     unknown: tuple[bytes, ...]
 
-    @property
-    def size(self) -> int:
-        """How many bytes of memory it takes, roughly."""
-        return _ID_MEMORY * len(self.unknown) + _NAMED_MEMORY * len(self.ids)
+    def size(self, *, named: bool) -> int:
+        """Return how many bytes of memory it takes, roughly; with the ids that are ``named``."""
+        return _ID_MEMORY * len(self.unknown) + (_NAMED_MEMORY * len(self.ids) if named else 0)
 
 
 def request_down(

@@ -55,7 +55,7 @@ class ResponseFlow(Flow):
 
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called. ``snooped``: Metadata responses that went by, as (version,
-    payload), for whoever keeps the view; who drives the link takes them out.
+    payload), for the view; the caller takes them out.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class ResponseFlow(Flow):
             return [data]
         self._skip = 0
         pieces: Pieces = []
-        #: From here on data goes as it is.
+        #: From here on data is forwarded unchanged.
         begun = 0
         frames = 0
         while size - at >= _HEAD.size:
@@ -382,7 +382,7 @@ class ResponseFlow(Flow):
         try:
             raised = response_up(frame, length, exchange.recoded, names)
         except (WireError, KeyError):
-            # Whoever has all of it judges that.
+            # That is judged once all of it is there.
             return False
         if exchange.policy.hintable and raised.failed:
             return False

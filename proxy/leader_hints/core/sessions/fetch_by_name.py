@@ -1,4 +1,4 @@
-"""Fetch by topic ids before a broker that knows topics by name only (KIP-516).
+"""Fetch by topic ids in front of a broker that knows topics by name only (KIP-516).
 
 A client that asks by id gets the topic of that id or an error; a broker that is asked by name
 gives the topic that has the name now. So the name is looked up for each request, and looked at
@@ -59,11 +59,13 @@ class FetchByName:
         """The ids whose names were not known."""
         return tuple(topic_id for topic_id, _ in self._refused())
 
-    @property
-    def size(self) -> int:
-        """How many bytes of memory it takes, roughly, beside what belongs to a known session."""
-        known = self._session.counted
-        return len(self._unknown) + _NAMED_MEMORY * max(len(self._session.ids) - known, 0)
+    def size(self, *, named: bool) -> int:
+        """Return how many bytes of memory it takes, roughly; with the ids that are ``named``.
+
+        Those of a session that is kept are counted there.
+        """
+        ids = len(self._session.ids) - self._session.counted if named else 0
+        return len(self._unknown) + _NAMED_MEMORY * ids
 
     def _refused(self) -> Iterator[tuple[bytes, tuple[int, ...]]]:
         at = 0
