@@ -62,6 +62,16 @@ class Hold(NamedTuple):
     until: float
 
 
+class Learnt(NamedTuple):
+    """A move that the proxy has learnt of."""
+
+    at: float
+    topic: str
+    partition: int
+    epoch_before: int
+    leader: Leader
+
+
 class Proxy:
     """One process of the proxy, with a route for each of ``nodes``. ``name``: its principal.
 
@@ -76,7 +86,7 @@ class Proxy:
         self.nodes = nodes
         self.holds: list[Hold] = []
         self.defects: list[tuple[float, str]] = []
-        self.moves: list[tuple[float, str, int, Leader]] = []
+        self.moves: list[Learnt] = []
         self.mistaken: list[tuple[float, int, int]] = []
         self._network = network
         self._shared = memoryview(bytearray(_BUFFER))
@@ -229,7 +239,9 @@ class Proxy:
             self.blame(f"{type(event).__name__}: {event}")
         elif isinstance(event, LeaderMoved):
             leader = Leader(event.leader, event.epoch)
-            self.moves.append((self.now, event.topic, event.partition, leader))
+            self.moves.append(
+                Learnt(self.now, event.topic, event.partition, event.epoch_before, leader)
+            )
 
     def blame(self, text: str) -> None:
         """Note a defect."""

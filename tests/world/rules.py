@@ -72,11 +72,11 @@ def _just_learnt(world: World, seen: Seen, refusal: Refusal) -> bool:
     Then the error is taken for one of that move: a limit that is stated.
     """
     return any(
-        (name, partition, leader) == (seen.name, seen.place[1], seen.hint)
-        and at >= refusal.at - RECENT - _EPSILON
+        (move.topic, move.partition, move.leader) == (seen.name, seen.place[1], seen.hint)
+        and move.at >= refusal.at - RECENT - _EPSILON
         for proxy in world.proxies
         if refusal.node in proxy.nodes
-        for at, name, partition, leader in proxy.moves
+        for move in proxy.moves
     )
 
 
@@ -144,6 +144,17 @@ def nothing_is_broken(lived: Lived) -> Found:
     """The proxy reports no defect of its own, and understands all that is said."""
     for proxy in lived.world.proxies:
         yield from proxy.defects
+
+
+def views_go_forward(lived: Lived) -> Found:
+    """No view goes back to a lower epoch of the same topic."""
+    for proxy in lived.world.proxies:
+        for at, topic, partition, before, leader in proxy.moves:
+            terms = lived.world.truth.terms(topic, partition)
+            incarnations = {term.incarnation for term in terms if term.since < at}
+            if leader.epoch <= before and len(incarnations) == 1:
+                text = f"{proxy.name} goes back from epoch {before} of {topic}-{partition}"
+                yield at, f"{text} to {leader.epoch}"
 
 
 def brokers_are_known(lived: Lived) -> Found:
@@ -265,6 +276,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     hint_has_its_leaders_endpoint,
     nothing_is_held_too_long,
     nothing_is_broken,
+    views_go_forward,
     brokers_are_known,
     brokers_are_asked_seldom,
     at_rest_the_view_is_right,

@@ -307,9 +307,9 @@ class LinkState:
             self.client_id = ""
 
     def misunderstood(self, side: str, reason: str) -> None:
-        """Count a message of ``side`` that could not be read and goes on as it is.
+        """Count a message of ``side`` that could not be read and is forwarded unchanged.
 
-        The first of each side is told: where one cannot be read, none of its like can.
+        The first of each side is reported: where one cannot be read, none of its like can.
         """
         self.traffic.raw["not understood"] += 1
         if side not in self._told:

@@ -55,7 +55,7 @@ class ResponseFlow(Flow):
 
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called. ``snooped``: Metadata responses that went by, as (version,
-    payload), for whoever keeps the view; who drives the link takes them out.
+    payload), for the view; the caller takes them out.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class ResponseFlow(Flow):
             return [data]
         self._skip = 0
         pieces: Pieces = []
-        #: From here on data goes as it is.
+        #: From here on data is forwarded unchanged.
         begun = 0
         frames = 0
         while size - at >= _HEAD.size:
@@ -185,8 +185,13 @@ class ResponseFlow(Flow):
 
     def _give_back_requests(self) -> None:
         for exchange in self._link.exchanges:
-            if exchange.request is not None:
-                self._account.give_back_copy(len(exchange.request))
+            self._give_back(exchange)
+
+    def _give_back(self, exchange: Exchange) -> None:
+        if exchange.request is not None:
+            self._account.give_back_copy(len(exchange.request))
+        if exchange.noted:
+            self._account.give_back_note(exchange.noted)
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
@@ -194,8 +199,7 @@ class ResponseFlow(Flow):
         exchanges = link.exchanges
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = exchanges.popleft()
-            if exchange.request is not None:
-                self._account.give_back_copy(len(exchange.request))
+            self._give_back(exchange)
             exchange.policy.cell.responses += 1
             if not self._account.trusted and exchange.policy.key not in _ANSWERED_TO_ANYBODY:
                 self._account.trust()
@@ -378,7 +382,7 @@ class ResponseFlow(Flow):
         try:
             raised = response_up(frame, length, exchange.recoded, names)
         except (WireError, KeyError):
-            # Whoever has all of it judges that.
+            # That is judged once all of it is there.
             return False
         if exchange.policy.hintable and raised.failed:
             return False
@@ -494,10 +498,18 @@ class ResponseFlow(Flow):
 
     def _missed(self, exchange: Exchange) -> None:
         """Note that nobody knows what came of a request that is not followed."""
-        if exchange.request is not None and exchange.policy.key == ApiKey.FETCH:
+        route, scan = self._link.route, self._scan
+        if exchange.policy.key != ApiKey.FETCH:
+            return
+        if exchange.request is not None:
             with suppress(WireError):
                 session_id, *_ = read_session(memoryview(exchange.request))
-                self._link.route.sessions.missed(session_id)
+                route.sessions.missed(session_id)
+        elif scan is not None and scan.started:
+            route.sessions.missed(scan.session_id)
+        else:
+            # It may have changed any of them.
+            route.sessions = route.sessions.empty()
 
     def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         try:
