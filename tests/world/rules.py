@@ -12,9 +12,9 @@ from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
 _EPSILON = 1e-6
-#: Requests of a process to one broker in any second: a hundred rounds of questions with their burst,
-#: each by Metadata and ListOffsets; the same with Metadata in every fourth round through the listener
-#: of a broker that is taken for another; polls.
+#: Requests of a process to one broker in any second: a hundred rounds of questions with their
+#: burst, each by Metadata and ListOffsets; the same with Metadata in every fourth round through the
+#: listener of a broker that is taken for another; polls.
 _MOST_ASKED = 340
 #: As many while the world rests, with no client and nothing held: polls alone.
 _MOST_AT_REST = 3.0

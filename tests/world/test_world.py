@@ -32,7 +32,7 @@ def test_clients_meet_errors_and_get_hints() -> None:
     assert sum(one.hint is not None for one in seen) > 10
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", [name for name, mutant in MUTANTS.items() if mutant.worlds])
 def test_a_defect_is_found(name: str) -> None:
     with planted(name):
         assert any(live(seed).broken for seed in range(MUTANTS[name].worlds))

@@ -95,8 +95,9 @@ def next_conclusion(broker: BrokerState, now: float, patience: float) -> float:
 
 
 def is_settled(broker: BrokerState) -> bool:
-    """Whether it is proved which node the broker is, and listed: what restarts may not have heard
-    of itself.
+    """Whether it is proved which node the broker is, and listed.
+
+    A broker that restarts may not list itself.
     """
     return broker.proved_node in broker.endpoints and broker.contradicted is None
 

@@ -30,8 +30,8 @@ from leader_hints.core.events import LeaderMoved
 _LARGEST_GAP = 1024
 #: Partitions that are learnt in one go: each may have moved, which all takers of events get.
 _LEARNT_AT_ONCE = 100
-#: Seconds for which a broker may go on to serve a topic that was recreated: brokers hear of it in
-#: tenths of a second, and of all in a large cluster within some.
+#: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
+#: learn of that in tenths of a second, in a large cluster within seconds.
 _LAG = 10.0
 #: Names of forgotten topics that are remembered.
 _MOST_FORGOTTEN = 10_000
