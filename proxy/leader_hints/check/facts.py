@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from leader_hints.check.client_support import PLAIN
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import BUILT_IN, ClientTable
 
 
 class EndpointKind(StrEnum):
@@ -38,7 +39,7 @@ class ProbeResult:
     """What a probe of an address found.
 
     ``reason``: why it is not a broker. ``offers``: maximum version by API key, by the name of each
-    kind of client (:data:`leader_hints.check.client_support.KINDS`). ``node``: of the broker behind
+    kind of client (:func:`leader_hints.check.client_support.kinds`). ``node``: of the broker behind
     it, where that is proved. ``route``: the route that was reached, for ``EndpointKind.ROUTE``.
     """
 
@@ -94,7 +95,7 @@ class RouteFacts:
     that several connections reached; ``others``: proved to be none of them. ``connections``:
     that the broker has now; ``most_connections``: that it takes from this machine's address;
     ``largest_request``: that it takes, in bytes; ``None`` where that is not known. ``listener``:
-    what answers at a listening address that is taken.
+    what answers at a listening address that is taken. ``clients``: which of them use hints.
     """
 
     name: str
@@ -119,6 +120,7 @@ class RouteFacts:
     listening_reason: str = ""
     listener: ProbeResult | None = None
     brokers: tuple[Advertised, ...] = ()
+    clients: ClientTable = BUILT_IN
 
     @property
     def known(self) -> bool:

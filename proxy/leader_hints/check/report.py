@@ -87,6 +87,7 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
         clients = support_of_kinds(
             route.met.maxima,
             route.mode,
+            route.clients,
             topic_ids=route.ids_have_names,
             synthetic=route.synthesizes_ids and not route.has_topic_ids and not route.hidden,
         )

@@ -27,6 +27,7 @@ from leader_hints.core.events import (
     UpstreamUnreachable,
 )
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import BUILT_IN
 from leader_hints.observe.client_names import OTHER, ClientNames
 
 #: Topics that are labels at the same time.
@@ -56,15 +57,23 @@ FAULTS: dict[type[_Fault], str] = {
 class Counts:
     """Counters by their labels, in the order of the metrics' labels.
 
-    ``topics``: those that are counted one by one; True: all, as far as the bound allows.
+    ``topics``: those that are counted one by one; True: all, as far as the bound allows. ``known``:
+    see :class:`leader_hints.observe.client_names.ClientNames`. ``uses``: the hints that the clients
+    counted under a label use, ``None`` if that is not known.
     """
 
-    def __init__(self, topics: bool | Collection[str] = False) -> None:
+    def __init__(
+        self,
+        topics: bool | Collection[str] = False,
+        known: Collection[str] = BUILT_IN.names,
+    ) -> None:
         self.errors: Counter[tuple[str, str, str]] = Counter()
         self.given: Counter[tuple[str, str, str]] = Counter()
         self.missed: Counter[tuple[str, str, str, str]] = Counter()
         self.moves: Counter[str] = Counter()
         self.clients: Counter[tuple[str, str]] = Counter()
+        self.using: Counter[tuple[str, str]] = Counter()
+        self.uses: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self.faults: Counter[tuple[str, str]] = Counter()
         self.limits: Counter[tuple[str, str]] = Counter()
         #: Route and group of settings whose newest TLS files cannot be used.
@@ -79,7 +88,7 @@ class Counts:
         #: Topics that are labels now, and those of them that a cluster had when last asked.
         self._labels: set[str] = set()
         self._shown: set[str] = set()
-        self._names = ClientNames()
+        self._names = ClientNames(known)
 
     def take(self, event: Event) -> None:
         """Count ``event``."""
@@ -100,7 +109,7 @@ class Counts:
             if self._counts(event.topic):
                 self.topic_moves[event.cluster, self._topic(event.topic)] += 1
         elif isinstance(event, ClientSeen):
-            self.clients[self._names.label(event.software, event.version)] += 1
+            self._client(event)
         elif isinstance(event, _Fault):
             self.faults[event.route, FAULTS[type(event)]] += 1
             if isinstance(event, CertificatesRefused):
@@ -134,6 +143,14 @@ class Counts:
             del self.topic_missed[missed]
         for moved in [cell for cell in self.topic_moves if cell[1] in deleted]:
             del self.topic_moves[moved]
+
+    def _client(self, event: ClientSeen) -> None:
+        label = self._names.label(event.software, event.version)
+        self.clients[label] += 1
+        if event.uses:
+            self.using[label] += 1
+        # Where versions share a label, one says nothing of the others.
+        self.uses[label] = None if OTHER in label else event.uses
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1

@@ -22,7 +22,13 @@ from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
-from leader_hints.core.versions.client_capabilities import OWN_NAME, HintForm, hint_forms
+from leader_hints.core.versions.client_capabilities import (
+    KIP_951,
+    NO_HINTS,
+    OWN_NAME,
+    HintForm,
+    form_names,
+)
 from leader_hints.core.versions.plan import Plan
 from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 from leader_hints.wire.errors import WireError
@@ -30,6 +36,8 @@ from leader_hints.wire.errors import WireError
 #: Of responses without hints: versions in which errors are counted, which are those that brokers
 #: of 2.4 to 3.6 take and clients ask.
 _COUNTED = {ApiKey.PRODUCE: range(3, 10), ApiKey.FETCH: range(4, 16)}
+#: What a client needs to use a hint in a version that was raised.
+_FORM = {ApiKey.PRODUCE: HintForm.PRODUCE, ApiKey.FETCH: HintForm.FETCH}
 #: Letters of what a client may say of itself. Brokers take any number (KIP-511).
 _LONGEST_TEXT = 255
 
@@ -95,7 +103,7 @@ class LinkState:
         self.exchanges: deque[Exchange] = deque()
         self.client_id: str | None = None
         self.software = ""
-        self.hint_forms = hint_forms(None)
+        self.hint_forms = KIP_951
         self.events: list[Event] = []
         self.unread = False
         self.lacking: list[bytes] = []
@@ -222,10 +230,12 @@ class LinkState:
         """
         if self.route.mode is Mode.OFF:
             return False
+        uses = _FORM[key] in self.hint_forms
         if self.route.mode is Mode.OBSERVE and version < NODE_ENDPOINTS_FROM[key]:
-            return version >= FLEXIBLE_FROM[key]
+            alone = key is ApiKey.FETCH and HintForm.FETCH_WITHOUT_ENDPOINTS in self.hint_forms
+            return version >= FLEXIBLE_FROM[key] and (uses or alone)
         if version >= NODE_ENDPOINTS_FROM[key]:
-            return (key, version) in self.plan.sent
+            return uses and (key, version) in self.plan.sent
         return (
             bool(self.plan.rows)
             and version >= CURRENT_LEADER_FROM[key]
@@ -238,7 +248,8 @@ class LinkState:
         ``None``: it is not looked for.
         """
         off = self.route.mode is Mode.OFF
-        if off or not self.plan.reads or version not in _COUNTED[key]:
+        counted = version in _COUNTED[key] or (key, version) in self.plan.sent
+        if off or not self.plan.reads or not counted:
             return None
         if version < CURRENT_LEADER_FROM[key]:
             return MissReason.VERSION_WITHOUT_FIELD
@@ -277,9 +288,25 @@ class LinkState:
             observed=self.route.mode is Mode.OBSERVE if observed is None else observed,
         )
 
+    def asked_versions(self) -> None:
+        """Note that the client asked for versions in a request that names no software.
+
+        A client that named itself on this link stays known: a broker refused its newer request.
+        """
+        forms = self.route.config.clients.forms(None)
+        if not self.software and self.hint_forms != forms:
+            self.hint_forms = forms
+            # It is remembered which requests for versions cannot be read.
+            self.policies = {
+                kind: policy
+                for kind, policy in self.policies.items()
+                if policy.key == ApiKey.API_VERSIONS
+            }
+
     def introduce(self, software: ClientSoftware) -> None:
         """Take what the client says of itself; its id is known by then."""
-        self.hint_forms = hint_forms(software)
+        known = self.route.config.clients.known_forms(software)
+        self.hint_forms = known or NO_HINTS
         self.policies.clear()
         self._own = software.name == OWN_NAME
         name, version = software.name[:_LONGEST_TEXT], software.version[:_LONGEST_TEXT]
@@ -292,6 +319,7 @@ class LinkState:
                     software=name,
                     version=version,
                     address=self.address,
+                    uses=None if known is None else form_names(known),
                 )
             )
         self.software = f"{name}/{version}"
