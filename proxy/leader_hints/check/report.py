@@ -88,8 +88,10 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
             route.met.maxima,
             route.mode,
             route.clients,
-            topic_ids=route.ids_have_names,
-            synthetic=route.synthesizes_ids and not route.has_topic_ids and not route.hidden,
+            topic_ids=route.topics.have_names,
+            synthetic=route.topics.synthesized
+            and not route.topics.have_ids
+            and not route.topics.hidden,
         )
     return RouteReport(
         route=route.name,

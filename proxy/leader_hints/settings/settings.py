@@ -29,6 +29,8 @@ TopicIds = Literal["broker", "synthesize"]
 class Settings(BaseSettings):
     """Everything that an operator can set."""
 
+    # Large because each key at the top level of the file is a field.
+
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",

@@ -6,7 +6,8 @@ from typing import TypeVar
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader import Leader
-from leader_hints.core.cluster.leader_view import RECENT_MOVES, LeaderView
+from leader_hints.core.cluster.leader_moves import RECENT_MOVES
+from leader_hints.core.cluster.leader_view import LeaderView
 
 _Place = TypeVar("_Place")
 _Answer = TypeVar("_Answer")
@@ -15,11 +16,11 @@ _Answer = TypeVar("_Answer")
 class LeaderCandidates:
     """What the brokers of one cluster have denied for good, and which epochs are over.
 
-    A broker compares epochs before it looks at who leads: NOT_LEADER_OR_FOLLOWER to a question at
-    its own epoch says that another leads at that epoch, now and for ever. (One that is to become a
-    replica and has not heard of it says the same. It is asked again once Metadata names it.)
-    FENCED_LEADER_EPOCH says that the epoch asked is over. A reassignment raises the epoch under the
-    same leader and once more with the next one, so it may be over before any broker reports it.
+    A broker compares epochs before leaders: NOT_LEADER_OR_FOLLOWER to a question at its own epoch
+    means that another broker leads at that epoch, now and for ever. (One that is to become a
+    replica and has not learnt of it answers the same. It is asked again once Metadata names it.)
+    FENCED_LEADER_EPOCH means that the epoch asked is over. A reassignment raises the epoch under
+    the same leader and once more with the next one, so it may be over before any broker reports it.
 
     ``view``: of the cluster.
     """
@@ -66,7 +67,7 @@ class LeaderCandidates:
         return self._denied.get((node, *self._place(partition))) != self._term(epoch)
 
     def _term(self, epoch: int) -> tuple[int, int]:
-        return epoch, self._view.forgotten
+        return epoch, self._view.topics.forgotten
 
     def _remember(
         self, known: OrderedDict[_Place, _Answer], place: _Place, answer: _Answer
@@ -78,4 +79,4 @@ class LeaderCandidates:
 
     def _place(self, partition: Partition) -> tuple[Topic, int]:
         name, number = partition
-        return self._view.key(name), number
+        return self._view.topics.key(name), number

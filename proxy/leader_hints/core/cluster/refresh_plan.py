@@ -1,7 +1,7 @@
 """Which broker is asked what while error responses are held.
 
 A round of questions helps all responses that are held. Metadata of their topics is asked for, since
-whichever broker knows first is enough. And brokers are asked by ListOffsets whether they lead the
+the first broker that knows is enough. And brokers are asked by ListOffsets whether they lead the
 partitions at the epoch that comes next: Metadata lags the leader's own answer.
 
 In a storm, with thousands of failed partitions or many brokers, that is too much. Then Metadata
@@ -20,7 +20,7 @@ from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
 
 #: Partitions of which one round asks the leader whether it leads, in a storm. The confirmation
-#: spares clients a back-off; who leads they learn from Metadata.
+#: avoids a back-off of clients; the leader itself they learn from Metadata.
 _QUESTIONS = 500
 #: A request costs as much as so many partitions in it.
 _REQUEST = 25
@@ -98,8 +98,8 @@ class RefreshPlan:
         storm = self._is_storm(wanted, len(brokers))
         view = cluster.view
         topics = _metadata_topics(wanted, unread, storm=storm)
-        names = [*{name for name in map(view.name, topics) if name is not None}]
-        unnamed = [t for t in topics if isinstance(t, bytes) and view.name(t) is None]
+        names = [*{name for name in map(view.topics.name, topics) if name is not None}]
+        unnamed = [t for t in topics if isinstance(t, bytes) and view.topics.name(t) is None]
         metadata = self._shared(names, cluster, brokers, storm=storm)
         if storm:
             requests = self._to_leaders(wanted, brokers, metadata)

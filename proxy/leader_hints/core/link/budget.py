@@ -73,8 +73,8 @@ class Budget:
 class Account:
     """What one link keeps of a budget.
 
-    Whoever can connect may open as many links as the limits allow and send what must be kept. So
-    all links whose broker has answered nothing but what it answers anybody have a share of the
+    Any client may open as many links as the limits allow and send what must be kept. So all links
+    whose broker has answered only what it answers any client have a share of the
     budget together, and nothing beyond it. The links of one client's address leave as much of it as
     they have. The first other answer ends that: see :meth:`trust`.
     """

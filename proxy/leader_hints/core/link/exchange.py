@@ -12,7 +12,7 @@ class Exchange:
     whose epochs are read only where a partition failed; ``None`` for other APIs and where it was
     too large to be kept; only as much as had arrived, where nothing but who asks is of interest.
     Its bytes are reserved of the budget until the response begins. ``recoded``: the version sent,
-    where its response must be brought up to the client's, else 0; ``by_name`` (Fetch) and ``by_id``
+    where its response must be converted to the client's, else 0; ``by_name`` (Fetch) and ``by_id``
     (Metadata): what that needs where topics go by id.
     """
 

@@ -133,9 +133,9 @@ class LinkState:
         Where brokers hide topics from the proxy, clients know ids that it does not.
         """
         view = self.route.broker.view
-        if view is None or not view.topic_ids or not view.shows_all:
+        if view is None or not view.topics.have_ids or not view.hidden.none:
             return False
-        return not view.unknown_ids.withheld(self._client, view.name)
+        return not view.unknown_ids.withheld(self._client, view.topics.name)
 
     @property
     def _client(self) -> Client:
@@ -146,7 +146,7 @@ class LinkState:
         self.lacking += ids
         view = self.route.broker.known
         for topic_id in ids if self.by_ids else ():
-            if view.unknown_ids.unnameable(topic_id, hides=view.hides):
+            if view.unknown_ids.unnameable(topic_id, hides=bool(view.hidden)):
                 view.unknown_ids.withhold(self._client, topic_id)
                 self.outdated = True
 
@@ -335,9 +335,9 @@ class LinkState:
             self.client_id = ""
 
     def misunderstood(self, side: str, reason: str) -> None:
-        """Count a message of ``side`` that could not be read and goes on as it is.
+        """Count a message of ``side`` that could not be read and is forwarded unchanged.
 
-        The first of each side is told: where one cannot be read, none of its like can.
+        The first of each side is reported: where one cannot be read, none of its like can.
         """
         self.traffic.raw["not understood"] += 1
         if side not in self._told:

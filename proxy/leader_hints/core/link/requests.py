@@ -64,7 +64,7 @@ class RequestFlow(Flow):
         if link.mode is not link.route.mode:
             link.follow_mode()
         pieces: Pieces = []
-        #: From here on data goes as it is.
+        #: From here on data is forwarded unchanged.
         begun = 0
         frames = 0
         while size - at >= _SIZE.size:
@@ -254,7 +254,7 @@ class RequestFlow(Flow):
         exchange.recoded = policy.sent
         try:
             request, exchange.by_id = metadata_older.request_down(
-                frame, version, policy.sent, view.name
+                frame, version, policy.sent, view.topics.name
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")

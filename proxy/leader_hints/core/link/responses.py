@@ -55,7 +55,7 @@ class ResponseFlow(Flow):
 
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called. ``snooped``: Metadata responses that went by, as (version,
-    payload), for whoever keeps the view; who drives the link takes them out.
+    payload), for the view; the caller takes them out.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class ResponseFlow(Flow):
             return [data]
         self._skip = 0
         pieces: Pieces = []
-        #: From here on data goes as it is.
+        #: From here on data is forwarded unchanged.
         begun = 0
         frames = 0
         while size - at >= _HEAD.size:
@@ -355,7 +355,7 @@ class ResponseFlow(Flow):
     def _make_id(self, cluster_id: str, name: str) -> bytes:
         view = self._link.route.broker.view
         if view is not None and view.cluster_id == cluster_id:
-            return view.make_up(name)
+            return view.topics.synthesize_id(name)
         return synthetic_id(cluster_id, name)
 
     def _raise_fetch(self, exchange: Exchange, frame: memoryview) -> bool:
@@ -378,7 +378,7 @@ class ResponseFlow(Flow):
         try:
             raised = response_up(frame, length, exchange.recoded, names)
         except (WireError, KeyError):
-            # Whoever has all of it judges that.
+            # That is judged once all of it is there.
             return False
         if exchange.policy.hintable and raised.failed:
             return False
@@ -494,10 +494,18 @@ class ResponseFlow(Flow):
 
     def _missed(self, exchange: Exchange) -> None:
         """Note that nobody knows what came of a request that is not followed."""
-        if exchange.request is not None and exchange.policy.key == ApiKey.FETCH:
+        route, scan = self._link.route, self._scan
+        if exchange.policy.key != ApiKey.FETCH:
+            return
+        if exchange.request is not None:
             with suppress(WireError):
                 session_id, *_ = read_session(memoryview(exchange.request))
-                self._link.route.sessions.missed(session_id)
+                route.sessions.missed(session_id)
+        elif scan is not None and scan.started:
+            route.sessions.missed(scan.session_id)
+        else:
+            # It may have changed any of them.
+            route.sessions = route.sessions.empty()
 
     def _look_at_produce(self, exchange: Exchange, frame: memoryview) -> bool:
         try:

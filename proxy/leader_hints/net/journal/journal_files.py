@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from leader_hints.net.journal.journal_writer import LinesLostError
+from leader_hints.net.journal.sink import LinesLostError
 
 _FINISHED: Final = ".jsonl"
 _OPEN: Final = ".jsonl.open"
@@ -69,7 +69,7 @@ class FileSink:
         self._opened_at = 0.0
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`.
+        """See :class:`leader_hints.net.journal.sink.Sink`.
 
         :raises OSError: nothing of ``lines`` stays in the file.
         :raises LinesLostError: the same, and lines from before are lost.
@@ -88,7 +88,7 @@ class FileSink:
         self._file.append(lines)
 
     def close(self) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        """See :class:`leader_hints.net.journal.sink.Sink`."""
         self._replace_unfit()
         if self._file is not None:
             self._finish()
@@ -144,7 +144,7 @@ class FileSink:
         newest_first = sorted(self._folder.glob(f"{self._name}_*{_FINISHED}"), reverse=True)
         total = 0
         for path in newest_first:
-            with contextlib.suppress(FileNotFoundError):  # Whoever collects files may remove them.
+            with contextlib.suppress(FileNotFoundError):  # Collectors of files may remove them.
                 total += path.stat().st_size
                 if total > self._kept_bytes:
                     path.unlink()
@@ -269,8 +269,8 @@ class _OpenFile:
 
 def _rename_finished(path: Path) -> None:
     path.rename(path.with_name(path.name.removesuffix(_OPEN) + _FINISHED))
-    # No line hangs on this one: a machine that crashes may find the former name in the folder, and
-    # the next run of the sidecar finishes that.
+    # No line depends on this one: a machine that crashes may find the former name in the folder,
+    # and the next run of the sidecar finishes that.
     with contextlib.suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
