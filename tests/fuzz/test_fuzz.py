@@ -13,6 +13,7 @@ from tests.core.brokers import BROKERS, NAMES, F, M, P, names_before
 from tests.core.conversation import NODES, ONE
 from tests.core.samples import (
     NOT_LEADER,
+    USES_HINTS,
     fetch_answer,
     fetch_request,
     produce_answer,
@@ -58,7 +59,8 @@ def _talk(kind: str = "3.6") -> list[Step]:
 
 
 def _hello(release: str) -> list[Step]:
-    return [("up", request(18, 3, 1)), ("down", versions_answer(3, 1, BROKERS[release]))]
+    hello = request(18, 3, 1, **USES_HINTS)
+    return [("up", hello), ("down", versions_answer(3, 1, BROKERS[release]))]
 
 
 def _case(kind: str = "3.6", steps: list[Step] | None = None) -> Case:
