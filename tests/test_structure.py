@@ -1,4 +1,4 @@
-"""The shape of the code base: sizes of folders and functions, and no circle of imports."""
+"""The shape of the code base: sizes of folders, classes and functions; no circle of imports."""
 
 import ast
 import re
@@ -30,6 +30,13 @@ _MIRRORED = [
 ]
 _MOST_FILES = 20
 _MOST_LINES = 60
+_MOST_METHODS = 20
+#: Assigned to self, or annotated in the class.
+_MOST_ATTRIBUTES = 15
+#: What a larger class says in its docstring or a comment.
+_REASON = re.compile(r"\bLarge because \w+")
+#: Those that are still to be divided.
+_NOT_YET = {"Pump"}
 
 
 def _name(file: Path) -> str:
@@ -98,3 +105,59 @@ def test_functions_are_short(file: Path) -> None:
     ]
     lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
     assert {name: lines for name, lines in lengths.items() if lines > _MOST_LINES} == {}
+
+
+def _attributes(node: ast.ClassDef) -> set[str]:
+    """Return the names that a class assigns to ``self``, or annotates in its body."""
+    annotated = {
+        field.target.id
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    }
+    return annotated | {
+        target.attr
+        for target in ast.walk(node)
+        if isinstance(target, ast.Attribute)
+        and isinstance(target.ctx, ast.Store)
+        and isinstance(target.value, ast.Name)
+        and target.value.id == "self"
+    }
+
+
+def _large_classes(source: str) -> set[str]:
+    """Return the names of classes that are too large and give no reason."""
+    return {
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef)
+        and (
+            sum(isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) for member in node.body)
+            > _MOST_METHODS
+            or len(_attributes(node)) > _MOST_ATTRIBUTES
+        )
+        and not _REASON.search(ast.get_source_segment(source, node) or "")
+    }
+
+
+@pytest.mark.parametrize("file", _FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_classes_are_small(file: Path) -> None:
+    assert _large_classes(file.read_text()) <= _NOT_YET
+
+
+def test_a_class_that_is_to_be_divided_is_still_too_large() -> None:
+    assert set().union(*(_large_classes(file.read_text()) for file in _FILES)) == _NOT_YET
+
+
+_FIELDS = "".join(f"    field_{number}: int\n" for number in range(16))
+_METHODS = "".join(f"    def method_{number}(self): ...\n" for number in range(21))
+_ASSIGNED = "".join(f"        self.part_{number} = 0\n" for number in range(16))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [_FIELDS, _METHODS, f"    def __init__(self):\n{_ASSIGNED}"],
+    ids=["fields", "methods", "assigned"],
+)
+def test_a_large_class_is_found_unless_it_gives_a_reason(body: str) -> None:
+    assert _large_classes(f"class Large:\n{body}") == {"Large"}
+    assert _large_classes(f'class Large:\n    """Large because it is."""\n{body}') == set()

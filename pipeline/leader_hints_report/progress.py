@@ -1,7 +1,4 @@
-"""Shows on a terminal what a command is at; elsewhere nothing is written.
-
-Tested in ``tests/pipeline/test_cli.py``.
-"""
+"""Shows on a terminal what a command is at; elsewhere nothing is written."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,4 @@
-"""Text that came from the network or from files of others, made fit to be shown.
-
-Tested in ``tests/pipeline/report/test_format.py``.
-"""
+"""Text that came from the network or from files of others, made fit to be shown."""
 
 import csv
 import io

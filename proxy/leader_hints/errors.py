@@ -1,7 +1,4 @@
-"""The errors of this package. Each class says who is at fault; anything else raised is a bug.
-
-Tested in ``tests/cli/test_refusals.py``.
-"""
+"""The errors of this package. Each class says who is at fault; anything else raised is a bug."""
 
 import traceback
 

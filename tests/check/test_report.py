@@ -27,7 +27,7 @@ def test_the_published_schema_is_that_of_the_report() -> None:
     assert published == {"$schema": _DIALECT, **CheckReport.model_json_schema()}
 
 
-@pytest.mark.parametrize("route", [RIGHT, changed(silence="closed"), changed(node=None)])
+@pytest.mark.parametrize("route", [RIGHT, changed(silence="closed"), changed(nodes=frozenset())])
 def test_a_report_is_valid_by_the_schema(route: RouteFacts) -> None:
     written = json.loads(to_json(report(route)))
 

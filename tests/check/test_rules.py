@@ -9,11 +9,14 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.check.client_support import KINDS, PLAIN, offered
 from leader_hints.check.facts import (
     Advertised,
+    BrokerLimits,
     EndpointKind,
     Listening,
+    ListeningFacts,
     MachineFacts,
     ProbeResult,
     RouteFacts,
+    TopicFacts,
 )
 from leader_hints.check.findings import Finding, Severity
 from leader_hints.check.rules import Bounds, judge, must_fix
@@ -46,6 +49,10 @@ def advertised(met: ProbeResult, node: int = 1, **changes: Any) -> Advertised:
     )
 
 
+def taken(met: ProbeResult) -> ListeningFacts:
+    return ListeningFacts(state=Listening.TAKEN, met=met)
+
+
 #: A route before node 1 that is as it should be, while no proxy runs.
 RIGHT = RouteFacts(
     name="one",
@@ -54,15 +61,16 @@ RIGHT = RouteFacts(
     mode=Mode.ON,
     met=broker(),
     cluster="k",
-    topics=3,
-    node=1,
+    topics=TopicFacts(visible=3),
     nodes=frozenset({1}),
     others=frozenset({2}),
     brokers=(advertised(ARRIVED),),
 )
 #: The same while the proxy runs.
 RUNNING = replace(
-    RIGHT, listening=Listening.TAKEN, listener=proxy(), brokers=(advertised(proxy()),)
+    RIGHT,
+    listening=taken(proxy()),
+    brokers=(advertised(proxy()),),
 )
 
 
@@ -78,6 +86,10 @@ def fine(route: RouteFacts) -> set[str]:
 
 def changed(**changes: Any) -> RouteFacts:
     return replace(RIGHT, **changes)
+
+
+def topics(**changes: Any) -> RouteFacts:
+    return changed(topics=replace(RIGHT.topics, **changes))
 
 
 def test_a_route_that_is_right() -> None:
@@ -101,7 +113,7 @@ def test_a_route_that_is_right() -> None:
 def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(
     kind: EndpointKind, code: str
 ) -> None:
-    route = changed(met=ProbeResult(kind=kind, reason="why"), node=None, nodes=frozenset())
+    route = changed(met=ProbeResult(kind=kind, reason="why"), nodes=frozenset())
 
     assert found(route) == {code}
     assert must_fix(judge((route,), MACHINE, BOUNDS))
@@ -112,7 +124,7 @@ def test_of_an_upstream_that_is_no_broker_nothing_else_is_said(
 )
 def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(kind: EndpointKind) -> None:
     met, closed = ProbeResult(kind=kind), ProbeResult(kind=EndpointKind.NOT_KAFKA)
-    route = replace(RUNNING, met=met, node=None, nodes=frozenset(), listener=closed, brokers=())
+    route = replace(RUNNING, met=met, nodes=frozenset(), listening=taken(closed), brokers=())
 
     assert len(found(route)) == 1
     assert "listen_taken" not in found(route)
@@ -136,16 +148,16 @@ def test_a_plain_relay_does_not_mind_tls_and_sasl(relayed: RouteFacts) -> None:
         (changed(mechanisms=("PLAIN",)), {"upstream_sasl"}),
         (changed(mechanisms=("PLAIN",), silence="closed"), {"upstream_sasl"}),
         (changed(silence="no answer"), {"upstream_metadata"}),
-        (changed(node=None, nodes=frozenset({1, 2})), {"several_brokers"}),
+        (changed(nodes=frozenset({1, 2})), {"several_brokers"}),
         (changed(met=broker(METADATA=8)), {"broker_too_old"}),
         (changed(met=broker(PRODUCE=10)), {"broker_native"}),
         (changed(met=broker(METADATA=9)), {"no_topic_ids"}),
-        (changed(without_ids=3), {"topic_ids_off"}),
-        (changed(without_ids=3, synthesizes_ids=True), {"topic_ids_made_up"}),
-        (changed(synthesizes_ids=True), set()),
-        (changed(topics=0), {"no_topics"}),
-        (changed(topics=0, hidden=True), {"topics_hidden"}),
-        (changed(hidden=True), {"topics_partly_hidden"}),
+        (topics(without_ids=3), {"topic_ids_off"}),
+        (topics(without_ids=3, synthesized=True), {"topic_ids_made_up"}),
+        (topics(synthesized=True), set()),
+        (topics(visible=0), {"no_topics"}),
+        (topics(visible=0, hidden=True), {"topics_hidden"}),
+        (topics(hidden=True), {"topics_partly_hidden"}),
         (changed(mode=Mode.OBSERVE), {"hints_not_given"}),
     ],
 )
@@ -166,7 +178,7 @@ def test_the_broker(route: RouteFacts, codes: set[str]) -> None:
     ],
 )
 def test_what_the_broker_allows(limits: dict[str, Any], codes: set[str]) -> None:
-    assert found(changed(**limits)) == codes
+    assert found(changed(limits=BrokerLimits(**limits))) == codes
 
 
 def test_kraft_is_held_for_longer() -> None:
@@ -180,15 +192,15 @@ def test_kraft_is_held_for_longer() -> None:
 @pytest.mark.parametrize(
     ("changes", "codes"),
     [
-        ({"listening": Listening.ANY}, {"listen_any_port"}),
-        ({"listening": Listening.REFUSED}, {"listen_refused"}),
-        ({"listener": GONE}, {"listen_taken"}),
-        ({"listener": None}, {"listen_taken"}),
-        ({"listener": broker()}, {"listen_not_raised"}),
-        ({"listener": proxy(2)}, {"listen_other_broker"}),
-        ({"listener": proxy(None)}, set()),
-        ({"listener": broker(), "mode": Mode.OFF}, {"hints_not_given", "listen_unread"}),
-        ({"met": broker(PRODUCE=10), "listener": broker(PRODUCE=10)}, {"broker_native"}),
+        ({"listening": ListeningFacts(state=Listening.ANY)}, {"listen_any_port"}),
+        ({"listening": ListeningFacts(state=Listening.REFUSED)}, {"listen_refused"}),
+        ({"listening": taken(GONE)}, {"listen_taken"}),
+        ({"listening": ListeningFacts(state=Listening.TAKEN)}, {"listen_taken"}),
+        ({"listening": taken(broker())}, {"listen_not_raised"}),
+        ({"listening": taken(proxy(2))}, {"listen_other_broker"}),
+        ({"listening": taken(proxy(None))}, set()),
+        ({"listening": taken(broker()), "mode": Mode.OFF}, {"hints_not_given", "listen_unread"}),
+        ({"met": broker(PRODUCE=10), "listening": taken(broker(PRODUCE=10))}, {"broker_native"}),
     ],
 )
 def test_the_listening_address(changes: dict[str, Any], codes: set[str]) -> None:
@@ -199,7 +211,9 @@ def test_one_kind_of_client_that_is_not_offered_enough_is_named() -> None:
     less = proxy()
     offers = {**less.offers, "franz-go 1.17 or newer": MAXIMA | {ApiKey.PRODUCE: 10}}
 
-    findings = judge((replace(RUNNING, listener=replace(less, offers=offers)),), MACHINE, BOUNDS)
+    findings = judge(
+        (replace(RUNNING, listening=taken(replace(less, offers=offers))),), MACHINE, BOUNDS
+    )
 
     (short,) = [f for f in findings if f.code == "listen_not_raised"]
     assert "offers franz-go 1.17 or newer Fetch 15 and not 16" in short.text
@@ -235,7 +249,7 @@ def test_where_the_broker_sends_clients(own: Advertised, code: str) -> None:
     ],
 )
 def test_where_it_sends_them_while_a_proxy_observes(own: Advertised, code: str | None) -> None:
-    route = replace(RUNNING, mode=Mode.OBSERVE, listener=broker(), brokers=(own,))
+    route = replace(RUNNING, mode=Mode.OBSERVE, listening=taken(broker()), brokers=(own,))
 
     assert found(route) - {"hints_not_given", "listen_unread"} == ({code} if code else set())
 
@@ -250,7 +264,7 @@ def test_an_address_that_is_not_reached_says_on_which_machine() -> None:
 
 
 def test_where_the_node_is_not_proved_one_right_address_is_enough() -> None:
-    unknown = changed(node=None, nodes=frozenset(), others=frozenset())
+    unknown = changed(nodes=frozenset(), others=frozenset())
     some = replace(unknown, brokers=(advertised(broker(None)), advertised(ARRIVED, 2)))
     none = replace(unknown, brokers=(advertised(broker(None)), advertised(GONE, 2)))
 
@@ -267,7 +281,7 @@ def test_two_routes_that_are_crossed() -> None:
             advertised(ARRIVED, 2),
         )
     )
-    two = replace(one, name="two", met=broker(2), node=2, nodes=frozenset({2}))
+    two = replace(one, name="two", met=broker(2), nodes=frozenset({2}))
 
     findings = judge((one, two), MACHINE, BOUNDS)
 
@@ -303,12 +317,12 @@ def test_while_hints_are_not_given_other_brokers_need_no_proxy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topics", "without_ids", "has"), [(3, 0, True), (3, 1, False), (3, 3, False), (0, 0, False)]
+    ("visible", "without_ids", "has"), [(3, 0, True), (3, 1, False), (3, 3, False), (0, 0, False)]
 )
 def test_a_cluster_has_topic_ids_if_all_its_topics_do(
-    topics: int, without_ids: int, has: bool
+    visible: int, without_ids: int, has: bool
 ) -> None:
-    assert changed(topics=topics, without_ids=without_ids).has_topic_ids is has
+    assert TopicFacts(visible=visible, without_ids=without_ids).have_ids is has
 
 
 def test_a_name_with_several_addresses_is_told_once() -> None:

@@ -451,12 +451,12 @@ def test_topics_that_are_deleted_are_forgotten_and_make_room() -> None:
     assert len(_topic_samples(metrics)) == 6
 
     for _ in range(2):
-        known.view.forget_absent([])
+        list(known.view.topics.forget_absent([]))
     samples = _topic_samples(metrics)
 
     assert {dict(labels)["topic"] for _, labels in samples} == {"hidden"}
     assert len(samples) == 3
-    assert not metrics.counts.topic_given["t", "Produce"]
+    assert not metrics.counts.by_topic.given["t", "Produce"]
 
 
 def _everything() -> Metrics:

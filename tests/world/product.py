@@ -187,7 +187,7 @@ class Proxy:
     def told(self, relay: "_Relay") -> None:
         """Take a link's events."""
         events, relay.link.state.events = relay.link.state.events, []
-        self._timer.tell(events)
+        self._timer.emit(events)
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""

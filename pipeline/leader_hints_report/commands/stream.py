@@ -1,6 +1,6 @@
 """`leader-hints-report stream`: takes journals in as they are written.
 
-Tested in ``tests/pipeline/test_cli.py``.
+Tested in ``tests/pipeline/test_streaming.py``.
 """
 
 from collections.abc import Callable

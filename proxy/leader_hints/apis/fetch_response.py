@@ -100,6 +100,7 @@ class FetchScan:
 
     ``clean``: the last partition's header has been seen and none failed: no need to wait for
     the records behind it. ``scanned``: at least one failed, and the whole frame has been seen.
+    ``started``: ``error`` and ``session_id`` are known.
     """
 
     __slots__ = (
@@ -108,7 +109,6 @@ class FetchScan:
         "_failures",
         "_open",
         "_partitions",
-        "_started",
         "_topic",
         "_topics",
         "_version",
@@ -116,12 +116,13 @@ class FetchScan:
         "error",
         "scanned",
         "session_id",
+        "started",
     )
 
     def __init__(self, version: int) -> None:
         self._version = version
         self._at = 8
-        self._started = False
+        self.started = False
         self._topics = 0
         self._partitions = 0
         self._topic: Topic = ""
@@ -148,7 +149,7 @@ class FetchScan:
                 raise
 
     def _advance(self, reader: Reader, size: int) -> None:
-        if not self._started:
+        if not self.started:
             self._start(reader)
         while not self.clean:
             if self._open is not None:
@@ -169,7 +170,7 @@ class FetchScan:
         reader.skip(_RESPONSE.size)
         _, self.error, self.session_id = _RESPONSE.unpack_from(reader.buffer, at)
         self._topics = self._count(reader)
-        self._started = True
+        self.started = True
         self._at = reader.at
         self.clean = self._topics == 0
 

@@ -28,6 +28,7 @@ from leader_hints.net.clients.reset import turn_away
 from leader_hints.net.pump.poller import KeepingPoller
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.pump.tls_socket import TlsSocket, Transport
+from leader_hints.net.tls.handshake_turns import HandshakeTurns
 from leader_hints.net.tls.route_security import Security
 
 #: Puts something between a client and its link; returns what replaces the client.
@@ -59,6 +60,7 @@ class Joining:
         self._security = security
         self._pump = pump
         self._poller = poller
+        self._turns = HandshakeTurns(pump.urgent)
         self._bound = bound
         self._patience = patience
         self._interpose = interpose
@@ -112,7 +114,10 @@ class Joining:
         try:
             with self._pump.urgent():
                 broker, broker_session = await connector.open_for_link(
-                    upstream, self._patience, partial(self.own.open, made=Made(route.name))
+                    upstream,
+                    self._patience,
+                    partial(self.own.open, made=Made(route.name)),
+                    self._turns.turn,
                 )
         except BrokerError as error:
             self._report_unreachable(route, upstream, str(error))
@@ -142,9 +147,9 @@ class Joining:
         """
         handshake = self._security.handshakes[route.name]
         if handshake.empty:
-            return await handshake.admit(client)
+            return await handshake.admit(client, self._turns.turn)
         with self._pump.wake_on_readable(client.socket.fileno()):
-            return await handshake.admit(client)
+            return await handshake.admit(client, self._turns.turn)
 
     def _transport(self, stream: trio.SocketStream, session: TlsSession | None) -> Transport:
         sock = _detached(stream)

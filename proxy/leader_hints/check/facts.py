@@ -84,17 +84,61 @@ class Advertised:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFacts:
+    """What the proxy can learn of the cluster's topics.
+
+    ``visible``: how many it sees, ``without_ids`` of them have no id. ``synthesized``: the proxy is
+    to synthesize ids; ``hidden``: ACLs hide some topics.
+    """
+
+    visible: int = 0
+    without_ids: int = 0
+    synthesized: bool = False
+    hidden: bool = False
+
+    @property
+    def have_ids(self) -> bool:
+        """Whether the cluster has topic ids, as the proxy sees it."""
+        return 0 == self.without_ids < self.visible
+
+    @property
+    def have_names(self) -> bool:
+        """Whether the proxy knows the names of all ids. Otherwise it does not offer them."""
+        return self.have_ids and not self.hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLimits:
+    """What the broker has and takes; ``None`` where that is not known.
+
+    ``connections``: that it has now; ``most_connections``: that it takes from this machine's
+    address; ``largest_request``: that it takes, in bytes.
+    """
+
+    connections: int | None = None
+    most_connections: int | None = None
+    largest_request: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListeningFacts:
+    """Whether the route's address can be listened on, or why not.
+
+    ``met``: what answers at an address that is taken.
+    """
+
+    state: Listening = Listening.FREE
+    reason: str = ""
+    met: ProbeResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RouteFacts:
     """What was found about a route.
 
     ``mechanisms``: the SASL mechanisms that its listener asks for, ``None`` where it asks for none.
-    ``silence``: why Metadata was not answered, ``None`` where it was. ``topics``: visible ones,
-    ``without_ids`` of them have no id; ``synthesizes_ids``: the proxy is to synthesize them;
-    ``hidden``: ACLs hide some topics. ``node``: the broker's, if it is proved; ``nodes``: all
-    that several connections reached; ``others``: proved to be none of them. ``connections``:
-    that the broker has now; ``most_connections``: that it takes from this machine's address;
-    ``largest_request``: that it takes, in bytes; ``None`` where that is not known. ``listener``:
-    what answers at a listening address that is taken.
+    ``silence``: why Metadata was not answered, ``None`` where it was. ``nodes``: all that several
+    connections reached; ``others``: proved to be none of them.
     """
 
     name: str
@@ -105,35 +149,22 @@ class RouteFacts:
     mechanisms: tuple[str, ...] | None = None
     silence: str | None = None
     cluster: str = ""
-    topics: int = 0
-    without_ids: int = 0
-    synthesizes_ids: bool = False
-    hidden: bool = False
-    node: int | None = None
+    topics: TopicFacts = field(default_factory=TopicFacts)
     nodes: frozenset[int] = frozenset()
     others: frozenset[int] = frozenset()
-    connections: int | None = None
-    most_connections: int | None = None
-    largest_request: int | None = None
-    listening: Listening = Listening.FREE
-    listening_reason: str = ""
-    listener: ProbeResult | None = None
+    limits: BrokerLimits = field(default_factory=BrokerLimits)
+    listening: ListeningFacts = field(default_factory=ListeningFacts)
     brokers: tuple[Advertised, ...] = ()
+
+    @property
+    def node(self) -> int | None:
+        """The broker's node, if it is proved: all connections reached the same."""
+        return next(iter(self.nodes)) if len(self.nodes) == 1 else None
 
     @property
     def known(self) -> bool:
         """Whether the broker reported its leaders: only then are there more rules to apply."""
         return self.met.kind in KAFKA and self.mechanisms is None and self.silence is None
-
-    @property
-    def has_topic_ids(self) -> bool:
-        """Whether the cluster has topic ids, as the proxy sees it."""
-        return 0 == self.without_ids < self.topics
-
-    @property
-    def ids_have_names(self) -> bool:
-        """Whether the proxy knows the names of all ids. Otherwise it does not offer them."""
-        return self.has_topic_ids and not self.hidden
 
     @property
     def own(self) -> Advertised | None:

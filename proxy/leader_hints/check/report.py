@@ -87,8 +87,10 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
         clients = support_of_kinds(
             route.met.maxima,
             route.mode,
-            topic_ids=route.ids_have_names,
-            synthetic=route.synthesizes_ids and not route.has_topic_ids and not route.hidden,
+            topic_ids=route.topics.have_names,
+            synthetic=route.topics.synthesized
+            and not route.topics.have_ids
+            and not route.topics.hidden,
         )
     return RouteReport(
         route=route.name,

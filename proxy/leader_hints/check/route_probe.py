@@ -8,7 +8,7 @@ Tested in ``tests/real/test_doctor.py``.
 
 import contextlib
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import trio
@@ -23,11 +23,14 @@ from leader_hints.check.client_support import KINDS
 from leader_hints.check.facts import (
     KAFKA,
     Advertised,
+    BrokerLimits,
     EndpointKind,
     Listening,
+    ListeningFacts,
     MachineFacts,
     ProbeResult,
     RouteFacts,
+    TopicFacts,
 )
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -66,22 +69,21 @@ class _RouteProbe:
     met: ProbeResult = field(default_factory=lambda: ProbeResult(kind=EndpointKind.NOT_KAFKA))
     mechanisms: tuple[str, ...] | None = None
     silence: str | None = None
-    hidden: bool = False
+    topics: TopicFacts = field(default_factory=TopicFacts)
     addresses: tuple[str, ...] = ()
-    without_ids: int = 0
-    connections: int | None = None
-    most_connections: int | None = None
-    largest_request: int | None = None
+    limits: BrokerLimits = field(default_factory=BrokerLimits)
     looks: list[Route] = field(default_factory=list)
-    listening: Listening = Listening.FREE
-    listening_reason: str = ""
-    listener: ProbeResult | None = None
+    listening: ListeningFacts = field(default_factory=ListeningFacts)
     brokers: dict[int, Advertised] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> frozenset[int]:
+        """The nodes that connections to the upstream address reached."""
+        return frozenset(look.broker.node for look in self.looks if look.broker.node is not None)
 
     def facts(self) -> RouteFacts:
         """Return what was found."""
         view = self.route.broker.view
-        nodes = frozenset(look.broker.node for look in self.looks if look.broker.node is not None)
         return RouteFacts(
             name=self.settings.name,
             listen=str(self.settings.listen),
@@ -91,19 +93,11 @@ class _RouteProbe:
             mechanisms=self.mechanisms,
             silence=self.silence,
             cluster=view.cluster_id if view else "",
-            topics=len(view.names) if view else 0,
-            without_ids=self.without_ids,
-            synthesizes_ids=self.route.config.synthesize,
-            hidden=self.hidden,
-            node=next(iter(nodes)) if len(nodes) == 1 else None,
-            nodes=nodes,
+            topics=self.topics,
+            nodes=self.nodes,
             others=frozenset().union(*(look.broker.others for look in self.looks)),
-            connections=self.connections,
-            most_connections=self.most_connections,
-            largest_request=self.largest_request,
+            limits=self.limits,
             listening=self.listening,
-            listening_reason=self.listening_reason,
-            listener=self.listener,
             brokers=tuple(broker for _, broker in sorted(self.brokers.items())),
         )
 
@@ -123,6 +117,7 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
             route,
             make_route(route, mode, RouteConfig(synthesize=synthesize)),
             security.connectors[route.name],
+            topics=TopicFacts(synthesized=synthesize),
         )
         for route in settings.routes
     ]
@@ -132,9 +127,10 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
             nursery.start_soon(_meet_upstream, probe, self_connections, settings)
     async with trio.open_nursery() as held:
         for probe in probes:
-            probe.listening, probe.listening_reason = await self_connections.listen(
+            state, reason = await self_connections.listen(
                 held, probe.settings.name, probe.settings.listen
             )
+            probe.listening = ListeningFacts(state=state, reason=reason)
         limit = trio.CapacityLimiter(_AT_ONCE)
         with trio.move_on_after(_ADDRESSES):
             async with trio.open_nursery() as nursery:
@@ -157,7 +153,7 @@ async def _meet_upstream(
         return
     probe.met = await endpoint_probe.meet(probe.connectors.upstream, upstream, self_connections)
     if probe.met.kind in KAFKA and all(map(host.is_here, probe.addresses)):
-        probe.connections = host.connections_to(upstream.port)
+        probe.limits = BrokerLimits(connections=host.connections_to(upstream.port))
     newest = probe.met.maxima.get(ApiKey.METADATA, -1)
     if newest < metadata.OLDEST:
         return
@@ -193,10 +189,14 @@ async def _learn(probe: _RouteProbe, version: int, patience: float) -> None:
         topics = [topic for topic in answer.topics if not topic.error or topic.partitions]
         for topic in topics:
             view.learn(topic, None, poll=False)
-        probe.without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
+        without_ids = sum(topic.id == metadata.ZERO_ID for topic in topics)
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         hidden = [topic.error == refused for topic in (await ask((metadata.ANY_TOPIC,))).topics]
-    probe.route.broker.view, probe.hidden = view, any(hidden)
+    probe.route.broker.view = view
+    visible = len(view.topics.names)
+    probe.topics = replace(
+        probe.topics, visible=visible, without_ids=without_ids, hidden=any(hidden)
+    )
     probe.route.broker.endpoints = answer.endpoints
     # With no partition led nothing is proved, unless there is but one broker.
     await _look_behind(probe)
@@ -223,8 +223,8 @@ async def _look(probe: _RouteProbe, place: Address) -> None:
 
 
 async def _ask_limits(probe: _RouteProbe) -> None:
-    """Ask the broker what it allows, where its node is known; it may not tell."""
-    node = probe.facts().node
+    """Ask the broker for its limits, where its node is known; it may not answer."""
+    (node,) = probe.nodes if len(probe.nodes) == 1 else (None,)
     if node is None:
         return
     with contextlib.suppress(BrokerError, WireError):
@@ -235,12 +235,15 @@ async def _ask_limits(probe: _RouteProbe) -> None:
             body = describe_configs.write_request_body(node, _LIMITS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
             values = describe_configs.read_values(await connection.ask(key, version, body))
-        probe.largest_request = _number(values.get(_REQUEST_BYTES))
         own = host.address_towards(probe.addresses[0])
         overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
         override = [entry for entry in overrides if entry.rpartition(":")[0] == own]
         most = override[0].rpartition(":")[2] if override else values.get(_PER_ADDRESS)
-        probe.most_connections = _number(most)
+        probe.limits = replace(
+            probe.limits,
+            most_connections=_number(most),
+            largest_request=_number(values.get(_REQUEST_BYTES)),
+        )
 
 
 def _number(text: str | None) -> int | None:
@@ -269,14 +272,15 @@ async def _mechanisms(probe: _RouteProbe) -> tuple[str, ...]:
 
 async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) -> None:
     """Probe the route's listening address, if another process listens there."""
-    if probe.listening is not Listening.TAKEN:
+    if probe.listening.state is not Listening.TAKEN:
         return
     listen = probe.settings.listen
     if listen.is_wildcard:
         listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
-    probe.listener = await endpoint_probe.meet(
+    met = await endpoint_probe.meet(
         probe.connectors.advertised, listen, self_connections, probe.route, KINDS
     )
+    probe.listening = replace(probe.listening, met=met)
 
 
 async def _meet_advertised(
@@ -326,7 +330,8 @@ async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bo
 
 def _machine(probes: list[_RouteProbe]) -> MachineFacts:
     clock = host.clock()
-    known = [p.connections for p in probes if p.connections is not None]
+    counted = [probe.limits.connections for probe in probes]
+    known = [connections for connections in counted if connections is not None]
     return MachineFacts(
         descriptors=allowed_descriptors(),
         connections=sum(known) if len(known) == len(probes) else None,

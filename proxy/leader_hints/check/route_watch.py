@@ -3,7 +3,7 @@
 It gathers what :mod:`leader_hints.core.destination` judges. Where all is right a look is one
 connection of the process to itself; brokers are asked only where an address leads elsewhere.
 
-Tested in ``tests/net/test_defects.py``.
+Tested in ``tests/real/test_crossed.py``.
 """
 
 import contextlib

@@ -127,11 +127,11 @@ def _upstream(route: RouteFacts) -> Iterator[Finding]:
 
 def _limits(route: RouteFacts, bounds: Bounds) -> Iterator[Finding]:
     """What the broker allows in all, or to one client host: the proxy is one."""
-    most, now = route.most_connections, route.connections
+    most, now = route.limits.most_connections, route.limits.connections
     if most is not None and most < _UNLIMITED and (now is None or now > most):
         shown = "an unknown number" if now is None else now
         yield finding("connections_limited", route.name, most=most, now=shown)
-    largest = route.largest_request
+    largest = route.limits.largest_request
     if largest is not None and largest > bounds.request_bytes:
         allowed = bounds.request_bytes
         yield finding("requests_limited", route.name, largest=largest, allowed=allowed)
@@ -142,37 +142,39 @@ def _leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:
     maxima = route.met.maxima
     if is_kraft(maxima) and hold_ms < _KRAFT_LATE_MS:
         yield finding("kraft_hold", route.name, hold_ms=hold_ms)
-    if route.hidden and not route.topics:
+    topics = route.topics
+    if topics.hidden and not topics.visible:
         yield finding("topics_hidden", route.name)
-    elif route.hidden:
-        yield finding("topics_partly_hidden", route.name, topics=route.topics)
-    elif not route.topics:
+    elif topics.hidden:
+        yield finding("topics_partly_hidden", route.name, topics=topics.visible)
+    elif not topics.visible:
         yield finding("no_topics", route.name)
-    if route.synthesizes_ids and not route.has_topic_ids:
+    if topics.synthesized and not topics.have_ids:
         yield finding("topic_ids_made_up", route.name)
     elif maxima[ApiKey.METADATA] < metadata.TOPIC_IDS_FROM:
         yield finding("no_topic_ids", route.name)
-    elif route.without_ids:
-        yield finding("topic_ids_off", route.name, without=route.without_ids, topics=route.topics)
+    elif topics.without_ids:
+        words = {"without": topics.without_ids, "topics": topics.visible}
+        yield finding("topic_ids_off", route.name, **words)
     if not route.nodes:
         yield finding("broker_not_identified", route.name, upstream=route.upstream)
 
 
 def _listen(route: RouteFacts) -> Iterator[Finding]:
-    listen = route.listen
-    if route.listening is Listening.FREE:
+    listen, listening = route.listen, route.listening
+    if listening.state is Listening.FREE:
         yield finding("listen_free", route.name, listen=listen)
-    elif route.listening is Listening.ANY:
+    elif listening.state is Listening.ANY:
         yield finding("listen_any_port", route.name, listen=listen)
-    elif route.listening is Listening.REFUSED:
-        yield finding("listen_refused", route.name, listen=listen, reason=route.listening_reason)
+    elif listening.state is Listening.REFUSED:
+        yield finding("listen_refused", route.name, listen=listen, reason=listening.reason)
     elif route.met.kind not in KAFKA:
         return  # Through a proxy that runs nothing better could be met than behind it.
-    elif route.listener is None or route.listener.kind not in KAFKA:
-        reason = route.listener.reason if route.listener else ""
+    elif listening.met is None or listening.met.kind not in KAFKA:
+        reason = listening.met.reason if listening.met else ""
         yield finding("listen_taken", route.name, listen=listen, reason=reason)
     elif route.known:
-        yield from _listener(route, route.listener)
+        yield from _listener(route, listening.met)
 
 
 def _listener(route: RouteFacts, listener: ProbeResult) -> Iterator[Finding]:
@@ -197,7 +199,7 @@ def _listener(route: RouteFacts, listener: ProbeResult) -> Iterator[Finding]:
 def _not_raised(route: RouteFacts, listener: ProbeResult) -> dict[str, object] | None:
     """Return words for the first kind of client that is not offered what it should be."""
     # Where ids are synthetic, that begins when all proxies of the cluster do it.
-    for synthetic in (False, route.synthesizes_ids):
+    for synthetic in (False, route.topics.synthesized):
         short = _short(route, listener, synthetic=synthetic)
         if short is None:
             break
@@ -209,7 +211,7 @@ def _short(
 ) -> dict[str, object] | None:
     for kind in KINDS:
         wanted = offered(
-            route.met.maxima, kind.software, topic_ids=route.ids_have_names, synthetic=synthetic
+            route.met.maxima, kind.software, topic_ids=route.topics.have_names, synthetic=synthetic
         )
         for key in (ApiKey.PRODUCE, ApiKey.FETCH):
             given = listener.offers.get(kind.name, {}).get(key, -1)
@@ -221,7 +223,7 @@ def _short(
 
 def _own_address(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterator[Finding]:
     """Whether the route's broker sends clients to this route."""
-    if route.listening in (Listening.ANY, Listening.REFUSED) or len(route.nodes) > 1:
+    if route.listening.state in (Listening.ANY, Listening.REFUSED) or len(route.nodes) > 1:
         return
     own = route.own
     if own is not None:
@@ -252,7 +254,7 @@ def _leads_here(route: RouteFacts, broker: Advertised) -> bool:
     met = broker.met
     if met.kind is EndpointKind.ROUTE:
         return met.route == route.name
-    return route.listening is Listening.TAKEN and (
+    return route.listening.state is Listening.TAKEN and (
         broker.is_listen or met.kind is EndpointKind.PROXY
     )
 
@@ -277,7 +279,7 @@ def _own_broker(
     elif own.met.kind is not EndpointKind.BROKER:
         reason = own.met.reason or "another proxy"
         yield finding("advertised_elsewhere", route.name, reason=reason, **words)
-    elif route.mode is Mode.ON or route.listening is Listening.FREE or own.is_upstream:
+    elif route.mode is Mode.ON or route.listening.state is Listening.FREE or own.is_upstream:
         yield finding("advertised_past_proxy", route.name, **words)
     else:
         yield finding("advertised_unsure", route.name, **words)

@@ -1,7 +1,4 @@
-"""Where the command `leader-hints` begins, before anything large is imported.
-
-Tested in ``tests/cli/test_start.py``.
-"""
+"""Where the command `leader-hints` begins, before anything large is imported."""
 
 import os
 import signal

@@ -2,7 +2,7 @@
 
 For those who test clients. Only versions are asked that all brokers from 2.4 on take.
 
-Tested in ``tests/mock/test_conformance.py``.
+Tested in ``tests/real/test_local_faults.py``.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -66,7 +66,7 @@ class BrokerState:
 
     def topic_name(self, topic: Topic) -> str:
         """Return the name of a topic given by name or id; of an unknown id its hex digits."""
-        name = self.view.name(topic) if self.view is not None else None
+        name = self.view.topics.name(topic) if self.view is not None else None
         if name is None:
             name = topic.hex() if isinstance(topic, bytes) else topic
         return name

@@ -93,7 +93,7 @@ class Interposer:
             if left:
                 routes = left
             elif routes and self._faults.due(begun):
-                self._told(begun, routes[0], "", "")
+                self._report(begun, routes[0], "", "")
                 return ()
         return routes
 
@@ -150,7 +150,7 @@ class Interposer:
             about = sessions.change(asked.session, asked.partitions, asked.forgotten)
         for begun in self._of(Action.REFUSE, route, header):
             if _concerns(begun.fault, route, about) and self._faults.due(begun):
-                self._told(begun, route.name, api, client_id)
+                self._report(begun, route.name, api, client_id)
                 raise _RefusedError
         for begun in self._of(Action.ERROR, route, header):
             if not asked.partitions and not asked.incremental:
@@ -170,7 +170,13 @@ class Interposer:
             if not chosen or not self._faults.due(begun):
                 return None
             for topic, partition in chosen:
-                self._tell(begun, route, header, route.broker.topic_name(topic), partition)
+                self._report(
+                    begun,
+                    route.name,
+                    api_name(header.key),
+                    header.client_id or "",
+                    refused=(route.broker.topic_name(topic), partition),
+                )
         return refuse(
             memoryview(frame),
             header.correlation_id,
@@ -265,7 +271,7 @@ class Interposer:
             if not hides and all(_is_as(now[at], leader) for at, leader in former.items()):
                 continue
             if self._faults.due(begun):
-                self._told(begun, route.name, api_name(header.key), header.client_id or "")
+                self._report(begun, route.name, api_name(header.key), header.client_id or "")
                 leaders |= former
                 hidden |= hides
         if not leaders and not hidden:
@@ -286,10 +292,20 @@ class Interposer:
         if not _concerns(begun.fault, route, asking.about) or not self._faults.due(begun):
             return False
         header = asking.header
-        self._told(begun, route.name, api_name(header.key), header.client_id or "")
+        self._report(begun, route.name, api_name(header.key), header.client_id or "")
         return True
 
-    def _told(self, begun: Begun, route: str, api: str, client_id: str) -> None:
+    def _report(
+        self,
+        begun: Begun,
+        route: str,
+        api: str,
+        client_id: str,
+        *,
+        refused: tuple[str, int] | None = None,
+    ) -> None:
+        """Report that a fault was applied; ``refused``: to a topic's partition."""
+        topic, partition = refused or ("", -1)
         self._emit(
             FaultDone(
                 route=route,
@@ -297,27 +313,10 @@ class Interposer:
                 action=begun.fault.action,
                 api=api,
                 client_id=client_id,
-                topic="",
-                partition=-1,
-                error=0,
-                hint="",
-            )
-        )
-
-    def _tell(
-        self, begun: Begun, route: Route, header: RequestHeader, topic: str, partition: int
-    ) -> None:
-        self._emit(
-            FaultDone(
-                route=route.name,
-                number=begun.number,
-                action=begun.fault.action,
-                api=api_name(header.key),
-                client_id=header.client_id or "",
                 topic=topic,
                 partition=partition,
-                error=begun.fault.error.code,
-                hint=begun.fault.hint,
+                error=begun.fault.error.code if refused else 0,
+                hint=begun.fault.hint if refused else "",
             )
         )
 

@@ -5,7 +5,8 @@ for a decision, and nothing here does I/O but logs, and page, which is read once
 
 - event_log: one log line for each event, a table; flood, leader_storm: what is summed up in one;
   summary: what a minute added; logs: where finished lines go.
-- counts: what events add up to; history: the last hour; watched: all that metrics and status read.
+- counts, topic_counts: what events add up to, in all and by topic; history: the last hour;
+  watched: all that metrics and status read.
 - metric_families: the table of all metrics; metrics: their values, for Prometheus;
   status: one JSON document; page: HTML that shows it (page.html).
 - client_names: client software as labels, within bounds that no client can break.

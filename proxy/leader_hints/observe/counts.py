@@ -4,7 +4,7 @@ Tested in ``tests/observe/test_metrics.py``.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from leader_hints.core.events import (
     AdminFailed,
@@ -27,10 +27,8 @@ from leader_hints.core.events import (
     UpstreamUnreachable,
 )
 from leader_hints.core.mode import Mode
-from leader_hints.observe.client_names import OTHER, ClientNames
-
-#: Topics that are labels at the same time.
-_MOST_TOPICS = 1000
+from leader_hints.observe.client_names import ClientNames
+from leader_hints.observe.topic_counts import TopicCounts
 
 _Fault = (
     BadClientBytes
@@ -56,7 +54,7 @@ FAULTS: dict[type[_Fault], str] = {
 class Counts:
     """Counters by their labels, in the order of the metrics' labels.
 
-    ``topics``: those that are counted one by one; True: all, as far as the bound allows.
+    ``topics``: see :class:`leader_hints.observe.topic_counts.TopicCounts`.
     """
 
     def __init__(self, topics: bool | Collection[str] = False) -> None:
@@ -72,13 +70,7 @@ class Counts:
         self.stalls = 0
         #: Of the proxy itself, by the work that they ended.
         self.defects: Counter[str] = Counter()
-        self.topic_given: Counter[tuple[str, str]] = Counter()
-        self.topic_missed: Counter[tuple[str, str, str]] = Counter()
-        self.topic_moves: Counter[tuple[str, str]] = Counter()
-        self.topics = topics
-        #: Topics that are labels now, and those of them that a cluster had when last asked.
-        self._labels: set[str] = set()
-        self._shown: set[str] = set()
+        self.by_topic = TopicCounts(topics)
         self._names = ClientNames()
 
     def take(self, event: Event) -> None:
@@ -87,18 +79,12 @@ class Counts:
             answered = event.answered
             self._error(answered)
             self.given[answered.route, answered.api, mode(answered)] += 1
-            if self._counts(answered.topic):
-                self.topic_given[self._topic(answered.topic), answered.api] += 1
         elif isinstance(event, HintMissed):
             answered = event.answered
             self._error(answered)
             self.missed[answered.route, answered.api, mode(answered), event.reason] += 1
-            if self._counts(answered.topic):
-                self.topic_missed[self._topic(answered.topic), answered.api, event.reason] += 1
         elif isinstance(event, LeaderMoved):
             self.moves[event.cluster] += 1
-            if self._counts(event.topic):
-                self.topic_moves[event.cluster, self._topic(event.topic)] += 1
         elif isinstance(event, ClientSeen):
             self.clients[self._names.label(event.software, event.version)] += 1
         elif isinstance(event, _Fault):
@@ -117,36 +103,11 @@ class Counts:
             self.defects[event.task] += 1
         elif isinstance(event, AdminFailed):
             self.defects["admin"] += 1
-
-    def forget_deleted(self, is_known: Callable[[str], bool]) -> None:
-        """Forget the topics that a cluster had when this was last called, and that none has now.
-
-        A topic that no cluster has shown stays: the proxy may not be allowed to see it.
-        """
-        deleted = {topic for topic in self._shown if not is_known(topic)}
-        self._shown = {topic for topic in self._labels if is_known(topic)}
-        if not deleted:
-            return
-        self._labels -= deleted
-        for given in [cell for cell in self.topic_given if cell[0] in deleted]:
-            del self.topic_given[given]
-        for missed in [cell for cell in self.topic_missed if cell[0] in deleted]:
-            del self.topic_missed[missed]
-        for moved in [cell for cell in self.topic_moves if cell[1] in deleted]:
-            del self.topic_moves[moved]
+        if self.by_topic:
+            self.by_topic.take(event)
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1
-
-    def _counts(self, topic: str) -> bool:
-        return self.topics if isinstance(self.topics, bool) else topic in self.topics
-
-    def _topic(self, topic: str) -> str:
-        if topic not in self._labels:
-            if len(self._labels) >= _MOST_TOPICS:
-                return OTHER
-            self._labels.add(topic)
-        return topic
 
 
 def mode(answered: ErrorAnswered) -> Mode:

@@ -149,13 +149,17 @@ class _Read(Collector):
         faults = [(route.name, kind) for route in watched.routes for kind in FAULTS.values()]
         yield _family("faults", _from_zero(faults, counts.faults).items())
         yield _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))
-        yield _family("topics", (((view.cluster_id,), len(view.names)) for view, _ in clusters))
+        yield _family(
+            "topics", (((view.cluster_id,), len(view.topics.names)) for view, _ in clusters)
+        )
         yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
-        if counts.topics:
-            counts.forget_deleted(lambda topic: any(topic in view.names for view, _ in clusters))
-            yield _family("topic_hints_given", counts.topic_given.items())
-            yield _family("topic_hints_missed", counts.topic_missed.items())
-            yield _family("topic_leader_moves", counts.topic_moves.items())
+        if by_topic := counts.by_topic:
+            by_topic.forget_deleted(
+                lambda topic: any(topic in view.topics.names for view, _ in clusters)
+            )
+            yield _family("topic_hints_given", by_topic.given.items())
+            yield _family("topic_hints_missed", by_topic.missed.items())
+            yield _family("topic_leader_moves", by_topic.moves.items())
 
     def _of_routes(self) -> Iterator[Metric]:
         routes = self._watched.routes

@@ -75,6 +75,7 @@ class Upstream(_Model):
 class RouteStatus(_Model):
     """A listening address and the broker behind it. Counts are since the start of the process."""
 
+    # Large because its members are the published format, and its docstring is in the schema.
     name: str = Field(description="As in the settings.")
     listen: str = Field(description="HOST:PORT that is listened on; empty: not yet.")
     hints: Literal["on", "observe", "off"] = Field(description="What it does about hints now.")
@@ -194,7 +195,7 @@ def _clusters(watched: Watched) -> list[ClusterStatus]:
     return [
         ClusterStatus(
             id=view.cluster_id,
-            topics=len(view.names),
+            topics=len(view.topics.names),
             partitions=len(view),
             age_seconds=age,
             leader_moves=watched.counts.moves[view.cluster_id],

@@ -4,8 +4,6 @@ These are for messages that are rewritten by the thousand, where a method call f
 most of the cost. Each appends to ``out`` what stands at a position, and returns the position
 behind it. What goes on beyond the buffer raises IndexError or struct.error, or yields a position
 beyond the buffer's end: who reads a whole message so looks at the position in the end.
-
-Tested in ``tests/apis/test_fetch_older.py``.
 """
 
 import struct

@@ -39,7 +39,7 @@ def _route(node: int | None, name: str = "r") -> Route:
 
 def test_that_topics_are_hidden_is_reported_once_until_none_is() -> None:
     cluster = _cluster((1, 5))
-    permitted = cluster.view.permitted
+    permitted = cluster.view.hidden.take
     assert cluster.hidden_topics("b-1") == []
     permitted(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
     assert cluster.hidden_topics("b-1") == [TopicsHidden(cluster="k", broker="b-1", visible=1)]

@@ -41,7 +41,7 @@ def test_every_fifth_poll_asks_for_everything() -> None:
 
 def test_topics_that_were_hidden_are_asked_for_by_name() -> None:
     view = _view(1)
-    view.permitted(TopicMetadata(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "secret", ZERO_ID, ()))
+    view.hidden.take(TopicMetadata(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "secret", ZERO_ID, ()))
     assert [*PollPlan(10).poll(view)] == [{ANY_TOPIC, "secret"}, None]
 
 
@@ -52,7 +52,7 @@ def test_slices_have_each_topic_once_and_no_more_partitions_than_they_may(
     view, plan = _view(*sizes), PollPlan(most)
     assert [*plan.poll(view)] == _FULL
     asked = [[*(topics or ())] for topics in plan.poll(view)]
-    assert sorted(name for topics in asked for name in topics) == sorted(view.names)
+    assert sorted(name for topics in asked for name in topics) == sorted(view.topics.names)
     for topics in asked:
         assert len(topics) == 1 or sum(view.partitions(name) for name in topics) <= most
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from tests.core.hold_queues import BEGIN, Counter, hint, learn, route
 from tests.core.samples import NOT_LEADER, topic_id
@@ -91,6 +94,27 @@ def test_a_repeated_answer_about_one_topic_looks_at_nothing_again() -> None:
         assert counter.fetch(link, T, {number: 5}, error=NOT_LEADER) is None
     assert _lines(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) > _MANY
     assert _lines(lambda: counter.queue.asked(on, {"t"}, T + 0.002)) < _FEW
+
+
+def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_once() -> None:
+    counter, on = Counter(), route()
+    link = LinkState(on, 1)
+    ids = [topic_id(number) for number in range(_MANY)]
+    for number, one in enumerate(ids):
+        learn(on, {0: (1, 5)}, source=1, topic=f"t{number}", topic_id=one)
+    failures = tuple(Failure(one, 0, NOT_LEADER, 0, 0) for one in ids)
+    scanned = Scanned(failures, False, 0, 0)
+    held = Held(link, ApiKey.FETCH, 16, memoryview(b""), scanned, [5] * _MANY)
+    assert counter.queue.submit(held, T) is None
+    while counter.queue.unfinished:
+        counter.review(T)
+    names = {f"t{number}" for number in range(_MANY)}
+    errors = {(name, 0): NOT_LEADER for name in names}
+    for step in (
+        lambda: counter.queue.probed(on, errors, T + 0.001),
+        lambda: counter.queue.asked(on, names | {*ids}, T + 0.001),
+    ):
+        assert _lines(step) < 100 * _MANY
 
 
 def test_what_is_over_is_found_without_a_walk() -> None:

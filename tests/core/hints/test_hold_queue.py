@@ -128,8 +128,8 @@ def test_a_broker_may_answer_when_the_view_has_forgotten_all_topics() -> None:
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
     view = link.route.broker.view
     assert view is not None
-    view.forget_absent(())
-    view.forget_absent(())
+    list(view.topics.forget_absent(()))
+    list(view.topics.forget_absent(()))
     assert len(view) == 0
     counter.queue.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, T + 0.001)
     assert counter.review(T + 0.05) == []
@@ -1049,7 +1049,7 @@ def test_topics_by_synthetic_ids_are_those_of_the_name(known: bytes) -> None:
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=synthetic) is None
     assert link.route.broker.view is not None
-    counter.queue.asked(link.route, {link.route.broker.view.key("t")}, T + 0.001)
+    counter.queue.asked(link.route, {link.route.broker.view.topics.key("t")}, T + 0.001)
     assert counter.review(T + 0.002) == [[hint(2, 6)]]
     assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]
 

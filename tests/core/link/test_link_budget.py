@@ -1,6 +1,7 @@
 """What a link keeps is counted, small or large, and given back however the link ends."""
 
 import struct
+from collections.abc import Iterable
 
 import pytest
 
@@ -131,13 +132,13 @@ def _in_session(asked: dict[tuple[str | bytes, int], int], epoch: int) -> bytes:
     return fetch_request(16, epoch, asked, session=(_SESSION if epoch else 0, epoch))
 
 
-def _epochs_after(changed: Driven, answer: bytes) -> list[int]:
+def _epochs_after(changed: Driven, answer: bytes, cuts: Iterable[int] = ()) -> list[int]:
     """Return the epochs of an error after a request that changes the session of another link."""
     opened = Driven(changed.link.state.route)
     opened.up(_in_session({(topic_id(1), 0): 5}, 0))
     opened.down(fetch_answer(15, 0, [], session_id=_SESSION))
     changed.up(_in_session({(topic_id(1), partition): 7 for partition in range(20)}, 1))
-    changed.down(answer)
+    changed.down(answer, cuts)
     opened.up(_in_session({}, 2))
     opened.down(fetch_answer(15, 2, [(topic_id(1), 0, NOT_LEADER, b"")], session_id=_SESSION))
     assert opened.held is not None
@@ -160,6 +161,16 @@ def test_a_session_is_forgotten_whose_changes_answer_could_not_be_kept() -> None
     driven = Driven(route(), budget=budget, buffer_size=256)
     assert len(asked) < len(answer)
     assert _epochs_after(driven, answer) == [-1]
+
+
+@pytest.mark.parametrize("cut", [9, 100], ids=["before its session id", "behind it"])
+def test_a_session_is_forgotten_of_which_neither_request_nor_answer_could_be_kept(
+    cut: int,
+) -> None:
+    failed = [(topic_id(1), partition, NOT_LEADER, b"") for partition in range(20)]
+    answer = fetch_answer(15, 1, failed, session_id=_SESSION)
+    driven = Driven(route(), budget=Budget(20, 20), buffer_size=256)
+    assert _epochs_after(driven, answer, cuts=[cut]) == [-1]
 
 
 def test_copies_of_long_polls_leave_room_for_errors() -> None:

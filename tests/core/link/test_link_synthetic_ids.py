@@ -95,7 +95,7 @@ def test_topics_get_ids_whatever_the_broker_says(release: str, version: int) -> 
     }
     view = driven.link.state.route.broker.view
     assert view is not None
-    assert view.name(synthetic_id(CLUSTER, "no-id")) == "no-id"
+    assert view.topics.name(synthetic_id(CLUSTER, "no-id")) == "no-id"
     ((snooped, _),) = driven.link.state.snooped
     assert snooped == sent
 
@@ -158,7 +158,7 @@ def test_a_view_of_another_cluster_learns_no_names_of_this_one() -> None:
     _asked(driven, ["one"])
     driven.down(_answered(9, (0, "one", ZERO_ID)))
     assert _ids(driven) == {"one": SYNTHETIC}
-    assert other.name(SYNTHETIC) is None
+    assert other.topics.name(SYNTHETIC) is None
 
 
 def test_what_a_replica_asks_by_id_passes() -> None:

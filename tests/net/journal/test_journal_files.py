@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leader_hints.net.journal.journal_files import FileSink
-from leader_hints.net.journal.journal_writer import LinesLostError
+from leader_hints.net.journal.sink import LinesLostError
 from tests.harness.small_disk import mounted_small_disk
 
 _TMPFS_BYTES = 65_536

@@ -19,7 +19,9 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.journal.journal_writer import JournalWriter, LinesLostError, Sink, Work
+from leader_hints.net.journal.journal_writer import JournalWriter, Work
+from leader_hints.net.journal.line_buffer import LineBuffer
+from leader_hints.net.journal.sink import LinesLostError, Sink
 from leader_hints.observe.journal import Journal, JournalCounters
 from tests.observe.journal_lines import Line, checked, in_order
 
@@ -39,7 +41,7 @@ class _Sink:
         self.closed = 0
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        """See :class:`leader_hints.net.journal.sink.Sink`."""
         self.calls += 1
         if self.fault is not None:
             raise self.fault
@@ -48,7 +50,7 @@ class _Sink:
             self.batches.append(list(lines))
 
     def close(self) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        """See :class:`leader_hints.net.journal.sink.Sink`."""
         if self.closing_fault is not None:
             raise self.closing_fault
         self.closed += 1
@@ -386,17 +388,17 @@ async def test_a_defect_of_the_writer_is_reported_and_the_same_lines_are_taken_u
 ) -> None:
     sink = _Sink()
     scene = _Scene(sink)
-    batch = JournalWriter._batch
+    oldest = LineBuffer.oldest
     broken = True
 
-    def once(writer: JournalWriter) -> list[bytes]:
+    def once(lines: LineBuffer, most_bytes: int) -> list[bytes]:
         nonlocal broken
         if broken:
             broken = False
             raise KeyError("a defect")
-        return batch(writer)
+        return oldest(lines, most_bytes)
 
-    monkeypatch.setattr(JournalWriter, "_batch", once)
+    monkeypatch.setattr(LineBuffer, "oldest", once)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(scene.writer.run)
         scene.move(1)

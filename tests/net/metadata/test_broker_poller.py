@@ -77,7 +77,7 @@ class _Told:
         return names
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
-        view.forget_absent(present)
+        list(view.topics.forget_absent(present))
 
     def leadership(
         self,
@@ -306,9 +306,9 @@ async def test_a_topic_that_is_gone_in_two_full_polls_is_forgotten(
         )
         await trio.sleep(150)
         assert scene.route.broker.view is not None
-        assert set(scene.route.broker.view.names) == {"t", "u"}
+        assert set(scene.route.broker.view.topics.names) == {"t", "u"}
         await trio.sleep(150)
-        assert set(scene.route.broker.view.names) == {"t"}
+        assert set(scene.route.broker.view.topics.names) == {"t"}
 
 
 async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(

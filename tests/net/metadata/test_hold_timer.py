@@ -281,7 +281,7 @@ async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockCl
     taken: list[Event] = []
     timer = HoldTimer(HoldQueue(_RULES), taken.append)
     events = [EventLoopStalled(seconds=number) for number in range(1000)]
-    timer.tell(events)
+    timer.emit(events)
     assert len(taken) == 200
     async with trio.open_nursery() as nursery:
         nursery.start_soon(timer.run)
@@ -295,6 +295,6 @@ async def test_events_that_wait_to_be_handed_on_are_bounded(autojump_clock: Mock
     timer = HoldTimer(HoldQueue(_RULES), taken.append)
     events = [EventLoopStalled(seconds=number) for number in range(50_000)]
     for begin in range(0, 50_000, 1000):
-        timer.tell(events[begin : begin + 1000])
+        timer.emit(events[begin : begin + 1000])
     assert taken == events[: len(taken)]
     assert len(events) - len(taken) == 20_000

@@ -778,13 +778,13 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
     view = route.broker.view
     assert view is not None
     view.learn(TopicMetadata(0, "one", bytes([1] * 16), (Led(0, 1, 0),)), 1)
-    view.permitted(TopicMetadata(3, ANY_TOPIC, bytes(16), ()))
+    view.hidden.take(TopicMetadata(3, ANY_TOPIC, bytes(16), ()))
     with opened(Rig()) as rig:
         ends = rig.link(route)
         _hello(rig, ends, offered=16)
         for now in (0.0, 2.0):
             view.unknown_ids.used([messages.TOPIC_ID], now)
-            view.unknown_ids.answered(view.name, now, now)
+            view.unknown_ids.answered(view.topics.name, now, now)
         rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
         rig.send(ends.client, messages.metadata_request(11, 3))
         rig.send(ends.broker, messages.fetch_response_by_name(2))

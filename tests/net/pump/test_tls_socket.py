@@ -466,3 +466,37 @@ def test_what_is_not_taken_counts_only_when_it_has_gone(rig: TlsRig) -> None:
     assert refused > 3
     near.close()
     far.socket.close()
+
+
+def test_what_came_before_this_side_said_its_end_is_not_lost(rig: TlsRig) -> None:
+    """A client that reads slowly ends its own direction: the broker is told so while answers of
+    its wait that are received and not decrypted yet."""
+    far, near = rig.tls_pair(buffers=1 << 20, client_is_far=False)
+    data = random.Random(4).randbytes(60_000)
+    for at in range(0, len(data), 1000):
+        assert far.send(data[at : at + 1000]) == 1000
+    room, got = memoryview(bytearray(10_000)), b""
+    got += bytes(room[: near.recv_into(room)])
+    near.shutdown(socket.SHUT_WR)
+    rig.keeping.watch(near.fileno(), 0, READ)
+    while len(got) < len(data) and rig.keeping.poll(0):
+        size = near.recv_into(room)
+        assert size, "bytes are lost"
+        got += bytes(room[:size])
+    assert got == data
+    assert far.receive() == (b"", True)
+    rig.keeping.watch(near.fileno(), READ, 0)
+    near.close()
+    far.socket.close()
+
+
+def test_no_more_is_received_than_its_reader_soon_has_room_for(rig: TlsRig) -> None:
+    """What a client sends while the broker reads slowly waits with the system, where it has its
+    bound, and not here: nobody has authenticated it."""
+    far, near = rig.tls_pair(buffers=1 << 20)
+    while far.send(bytes(_SMALL)):
+        pass
+    near.recv_into(memoryview(bytearray(4096)))
+    assert len(near._received) + near._incoming.pending <= 2 * _SMALL
+    near.close()
+    far.socket.close()

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from leader_hints import app
 from leader_hints.address import Address
 from leader_hints.app import certificate_watch
 from leader_hints.errors import ConfigurationError
+from leader_hints.net.clients import preamble
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
@@ -261,6 +263,48 @@ async def test_a_handshake_has_bounded_time(log: Log, papers: Papers, first_byte
             assert await client.receive_some() == b""
         (line,) = await until_true(lambda: log.events("client_refused"))
         assert line["reason"] == "has not finished its handshake within 0.05 s"
+
+
+async def test_links_are_served_between_handshakes_that_come_together(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step may be a signature, and thousands of clients may ask for one at the same time."""
+    rounds, steps = 0, Counter[int]()
+    step = preamble._step
+
+    def counted(tls: ssl.SSLObject) -> bool:
+        steps[rounds] += 1
+        return step(tls)
+
+    monkeypatch.setattr(preamble, "_step", counted)
+    outgoing = ssl.MemoryBIO()
+    tls = papers.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
+    settings = settings.model_copy(update={"hints": "off"})
+    async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
+        clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
+        # Each begins with a step that finds nothing.
+        await until_true(lambda: steps.total() == len(clients))
+
+        async def count() -> None:
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await trio.lowlevel.checkpoint()
+
+        nursery.start_soon(count)
+        await trio.lowlevel.checkpoint()
+        steps.clear()
+        for client in clients:
+            client.socket._sock.send(hello)  # type: ignore[attr-defined]
+        await until_true(lambda: steps.total() == len(clients))
+        nursery.cancel_scope.cancel()
+    # The counter may have its turn before or after a step in the same round.
+    assert max(steps.values()) <= 2
 
 
 @pytest.mark.parametrize(

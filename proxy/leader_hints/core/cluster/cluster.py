@@ -49,10 +49,10 @@ class Cluster:
 
         Each broker hides them, and each topic of each client would report it again.
         """
-        reported, self._hidden_reported = self._hidden_reported, self.view.hides
-        if reported or not self.view.hides:
+        reported, self._hidden_reported = self._hidden_reported, bool(self.view.hidden)
+        if reported or not self.view.hidden:
             return []
-        visible = len(self.view.names)
+        visible = len(self.view.topics.names)
         return [TopicsHidden(cluster=self.view.cluster_id, broker=broker, visible=visible)]
 
     def learn_leadership(

@@ -6,7 +6,8 @@ from typing import TypeVar
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader import Leader
-from leader_hints.core.cluster.leader_view import RECENT_MOVES, LeaderView
+from leader_hints.core.cluster.leader_moves import RECENT_MOVES
+from leader_hints.core.cluster.leader_view import LeaderView
 
 _Place = TypeVar("_Place")
 _Answer = TypeVar("_Answer")
@@ -66,7 +67,7 @@ class LeaderCandidates:
         return self._denied.get((node, *self._place(partition))) != self._term(epoch)
 
     def _term(self, epoch: int) -> tuple[int, int]:
-        return epoch, self._view.forgotten
+        return epoch, self._view.topics.forgotten
 
     def _remember(
         self, known: OrderedDict[_Place, _Answer], place: _Place, answer: _Answer
@@ -78,4 +79,4 @@ class LeaderCandidates:
 
     def _place(self, partition: Partition) -> tuple[Topic, int]:
         name, number = partition
-        return self._view.key(name), number
+        return self._view.topics.key(name), number

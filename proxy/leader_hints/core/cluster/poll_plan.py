@@ -28,12 +28,12 @@ class PollPlan:
         """Yield the topics of each request of the next poll, ``None`` for all topics."""
         due = self._polls % FULL_POLL_EVERY == 0
         self._polls += 1
-        if view is not None and view.names and not due:
+        if view is not None and view.topics.names and not due:
             yield from slices(view, self._most)
             return
         # First, since what is offered to clients hangs on it as soon as topics are known. What
         # was hidden is asked for again, or one that was deleted would count as hidden for ever.
-        hidden = islice(view.hidden if view is not None else (), _MOST_HIDDEN)
+        hidden = islice(view.hidden.names if view is not None else (), _MOST_HIDDEN)
         yield {ANY_TOPIC, *hidden}
         yield None
 
@@ -42,7 +42,7 @@ def slices(view: LeaderView, most: int) -> Iterator[list[str]]:
     """Yield the known topics in lists of at most ``most`` partitions, or of one topic."""
     names: list[str] = []
     partitions = 0
-    for name in list(view.names):
+    for name in list(view.topics.names):
         size = view.partitions(name)
         if names and partitions + size > most:
             yield names

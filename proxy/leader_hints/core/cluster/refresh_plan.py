@@ -98,8 +98,8 @@ class RefreshPlan:
         storm = self._is_storm(wanted, len(brokers))
         view = cluster.view
         topics = _metadata_topics(wanted, unread, storm=storm)
-        names = [*{name for name in map(view.name, topics) if name is not None}]
-        unnamed = [t for t in topics if isinstance(t, bytes) and view.name(t) is None]
+        names = [*{name for name in map(view.topics.name, topics) if name is not None}]
+        unnamed = [t for t in topics if isinstance(t, bytes) and view.topics.name(t) is None]
         metadata = self._shared(names, cluster, brokers, storm=storm)
         if storm:
             requests = self._to_leaders(wanted, brokers, metadata)

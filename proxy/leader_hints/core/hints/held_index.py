@@ -26,7 +26,7 @@ class _OfRoute:
         self.by_topic: dict[Topic, _Responses] = {}
         self.unasked: dict[Topic, _Responses] = {}
         self.basis = _basis(route)
-        self.seen = route.broker.view.changes if route.broker.view is not None else 0
+        self.seen = route.broker.view.changes.count if route.broker.view is not None else 0
 
     def add(self, response: HeldResponse) -> None:
         self.responses[response] = None
@@ -48,12 +48,12 @@ class _OfRoute:
         view = self.route.broker.view
         if view is None or len(topics) > len(self.unasked):
             for topic in [*self.unasked]:
-                if topic in topics or (view is not None and view.key(topic) in topics):
+                if topic in topics or (view is not None and view.topics.key(topic) in topics):
                     yield topic
             return
-        called = {alias for topic in topics for alias in view.aliases(topic)}
+        called = {alias for topic in topics for alias in view.topics.aliases(topic)}
         for topic in called.union(topics) & self.unasked.keys():
-            if topic in topics or view.key(topic) in topics:
+            if topic in topics or view.topics.key(topic) in topics:
                 yield topic
 
     def changed(self) -> Iterator[HeldResponse]:
@@ -61,10 +61,10 @@ class _OfRoute:
         view, basis = self.route.broker.view, _basis(self.route)
         if basis != self.basis:
             self.basis = basis
-            self.seen = view.changes if view is not None else 0
+            self.seen = view.changes.count if view is not None else 0
             yield from self.responses
-        elif view is not None and view.changes != self.seen:
-            changed, self.seen = view.changed_since(self.seen), view.changes
+        elif view is not None and view.changes.count != self.seen:
+            changed, self.seen = view.changes.since(self.seen), view.changes.count
             if changed is None:
                 yield from self.responses
                 return
@@ -145,8 +145,8 @@ class HeldIndex:
         if of_route is None or view is None:
             return
         for name in {*names}:
-            for topic in view.aliases(name):
-                if view.name(topic) != name:
+            for topic in view.topics.aliases(name):
+                if view.topics.name(topic) != name:
                     continue
                 for response in of_route.by_topic.get(topic, ()):
                     if response.since <= since:

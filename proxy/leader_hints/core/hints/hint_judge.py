@@ -6,7 +6,7 @@ from functools import partial
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Failure, LeaderHint
-from leader_hints.core.cluster.leader_view import RECENT_MOVES
+from leader_hints.core.cluster.leader_moves import RECENT_MOVES
 from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse

@@ -59,7 +59,8 @@ class Judgement(NamedTuple):
 
 def _own_id(route: Route, partition: FailedPartition, recent: float) -> bool:
     """Whether the client means the topic that the view has."""
-    return route.broker.view is None or not route.broker.view.may_be_former(partition.failure.topic)
+    view = route.broker.view
+    return view is None or not view.topics.may_be_former(partition.failure.topic)
 
 
 def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
@@ -69,8 +70,8 @@ def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
 
 def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> bool:
     """Whether the error can be of the last move that the view knows."""
-    topic, number = partition.failure[:2]
-    moved_at = route.broker.view.moved_at(topic, number) if route.broker.view else None
+    view = route.broker.view
+    moved_at = view.moved_at(*partition.failure[:2]) if view is not None else None
     return moved_at is not None and moved_at > partition.since - recent
 
 
@@ -127,10 +128,10 @@ def judge(route: Route, partition: FailedPartition, recent: float) -> Judgement:
     ``recent``: seconds for which a move proves something.
     """
     failure, view = partition.failure, route.broker.view
-    leader = view.leader(failure.topic, failure.partition) if view else None
+    leader = view.leader(failure.topic, failure.partition) if view is not None else None
     if leader is None or not _is_good(route, partition, leader, recent):
         # To ask would bring nothing. Clients still get what is known.
-        hidden = view is not None and view.is_hidden(failure.topic)
+        hidden = view is not None and failure.topic in view.hidden
         return Judgement(leader, None, MissReason.NOT_AUTHORIZED if hidden else None)
     if leader.node < 0:
         return Judgement(leader, None, MissReason.NO_LEADER)
@@ -163,7 +164,7 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
         # NOT_LEADER_OR_FOLLOWER is the answer of no leader, FENCED_LEADER_EPOCH may be of one.
         fenced = error == ErrorCode.FENCED_LEADER_EPOCH
         return True if fenced and partition.serves is None else partition.serves
-    return view.is_confirmed(topic, number) if view else None
+    return view.is_confirmed(topic, number) if view is not None else None
 
 
 def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Limit:

@@ -25,9 +25,8 @@ The rules, in order; "now" means that the response goes on immediately:
 :mod:`leader_hints.core.hints.hint_rules` says when a hint is good.
 """
 
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
-from itertools import chain, count, cycle, islice
+from collections.abc import Collection, Mapping
+from itertools import count, cycle, islice
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import LeaderHint
@@ -35,15 +34,15 @@ from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 from leader_hints.core.events import Event
 from leader_hints.core.hints import hint_rules
-from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_index import HeldIndex
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE, HintJudge
 from leader_hints.core.hints.hold_allowance import HoldAllowance
-from leader_hints.core.hints.hold_deadlines import HoldDeadlines
 from leader_hints.core.hints.hold_report import HoldReport
 from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.review_queue import ReviewQueue
+from leader_hints.core.hints.sought_leaders import SoughtLeaders
 from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
@@ -66,16 +65,11 @@ class HoldQueue:
         self.unfinished = False
         self._numbers = count()
         self._held: dict[HeldResponse, None] = {}
-        #: What went on without a hint: its leaders are sought for the next error. A client without
-        #: a hint comes back soon, and may come back often. In the order in which the search ends.
-        self._sought: OrderedDict[HeldResponse, None] = OrderedDict()
-        self._sought_places: set[tuple[str, Topic, int]] = set()
-        #: Held or sought: what is to be judged at the next review. What is held comes first.
-        self._due: tuple[OrderedDict[HeldResponse, None], ...] = OrderedDict(), OrderedDict()
+        self._sought = SoughtLeaders()
+        self._reviews = ReviewQueue()
         #: Where the last look at what is wanted ended.
         self._looked = 0
         self._index = HeldIndex()
-        self._deadlines = HoldDeadlines()
         self._judge = HintJudge(rules)
         self._allowance = HoldAllowance(rules)
         self._report = HoldReport()
@@ -116,9 +110,9 @@ class HoldQueue:
             return self._finish(response, now, reason)
         self._held[response] = None
         self._index.add(response)
-        self._deadlines.enter(response)
+        self._reviews.deadlines.enter(response)
         if not response.partitions.judged:
-            self._make_due(response)
+            self._reviews.add(response)
             self.unfinished = True
         return [None] * len(held.scanned.failures) if detached else None
 
@@ -130,16 +124,16 @@ class HoldQueue:
         """
         done = []
         for response in self._index.changed():
-            self._note_news(response)
+            self._reviews.add_news(response)
         left = JUDGED_AT_ONCE
-        while (due := self._next_due(now, ahead)) is not None and left > 0:
+        while (due := self._reviews.next(now, ahead)) is not None and left > 0:
             looked, hints = self._review(due, now, ahead)
             left -= looked
             if hints is not None and not due.detached:
                 done.append((due.held, hints))
         self.unfinished = due is not None
-        while self._sought and next(iter(self._sought)).deadline <= now:
-            self._give_up(next(iter(self._sought)))
+        while self._sought and self._sought.first.deadline <= now:
+            self._give_up(self._sought.first)
         self._report_some()
         return done
 
@@ -150,51 +144,40 @@ class HoldQueue:
         begins = response.partitions.missing > 0
         judged = self._judge.judge(response, now)
         if response.partitions.judged:
-            self._due[response.sought].pop(response, None)
+            self._reviews.judged(response)
         else:
-            self._make_due(response)
+            self._reviews.add(response)
         if response.sought:
-            settled = (one for one in judged if one.settled)
-            self._sought_places.difference_update(_place(response.route, one) for one in settled)
+            self._sought.found(response.route, (one for one in judged if one.settled))
             if response.ready:
                 self._give_up(response)
             else:
-                self._deadlines.enter(response)
+                self._reviews.deadlines.enter(response)
             return len(judged), None
         over = response.ready or now >= response.over_at(ahead)
         reason = response.end_reason if over else None
         if begins and response.partitions.judged:
             reason = self._why_not(response, now) or reason
         if reason is None:
-            self._deadlines.enter(response)
+            self._reviews.deadlines.enter(response)
             return len(judged), None
         work = len(judged) + len(response.partitions.lacking)
         return work, self._finish(response, now, reason)
-
-    def _next_due(self, now: float, ahead: float) -> HeldResponse | None:
-        """Return what is to be reviewed next: what may be over comes first."""
-        response = self._deadlines.due(now, ahead)
-        if response is not None:
-            return response
-        return next(chain.from_iterable(self._due), None)
-
-    def _make_due(self, response: HeldResponse) -> None:
-        self._due[response.sought][response] = None
-
-    def _note_news(self, response: HeldResponse) -> None:
-        response.news = True
-        self._make_due(response)
 
     def asked(self, route: Route, topics: Collection[Topic], since: float) -> None:
         """Note that the broker behind ``route`` answered for ``topics`` (names or ids).
 
         ``since``: when it was asked. Only errors from before that time are concerned.
         """
+        # Each response once, whatever the answer is about: both may have thousands of topics.
+        answered: dict[HeldResponse, set[Topic]] = {}
         for response, topic in self._index.unasked(route, topics, since):
+            answered.setdefault(response, set()).add(topic)
+        for response, about in answered.items():
             for partition in response.partitions.lacking:
-                if not partition.asked and partition.failure.topic == topic:
+                if not partition.asked and partition.failure.topic in about:
                     partition.asked = True
-                    self._note_news(response)
+                    self._reviews.add_news(response)
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
@@ -203,11 +186,15 @@ class HoldQueue:
         """
         view = route.broker.view
         names = (name for name, _ in errors)
+        answered: dict[HeldResponse, dict[Topic, str]] = {}
         for response, topic, name in self._index.named(route, names, since):
+            answered.setdefault(response, {})[topic] = name
+        for response, about in answered.items():
             for partition in response.partitions.lacking:
-                if partition.failure.topic != topic:
+                topic, number = partition.failure[:2]
+                if topic not in about:
                     continue
-                answer = leadership_answer(errors.get((name, partition.failure.partition)))
+                answer = leadership_answer(errors.get((about[topic], number)))
                 if answer is None:
                     continue
                 serves = answer is LeadershipAnswer.LEADS
@@ -215,10 +202,10 @@ class HoldQueue:
                 # the former one's epoch either.
                 asked = serves or (
                     answer is not LeadershipAnswer.EPOCH_OVER
-                    and not (view and view.may_be_former(topic))
+                    and not (view is not None and view.topics.may_be_former(topic))
                 )
                 if asked > partition.asked or partition.serves is not serves:
-                    self._note_news(response)
+                    self._reviews.add_news(response)
                 partition.asked, partition.serves = asked or partition.asked, serves
 
     def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
@@ -252,9 +239,9 @@ class HoldQueue:
 
         ``ahead``: as there.
         """
-        times = [next(iter(self._sought)).deadline] if self._sought else []
+        times = [self._sought.first.deadline] if self._sought else []
         if self._held or self._sought:
-            times.append(self._deadlines.next(ahead))
+            times.append(self._reviews.deadlines.next(ahead))
         return min(times, default=None)
 
     def wanted_leaders(self) -> list[WantedLeaders]:
@@ -310,12 +297,9 @@ class HoldQueue:
         return hints + [None] * (failures - len(hints))
 
     def _seek(self, response: HeldResponse, now: float) -> None:
-        """Have leaders sought that nobody seeks yet and that a response went on without."""
-        route, places = response.route, self._sought_places
-        lacking = [partition for partition in response.partitions.seen if not partition.settled]
-        new = [partition for partition in lacking if _place(route, partition) not in places]
+        """Have leaders sought that a response went on without, and that are not sought yet."""
+        new = self._sought.new(response)
         if new:
-            places.update(_places(route, new))
             sought = HeldResponse(
                 response.held,
                 next(self._numbers),
@@ -326,35 +310,25 @@ class HoldQueue:
             )
             # Its grace is over: a hint that comes now shortens nothing.
             sought.first_hint = now
-            self._sought[sought] = None
+            self._sought.add(sought)
             self._index.add(sought)
             # Its leaders were not confirmed, so they are judged again.
-            self._note_news(sought)
+            self._reviews.add_news(sought)
 
     def _give_up(self, response: HeldResponse) -> None:
         """Seek the leaders of a response no longer."""
-        self._sought_places.difference_update(_places(response.route, response.partitions.lacking))
-        self._drop(response)
+        self._sought.give_up(response)
+        self._index.remove(response)
+        self._reviews.remove(response)
 
     def _drop(self, response: HeldResponse) -> None:
-        known = self._sought if response.sought else self._held
-        if response in known:
-            del known[response]
+        """Hold a response no longer, if it is held."""
+        if response in self._held:
+            del self._held[response]
             self._index.remove(response)
-            self._deadlines.remove(response)
-            self._due[response.sought].pop(response, None)
+            self._reviews.remove(response)
 
     def _report_some(self) -> None:
         """Report some of the decisions, and the rest at the next review."""
         self.events += self._report.take()
         self.unfinished |= bool(self._report)
-
-
-def _place(route: Route, partition: FailedPartition) -> tuple[str, Topic, int]:
-    return route.name, partition.failure.topic, partition.failure.partition
-
-
-def _places(
-    route: Route, partitions: Iterable[FailedPartition]
-) -> Iterable[tuple[str, Topic, int]]:
-    return (_place(route, partition) for partition in partitions)

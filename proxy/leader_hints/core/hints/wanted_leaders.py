@@ -69,7 +69,7 @@ class WantedLeaders:
             return claims
         for one in self._partitions:
             topic, partition = one.failure[:2]
-            name, claim = view.name(topic), view.claim(topic, partition)
+            name, claim = view.topics.name(topic), view.claim(topic, partition)
             if name is not None and claim is not None:
                 claims[name, partition] = claim
         return claims
@@ -86,7 +86,7 @@ class WantedLeaders:
             return epochs
         for one in some:
             topic, partition = one.failure[:2]
-            name, known = view.name(topic), view.leader(topic, partition)
+            name, known = view.topics.name(topic), view.leader(topic, partition)
             if name is not None and known is not None:
                 doubtful = view.in_doubt(topic, partition)
                 next_one = known.epoch if doubtful else one.newest + 1

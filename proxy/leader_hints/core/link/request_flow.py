@@ -262,7 +262,7 @@ class RequestFlow(Flow):
         exchange.recoded = policy.sent
         try:
             request, exchange.by_id = metadata_older.request_down(
-                frame, version, policy.sent, view.name
+                frame, version, policy.sent, view.topics.name
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")

@@ -231,7 +231,7 @@ class ResponseFlow(Flow):
         if outcome.must:
             self._gather_anyway(frame, length)
         elif not self._begin_gather(frame, length):
-            self._passthrough = self._notes.over_budget(exchange, frame, length)
+            self._passthrough = self._notes.over_budget(exchange, frame, length, self._scan)
             return True
         return False
 
@@ -280,7 +280,7 @@ class ResponseFlow(Flow):
         assert exchange is not None
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
-        self._passthrough = self._notes.over_budget(exchange, begun, gather.size)
+        self._passthrough = self._notes.over_budget(exchange, begun, gather.size, self._scan)
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:

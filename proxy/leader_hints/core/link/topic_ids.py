@@ -45,15 +45,15 @@ class LinkTopicIds:
         Where brokers hide topics from the proxy, clients know ids that it does not.
         """
         view = self._route.broker.view
-        if view is None or not view.topic_ids or not view.shows_all:
+        if view is None or not view.topics.have_ids or not view.hidden.none:
             return False
-        return not view.unknown_ids.withheld(self._client.known_as, view.name)
+        return not view.unknown_ids.withheld(self._client.known_as, view.topics.name)
 
     def lack(self, ids: Collection[bytes]) -> None:
         """Take note that the broker has answered a request with ids that have no names here."""
         self.lacking += ids
         view = self._route.broker.known
         for topic_id in ids if self.by_ids else ():
-            if view.unknown_ids.unnameable(topic_id, hides=view.hides):
+            if view.unknown_ids.unnameable(topic_id, hides=bool(view.hidden)):
                 view.unknown_ids.withhold(self._client.known_as, topic_id)
                 self.outdated = True

@@ -30,7 +30,7 @@ def go_on(
             return Gather(must=False, scan=scan)
     except WireError as error:
         notes.link.misunderstood("broker", f"Fetch v{version}: {error}")
-        notes.session_unread(exchange)
+        notes.session_unread(exchange, scan)
         return None
     notes.session_answered(exchange, scan.session_id, scan.error)
     passing = notes.passing(exchange, frame, length, exchange.policy.version)

@@ -45,7 +45,7 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
     def make_id(cluster_id: str, name: str) -> bytes:
         view = link.route.broker.view
         if view is not None and view.cluster_id == cluster_id:
-            return view.make_up(name)
+            return view.topics.synthesize_id(name)
         return synthetic_id(cluster_id, name)
 
     try:

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from leader_hints.apis.fetch_request import read_request, read_session
+from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import Scanned
 from leader_hints.apis.response_scan import has_no_failure
@@ -43,11 +44,11 @@ class ResponseNotes:
         return self._follow(exchange, frame, length, version, reason)
 
     def over_budget(
-        self, exchange: Exchange, frame: memoryview, length: int
+        self, exchange: Exchange, frame: memoryview, length: int, scan: FetchScan | None
     ) -> PassthroughScan | None:
         """Look at a response that should be gathered, and goes on since the budget is used up."""
         self.link.traffic.raw["budget"] += 1
-        self.session_unread(exchange)
+        self.session_unread(exchange, scan)
         if not exchange.policy.hintable:
             return None
         return self._follow(exchange, frame, length, exchange.policy.version, MissReason.BUDGET)
@@ -74,12 +75,23 @@ class ResponseNotes:
         except WireError as wrong:
             self.link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {wrong}")
 
-    def session_unread(self, exchange: Exchange) -> None:
-        """Take note that it is not known what came of a request whose response is not read."""
-        if exchange.request is not None and exchange.policy.key == ApiKey.FETCH:
+    def session_unread(self, exchange: Exchange, scan: FetchScan | None) -> None:
+        """Take note that it is not known what came of a request whose response is not read.
+
+        ``scan``: what was read of it all the same.
+        """
+        route = self.link.route
+        if exchange.policy.key != ApiKey.FETCH:
+            return
+        if exchange.request is not None:
             with suppress(WireError):
                 session_id, *_ = read_session(memoryview(exchange.request))
-                self.link.route.sessions.missed(session_id)
+                route.sessions.missed(session_id)
+        elif scan is not None and scan.started:
+            route.sessions.missed(scan.session_id)
+        else:
+            # It may have changed any of them.
+            route.sessions = route.sessions.empty()
 
     def held(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> Held | None:
         """Return an error response to be held; ``None`` where it must not wait.

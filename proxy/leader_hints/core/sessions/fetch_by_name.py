@@ -69,7 +69,7 @@ class FetchByName:
         """Return the names as they are now."""
         ids = self._session.ids
         unknown = tuple(self._refused())
-        if self._session.forgotten == view.forgotten:
+        if self._session.forgotten == view.topics.forgotten:
             return Names(ids, (), unknown)
         return Names(ids, _stale(ids, view), unknown)
 
@@ -104,7 +104,7 @@ class FetchSessionsByName:
         unknown: list[bytes] = []
         for topic_id, partitions in request.topics:
             assert isinstance(topic_id, bytes)
-            name = view.name(topic_id)
+            name = view.topics.name(topic_id)
             if name is None:
                 unknown.append(_UNKNOWN.pack(topic_id, len(partitions)))
                 unknown += [raw[: _INT32.size] for raw in partitions]
@@ -115,7 +115,7 @@ class FetchSessionsByName:
         if unknown:
             # A session would lack them, and an error is never waited for.
             request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
-        return request, FetchByName(_Session(ids, view.forgotten), b"".join(unknown))
+        return request, FetchByName(_Session(ids, view.topics.forgotten), b"".join(unknown))
 
     def _incremental(
         self, request: FetchRequest, view: LeaderView
@@ -125,7 +125,7 @@ class FetchSessionsByName:
         if session is None or named is None:
             self._drop(request.session_id)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
-            return lost, FetchByName(_Session({}, view.forgotten), b"")
+            return lost, FetchByName(_Session({}, view.topics.forgotten), b"")
         self.keep(request.session_id, session)
         return named, FetchByName(session, b"")
 
@@ -133,20 +133,20 @@ class FetchSessionsByName:
         self, request: FetchRequest, session: _Session, view: LeaderView
     ) -> FetchRequest | None:
         """Return the request by names; ``None`` where a topic is not what it was."""
-        if session.forgotten != view.forgotten:
+        if session.forgotten != view.topics.forgotten:
             if _stale(session.ids, view):
                 return None
-            session.forgotten = view.forgotten
+            session.forgotten = view.topics.forgotten
         topics = []
         for topic_id, partitions in request.topics:
             assert isinstance(topic_id, bytes)
-            name = view.name(topic_id)
+            name = view.topics.name(topic_id)
             if name is None or session.ids.setdefault(name, topic_id) != topic_id:
                 return None
             topics.append((name, partitions))
         forgotten = []
         for topic_id, numbers in request.forgotten:
-            name = view.name(topic_id)
+            name = view.topics.name(topic_id)
             if name is None:
                 return None
             forgotten.append((name, numbers))
@@ -170,4 +170,4 @@ class FetchSessionsByName:
 
 
 def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:
-    return [name for name, topic_id in ids.items() if view.name(topic_id) != name]
+    return [name for name, topic_id in ids.items() if view.topics.name(topic_id) != name]

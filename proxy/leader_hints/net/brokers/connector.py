@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import NamedTuple, TypeVar
 
 import trio
@@ -14,6 +15,7 @@ from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.clients.preamble import HandshakeError, TlsSession, do_tls_handshake
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.net.tls.handshake_turns import Turn
 
 _T = TypeVar("_T")
 
@@ -74,15 +76,19 @@ class Connector:
         address: Address,
         patience: float,
         open_tcp: Callable[[Address, float], Awaitable[trio.SocketStream]] = open_broker_stream,
+        turn: Turn = nullcontext,
     ) -> tuple[trio.SocketStream, TlsSession | None]:
-        """The same for the pump, which speaks TLS itself: the stream, and its session if any."""
+        """The same for the pump, which speaks TLS itself: the stream, and its session if any.
+
+        ``turn``: see :func:`leader_hints.net.clients.preamble.do_tls_handshake`.
+        """
         deadline = trio.current_time() + patience
         stream = await open_tcp(address, patience)
         if self._tls is None:
             return stream, None
         context, name = self._tls.context, self._server_name or address.host
         return stream, await _finish(
-            stream, lambda: do_tls_handshake(stream, context, name), deadline
+            stream, lambda: do_tls_handshake(stream, context, name, turn), deadline
         )
 
 

@@ -1,5 +1,6 @@
 """Handshake of a client before it is joined to a broker: PROXY header and TLS."""
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import trio
@@ -12,6 +13,7 @@ from leader_hints.net.clients.preamble import (
     read_proxy_header,
 )
 from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.net.tls.handshake_turns import Turn
 
 
 class Admitted(NamedTuple):
@@ -45,8 +47,10 @@ class Handshake:
         self._seconds = seconds
         self.empty = tls is None and not proxy_protocol
 
-    async def admit(self, client: trio.SocketStream) -> Admitted:
+    async def admit(self, client: trio.SocketStream, turn: Turn = nullcontext) -> Admitted:
         """Read what goes before the first request.
+
+        ``turn``: see :func:`leader_hints.net.clients.preamble.do_tls_handshake`.
 
         :raises RefusedError: the client is not let in.
         """
@@ -59,7 +63,7 @@ class Handshake:
                     if source is not None:
                         name = str(Address(source.host, source.port))
                 if self._tls is not None:
-                    session = await do_tls_handshake(client, self._tls.context)
+                    session = await do_tls_handshake(client, self._tls.context, turn=turn)
         except trio.TooSlowError:
             reason = f"has not finished its handshake within {self._seconds:g} s"
             raise RefusedError(name, reason) from None

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import trio
 
 from leader_hints.net.tls import tls_errors
+from leader_hints.net.tls.handshake_turns import Turn
 from leader_hints.wire import proxy_header
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.proxy_header import Source
@@ -64,9 +65,14 @@ async def read_proxy_header(stream: trio.abc.Stream) -> Source | None:
 
 
 async def do_tls_handshake(
-    stream: trio.abc.Stream, context: ssl.SSLContext, server_name: str | None = None
+    stream: trio.abc.Stream,
+    context: ssl.SSLContext,
+    server_name: str | None = None,
+    turn: Turn = contextlib.nullcontext,
 ) -> TlsSession:
     """Do the TLS handshake: as a client with a server of a name, or as a server.
+
+    ``turn``: in which each step is done.
 
     :raises HandshakeError: it failed.
     """
@@ -81,7 +87,8 @@ async def do_tls_handshake(
     begun = False
     try:
         while True:
-            done = _step(tls)
+            async with turn():
+                done = _step(tls)
             if outgoing.pending:
                 await stream.send_all(outgoing.read())
             if done:

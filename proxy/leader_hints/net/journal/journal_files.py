@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from leader_hints.net.journal.journal_writer import LinesLostError
+from leader_hints.net.journal.sink import LinesLostError
 
 _FINISHED: Final = ".jsonl"
 _OPEN: Final = ".jsonl.open"
@@ -69,7 +69,7 @@ class FileSink:
         self._opened_at = 0.0
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`.
+        """See :class:`leader_hints.net.journal.sink.Sink`.
 
         :raises OSError: nothing of ``lines`` stays in the file.
         :raises LinesLostError: the same, and lines from before are lost.
@@ -88,7 +88,7 @@ class FileSink:
         self._file.append(lines)
 
     def close(self) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        """See :class:`leader_hints.net.journal.sink.Sink`."""
         self._replace_unfit()
         if self._file is not None:
             self._finish()

@@ -18,7 +18,8 @@ from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.route import Route
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.journal.journal_files import FileSink
-from leader_hints.net.journal.journal_writer import JournalWriter, Sink
+from leader_hints.net.journal.journal_writer import JournalWriter
+from leader_hints.net.journal.sink import Sink
 from leader_hints.observe.journal import CLIENT_ID_PREFIX, Journal, JournalCounters
 from leader_hints.observe.metrics import Metrics
 from leader_hints.settings.journal import JournalSettings

@@ -65,7 +65,7 @@ class KafkaSink:
         self._producer = self._open()
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`. What the brokers have not
+        """See :class:`leader_hints.net.journal.sink.Sink`. What the brokers have not
         acknowledged stays with librdkafka, and a second call waits for it.
 
         :raises BrokerError: not all is acknowledged yet.
@@ -82,7 +82,7 @@ class KafkaSink:
         self._batch, self._problem = None, _NOT_YET
 
     def close(self) -> None:
-        """See :class:`leader_hints.net.journal.journal_writer.Sink`."""
+        """See :class:`leader_hints.net.journal.sink.Sink`."""
         self._producer.flush(_PATIENCE)
 
     def _open(self) -> Producer:

@@ -1,17 +1,15 @@
-"""Writes the journal without ever being waited for.
+"""Writes the journal. No other task waits for it.
 
-Events become lines at once and wait in a bounded buffer. One task hands them on, many at a time, to
-a sink in a worker thread, since files and Kafka's client block. Where the sink fails, the same
-lines are tried again after a pause. Where it is too slow, or fails for too long, the buffer is
+Events become lines immediately and wait in a bounded buffer. One task hands them on, many at a
+time, to a sink in a worker thread, since files and Kafka's client block. Where the sink fails, the
+same lines are tried again after a pause. Where it is too slow, or fails for too long, the buffer is
 full: events are dropped then, and a gap line says which, as soon as there is room.
 """
 
 import json
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from itertools import accumulate, islice, takewhile
-from typing import Protocol
+from typing import NamedTuple
 
 import trio
 
@@ -24,6 +22,8 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
+from leader_hints.net.journal.line_buffer import LineBuffer
+from leader_hints.net.journal.sink import LinesLostError, Sink
 from leader_hints.observe.journal import Journal, JournalCounters
 
 #: Seconds that events gather before they are handed on: a thread for each would cost more.
@@ -34,44 +34,9 @@ _TICK = 1.0
 _PAUSE = 1.0
 #: Handed on at once.
 _BATCH_BYTES = 1 << 20
-#: What a line costs in memory besides its bytes.
-_OVERHEAD = 64
 _TOO_SLOW = "it is written more slowly than events come"
 
 Work = Callable[[], None]
-
-
-class LinesLostError(Exception):
-    """Lines that a sink took are lost; the text says why.
-
-    ``first`` and ``last``: of them. What was to be done now is not done.
-    """
-
-    def __init__(self, reason: str, first: bytes, last: bytes) -> None:
-        super().__init__(reason)
-        self.first = first
-        self.last = last
-
-
-class Sink(Protocol):
-    """Where lines go. Its methods block; one call is made at a time, each in a worker thread."""
-
-    def write(self, lines: Sequence[bytes]) -> None:
-        """Take all of ``lines``, which lack their ends, or raise.
-
-        After a failure the same lines come again. It is called without lines now and then, for
-        what is due by time.
-
-        :raises LinesLostError: the same, and of lines that were taken before some are lost.
-        :raises Exception: not all was taken; the text says why.
-        """
-
-    def close(self) -> None:
-        """Finish what was taken. After a failure it comes again, perhaps after a last write.
-
-        :raises LinesLostError: see :meth:`write`.
-        :raises Exception: not all is finished; the text says why.
-        """
 
 
 async def _in_thread(work: Work) -> None:
@@ -81,11 +46,19 @@ async def _in_thread(work: Work) -> None:
     await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=own)
 
 
+class _Gap(NamedTuple):
+    """Numbers of the first and the last event that were dropped, and why."""
+
+    first: int
+    last: int
+    reason: str
+
+
 class JournalWriter:
     """Takes events until :meth:`finish`.
 
     ``buffer_bytes``: what waits in memory, at most, but for one line. ``flush``: seconds that the
-    end may wait for what is buffered. ``emit``: where the journal's own troubles are told.
+    end may wait for what is buffered. ``emit``: takes the events about the journal itself.
     ``in_thread``: how blocking work is done. ``finished``: set when :meth:`run` is over.
     """
 
@@ -102,14 +75,11 @@ class JournalWriter:
         self._journal = journal
         self._sink = sink
         self._counters = counters
-        self._most = buffer_bytes
         self._flush = flush
         self._emit = emit
         self._in_thread = in_thread
-        self._lines: deque[bytes] = deque()
-        self._bytes = 0
-        self._gap: tuple[int, int] | None = None
-        self._gap_reason = ""
+        self._lines = LineBuffer(buffer_bytes)
+        self._gap: _Gap | None = None
         self._trouble: str | None = None
         self._ending = False
         self._some = trio.Event()
@@ -130,13 +100,13 @@ class JournalWriter:
         row = None if self._ending else self._journal.row(event)
         if row is None:
             return
-        if self._bytes >= self._most:
+        if self._lines.full:
             self._drop()
         else:
             self._push(self._journal.line(row))
 
     def finish(self) -> None:
-        """Take no more events, and let :meth:`run` end when all is written, or in a while."""
+        """Take no more events; :meth:`run` ends when all is written, or ``flush`` is over."""
         if self._ending:
             return
         self._ending = True
@@ -169,7 +139,7 @@ class JournalWriter:
             try:
                 return await self._write_all()
             except Exception as error:
-                # A defect of ours: the same lines are taken up again.
+                # A defect of the proxy: the same lines are tried again.
                 self._emit(TaskFailed(task="journal", traceback=places_of(error)))
             await trio.sleep(_PAUSE)
 
@@ -178,7 +148,7 @@ class JournalWriter:
         while not closed:
             while self._lines or not self._ending:
                 await self._gather()
-                batch = self._batch()
+                batch = self._lines.oldest(_BATCH_BYTES)
                 written = False
                 while not written:
                     written = await self._try(partial(self._sink.write, batch))
@@ -193,13 +163,13 @@ class JournalWriter:
         except LinesLostError as error:
             self._lose(error)
         except Exception as error:
-            # Whatever ails the sink, the process relays other people's data and goes on.
+            # However the sink fails, the process relays other people's data and goes on.
             self._fail(_reason(error))
         await trio.sleep(_PAUSE)
         return False
 
     def _lose(self, error: LinesLostError) -> None:
-        """Tell of lines that were written and are no more, as of those that found no room."""
+        """Report lines that were written and are lost, like those that found no room."""
         # What found no room comes first: its numbers are lower than that of the line for these.
         self._report_gap()
         first, last = (json.loads(line)["seq"] for line in (error.first, error.last))
@@ -208,7 +178,7 @@ class JournalWriter:
         self._fail(str(error))
 
     async def _gather(self) -> None:
-        """Wait until there is something to do, and then a moment for what comes along."""
+        """Wait until there is something to do, and then briefly for more lines."""
         if not self._lines:
             with trio.move_on_after(_TICK):
                 await self._some.wait()
@@ -216,54 +186,40 @@ class JournalWriter:
             with trio.move_on_after(_GATHER):
                 await self._urgent.wait()
 
-    def _batch(self) -> list[bytes]:
-        """The oldest lines; they stay in the buffer until they are written."""
-        sizes = accumulate(map(len, self._lines))
-        most = sum(1 for _ in takewhile(lambda size: size <= _BATCH_BYTES, sizes))
-        return list(islice(self._lines, most))
-
     def _wrote(self, batch: Sequence[bytes]) -> None:
         self._counters.written += len(batch)
-        for _ in batch:
-            self._bytes -= len(self._lines.popleft()) + _OVERHEAD
+        self._lines.remove(batch)
         self._report_gap()
         if not self._lines:
             self._some = trio.Event()
             if self._trouble is not None:
                 self._trouble = None
                 self._emit(JournalWritten(dropped=self._counters.dropped))
-        if not self._ending and not self._crowded:
+        if not self._ending and not self._lines.half_full:
             self._urgent = trio.Event()
 
     def _push(self, line: bytes) -> None:
         self._lines.append(line)
-        self._bytes += len(line) + _OVERHEAD
         self._some.set()
-        if self._crowded:
+        if self._lines.half_full:
             self._urgent.set()
 
-    @property
-    def _crowded(self) -> bool:
-        """Whether the buffer is so full that events must not gather any longer."""
-        return self._bytes * 2 >= self._most
-
     def _drop(self) -> None:
-        number = self._journal.skip()
-        self._gap = (self._gap[0] if self._gap else number, number)
-        self._gap_reason = self._trouble or _TOO_SLOW
+        number, reason = self._journal.skip(), self._trouble or _TOO_SLOW
+        self._gap = _Gap(self._gap.first if self._gap else number, number, reason)
         self._counters.dropped += 1
-        self._fail(self._gap_reason)
+        self._fail(reason)
 
     def _report_gap(self) -> None:
-        """Say which events were dropped; none has gone in since the first of them."""
+        """Write which events were dropped; none was taken since the first of them."""
         if self._gap is not None:
-            (first, last), self._gap = self._gap, None
-            self._push(self._journal.gap(first, last, self._gap_reason))
+            gap, self._gap = self._gap, None
+            self._push(self._journal.gap(*gap))
 
     def _fail(self, reason: str) -> None:
-        """Tell it once, until all is written."""
-        told, self._trouble = self._trouble, reason
-        if told is None:
+        """Report a failure once, until all is written."""
+        reported, self._trouble = self._trouble, reason
+        if reported is None:
             self._emit(JournalFailing(reason=reason))
 
 

@@ -147,7 +147,7 @@ class BrokerAnswers:
         await self.slices.take(self._learning(poller, cluster, answer, names, answered, poll=poll))
         if whole:
             view = cluster.view
-            view.unknown_ids.answered(view.name, asked_at, trio.current_time())
+            view.unknown_ids.answered(view.topics.name, asked_at, trio.current_time())
         if whole or not poll:
             # The first question of all is what is hidden: nothing else is known by then.
             for event in cluster.hidden_topics(str(poller.address)):
@@ -159,7 +159,7 @@ class BrokerAnswers:
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        await self.slices.take(view.forgetting(present))
+        await self.slices.take(view.topics.forget_absent(present))
 
     def _learning(
         self,
@@ -180,7 +180,7 @@ class BrokerAnswers:
         route = poller.route.name if poller.route is not None else ""
         for topic in answer.steps:
             if topic is not None:
-                view.permitted(topic)
+                view.hidden.take(topic)
                 taken = False
                 for moves in view.learning(topic, poller.node, route=route, poll=poll):
                     taken = True
@@ -188,7 +188,7 @@ class BrokerAnswers:
                     yield
                 names.add(topic.name)
                 if taken:
-                    answered.update((topic.name, view.key(topic.name)))
+                    answered.update((topic.name, view.topics.key(topic.name)))
                 if not judged and not topic.error:
                     # As with one topic, so with all of them.
                     judged = True

@@ -14,10 +14,10 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 
-#: Events that are handed to their takers in one go, of which each costs microseconds; a response
-#: may bring thousands. And those that may wait for their turn.
+#: Events that are emitted in one go, of which each costs microseconds; a response may bring
+#: thousands. And those that may wait for their turn.
 _AT_ONCE = 200
-_MOST_UNTOLD = 20_000
+_MOST_PENDING = 20_000
 
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
 
@@ -38,7 +38,7 @@ class HoldTimer:
         self.settle: Settle = lambda decided: None
         self.waiting = trio.Event()
         self._emit = emit
-        self._untold: deque[Event] = deque()
+        self._pending: deque[Event] = deque()
         self._changed = trio.Event()
         self._news = False
         #: Since when :meth:`run` is to have its next turn.
@@ -49,7 +49,7 @@ class HoldTimer:
         """See :meth:`leader_hints.core.hints.hold_queue.HoldQueue.submit`."""
         hints = self.queue.submit(held, trio.current_time())
         self._news |= self.queue.unfinished
-        self._tell()
+        self._emit_decisions()
         if self.queue.busy:
             self.waiting.set()
         return hints
@@ -67,7 +67,7 @@ class HoldTimer:
         now = trio.current_time()
         decided = self.queue.review(now, self._delay.most(now))
         self._news = self.queue.unfinished
-        self._tell()
+        self._emit_decisions()
         self._rest()
         if decided:
             self.settle(decided)
@@ -77,7 +77,7 @@ class HoldTimer:
         route.switch(mode)
         decided = self.queue.switched(route, trio.current_time())
         self._news |= self.queue.unfinished
-        self._tell()
+        self._emit_decisions()
         self._rest()
         self.settle(decided)
 
@@ -113,20 +113,20 @@ class HoldTimer:
             # Only one that is set may be replaced: others would be waited for in vain.
             self.waiting = trio.Event()
 
-    def _tell(self) -> None:
+    def _emit_decisions(self) -> None:
         self._call()
         events, self.queue.events = self.queue.events, []
-        self.tell(events)
+        self.emit(events)
 
-    def tell(self, events: Sequence[Event]) -> None:
-        """Hand events to their takers: some now, the rest in turns of :meth:`run`.
+    def emit(self, events: Sequence[Event]) -> None:
+        """Emit events: some now, the rest in turns of :meth:`run`.
 
         Where too many wait already, as many go as come.
         """
-        self._untold += events
-        waiting = len(self._untold)
-        for _ in range(waiting if waiting <= _AT_ONCE else max(_AT_ONCE, waiting - _MOST_UNTOLD)):
-            self._emit(self._untold.popleft())
-        if self._untold:
+        self._pending += events
+        waiting = len(self._pending)
+        for _ in range(waiting if waiting <= _AT_ONCE else max(_AT_ONCE, waiting - _MOST_PENDING)):
+            self._emit(self._pending.popleft())
+        if self._pending:
             self._news = True
             self._call()

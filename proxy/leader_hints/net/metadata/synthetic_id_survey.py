@@ -35,7 +35,7 @@ class SyntheticIdSurvey:
     def sample(self, poller: BrokerPoller) -> Collection[str]:
         """Return one topic of a broker's cluster, whose id tells of all of them."""
         cluster = self._clusters.get(self._pollers.cluster_id(poller)) if self._wanted else None
-        return [*cluster.view.names][:1] if cluster is not None else ()
+        return [*cluster.view.topics.names][:1] if cluster is not None else ()
 
     def judge(self, poller: BrokerPoller, cluster: Cluster, topic: TopicMetadata) -> None:
         """Take a topic of a broker's answer."""
@@ -70,7 +70,9 @@ class SyntheticIdSurvey:
             return
         agreement, routes = cluster.agreement, self._pollers.routes(cluster_id)
         for route, address in routes:
-            for event in agreement.judge_route(route, str(address), hides=cluster.view.hides):
+            for event in agreement.judge_route(
+                route, str(address), hides=bool(cluster.view.hidden)
+            ):
                 self._emit(event)
         for event in agreement.review(listener.broker.endpoints.keys()):
             self._emit(event)

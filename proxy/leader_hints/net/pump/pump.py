@@ -810,4 +810,4 @@ class Pump:
 
     def _report(self, pair: SocketPair) -> None:
         events, pair.link.state.events = pair.link.state.events, []
-        self._hold_timer.tell(events)
+        self._hold_timer.emit(events)

@@ -15,6 +15,8 @@ _SCRATCH = memoryview(bytearray(_MOST))
 #: Given to OpenSSL at once. A record may be a message of TLS itself, such as KeyUpdate (27 bytes),
 #: which costs some ten microseconds and brings nothing.
 _GIVEN = 16_384
+#: The largest record, generously.
+_RECORD = 17_408
 #: Bytes received that bring nothing, in all: more than a record has of which the end is still to
 #: come. By then the other end is at something else than sending data. Each byte of data makes up
 #: for so many of them, which is more than the smallest record costs.
@@ -67,6 +69,7 @@ class TlsSocket:
     """
 
     __slots__ = (
+        "_ahead",
         "_answers",
         "_idle",
         "_incoming",
@@ -98,8 +101,10 @@ class TlsSocket:
         #: Bytes at the head of what will be offered that are in ``_unsent``.
         self._taken = 0
         self._keeps = False
-        #: What was received and is not decrypted yet, if the reader had no room for more.
+        #: What was received and is not decrypted yet, if the reader had no room for more; and what
+        #: was decrypted before the reader asked for it.
         self._received = memoryview(b"")
+        self._ahead = memoryview(b"")
         self._idle = 0
         self._answers = 0
         self._resets = False
@@ -133,7 +138,9 @@ class TlsSocket:
 
     def _decrypt_more(self, buffer: memoryview) -> int | None:
         """Fill ``buffer`` with what is received now, or was before; return as :meth:`_decrypt`."""
-        received = self._received or _SCRATCH[: self._socket.recv_into(_SCRATCH)]
+        # What the reader has no room for is left to the system, which bounds it: here nobody does.
+        room = _SCRATCH[: max(len(buffer), _RECORD)]
+        received = self._received or room[: self._socket.recv_into(room)]
         if not received:
             self._incoming.write_eof()
             return self._decrypt(buffer)
@@ -197,7 +204,9 @@ class TlsSocket:
     def shutdown(self, how: int, /) -> None:
         """See :class:`Transport`: with the alert close_notify, and then as TCP does."""
         with contextlib.suppress(ssl.SSLError):
-            # What the other end still says can be read all the same.
+            # What the other end still says can be read all the same, but what it has said must be
+            # read before: OpenSSL looks here for its end, and breaks at data.
+            self._decrypt_ahead()
             self._tls.unwrap()
         with contextlib.suppress(BlockingIOError):
             self._flush()
@@ -213,8 +222,27 @@ class TlsSocket:
             self._flush()
         self._socket.close()
 
+    def _decrypt_ahead(self) -> None:
+        """Decrypt what OpenSSL has received, which is little, before its reader has room for it."""
+        room, ahead = memoryview(bytearray(_GIVEN)), bytearray(self._ahead)
+        self._ahead = memoryview(b"")
+        try:
+            while filled := self._decrypt(room):
+                ahead += room[:filled]
+        finally:
+            self._ahead = memoryview(bytes(ahead))
+            if self._ahead or self._received:
+                self._note(True)
+
     def _decrypt(self, buffer: memoryview) -> int | None:
         """Fill ``buffer`` with what has come; return how much, 0 at the end, ``None``: nothing."""
+        if self._ahead:
+            filled = min(len(self._ahead), len(buffer))
+            buffer[:filled] = self._ahead[:filled]
+            self._ahead = self._ahead[filled:]
+            # There may be more, if only the end.
+            self._note(True)
+            return filled
         filled = 0
         try:
             while filled < len(buffer):

@@ -1,0 +1,63 @@
+"""Topics that brokers hide from the proxy's own principal (ACLs)."""
+
+from collections.abc import Collection
+
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.metadata import ANY_TOPIC, TopicMetadata
+from leader_hints.core.cluster.known_topics import KnownTopics
+from leader_hints.core.cluster.topic_changes import TopicChanges
+
+#: Names that are remembered.
+_MOST = 10_000
+
+
+class HiddenTopics:
+    """The hidden topics of one cluster."""
+
+    def __init__(self, topics: KnownTopics, changes: TopicChanges) -> None:
+        self._topics = topics
+        self._changes = changes
+        self._names: set[str] = set()
+        self._asked = False
+
+    def __bool__(self) -> bool:
+        """Whether brokers hide any topic."""
+        return bool(self._names)
+
+    def __contains__(self, topic: Topic) -> bool:
+        """Whether brokers hide a topic, given by name or id.
+
+        An unknown id is likely a hidden topic's where brokers hide anything at all.
+        """
+        name = self._topics.name(topic)
+        return bool(self._names) if name is None else name in self._names
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the topics that are known to be hidden."""
+        return self._names
+
+    @property
+    def none(self) -> bool:
+        """Whether brokers were asked whether they hide topics, and hide none that is known."""
+        return self._asked and not self._names
+
+    def take(self, answer: TopicMetadata) -> None:
+        """Note whether an answer to the proxy's own question hides its topic.
+
+        Answers to clients show what those may see.
+        """
+        self._asked |= answer.name == ANY_TOPIC
+        hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if hidden == (answer.name in self._names):
+            return
+        before = bool(self._names)
+        if not hidden:
+            self._names.discard(answer.name)
+        elif len(self._names) < _MOST:
+            self._names.add(answer.name)
+        self._changes.add(self._topics.aliases(answer.name))
+        if bool(self._names) != before:
+            # An unknown id may be that of a hidden topic.
+            self._changes.add_any()

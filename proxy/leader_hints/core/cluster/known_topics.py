@@ -1,0 +1,181 @@
+"""Which topic a name or an id means, and which topics were deleted or recreated.
+
+A topic is known by its id where there is one, since a topic that is recreated starts at epoch 0
+again; a former id comes back only if two polls in a row report it. Without ids (clusters before
+2.8), a topic is forgotten when it is reported absent.
+
+A synthetic id does not distinguish a topic from another of its name: it leads to the name. A topic
+that is reported with one counts as reported without an id.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
+
+from leader_hints.apis.error_codes import ErrorCode
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
+from leader_hints.core.cluster.topic_changes import TopicChanges
+from leader_hints.core.cluster.topic_leaders import TopicLeaders
+
+#: What a broker reports that knows no topic ids.
+_NO_ID = b""
+#: Former ids remembered for a name, so that a lagging broker cannot bring one back.
+_RETIRED = 8
+#: Synthetic ids whose names are remembered: more than there are topics in a large cluster.
+_SYNTHETIC_IDS = 100_000
+#: Polls in which a topic must be absent before it is forgotten.
+_ABSENT_POLLS = 2
+
+
+class KnownTopics:
+    """The topics of one cluster.
+
+    ``partitions``: how many of all topics are known. ``forgotten``: how many topics were forgotten,
+    or found to be recreated, so far; while it stays, no id or name that was known has come to mean
+    another topic, or none. ``on_forgotten`` takes each topic that is forgotten.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        changes: TopicChanges,
+        on_forgotten: Callable[[TopicLeaders], None],
+    ) -> None:
+        self.forgotten = 0
+        self.partitions = 0
+        self._cluster_id = cluster_id
+        self._changes = changes
+        self._on_forgotten = on_forgotten
+        self._with_ids = 0
+        self._topics: dict[Topic, TopicLeaders] = {}
+        self._keys: dict[str, Topic] = {}
+        self._synthetic_ids: OrderedDict[bytes, str] = OrderedDict()
+
+    def __iter__(self) -> Iterator[TopicLeaders]:
+        return iter(self._topics.values())
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the topics known."""
+        return self._keys.keys()
+
+    @property
+    def have_ids(self) -> bool:
+        """Whether the cluster has topic ids: all topics known, and at least one, have one."""
+        return 0 < self._with_ids == len(self._topics)
+
+    def get(self, topic: Topic) -> TopicLeaders | None:
+        """Return a topic given by name or id, ``None`` where it is not known."""
+        if isinstance(topic, str):
+            return self._topics.get(self._keys.get(topic, topic))
+        return self._topics.get(topic) or self._topics.get(self.key(topic))
+
+    def key(self, topic: Topic) -> Topic:
+        """Return the key of a topic given by name or id: its id where there is one."""
+        if isinstance(topic, bytes):
+            if topic in self._topics or topic not in self._synthetic_ids:
+                return topic
+            topic = self._synthetic_ids[topic]
+        return self._keys.get(topic, topic)
+
+    def name(self, topic: Topic) -> str | None:
+        """Return the name of a topic given by name or id, ``None`` for an unknown id."""
+        if isinstance(topic, str):
+            return topic
+        known = self._topics.get(topic)
+        return known.name if known else self._synthetic_ids.get(topic)
+
+    def aliases(self, topic: Topic) -> tuple[Topic, ...]:
+        """Return all names and ids by which clients may give a topic, given by one of them."""
+        known = self._topics.get(self.key(topic))
+        if known is not None:
+            return known.aliases
+        name = self.name(topic)
+        return (topic,) if name is None else (name, synthetic_id(self._cluster_id, name))
+
+    def synthesize_id(self, name: str) -> bytes:
+        """Return the synthetic id of a topic; it leads to the name from now on."""
+        topic_id = synthetic_id(self._cluster_id, name)
+        self._synthetic_ids[topic_id] = name
+        self._synthetic_ids.move_to_end(topic_id)
+        if len(self._synthetic_ids) > _SYNTHETIC_IDS:
+            self._synthetic_ids.popitem(last=False)
+        return topic_id
+
+    def may_be_former(self, topic: Topic) -> bool:
+        """Whether what is known of a topic may be of a former one of its name.
+
+        Only a client that gives a topic's own id means the topic that is known: a name, or a
+        synthetic id, may mean a recreated one whose id no broker has reported here.
+        """
+        return isinstance(topic, str) or topic not in self._topics
+
+    def reported(self, answer: TopicMetadata, poll: bool) -> TopicLeaders | None:
+        """Return the topic that an answer is about, new or known; ``None`` if it teaches nothing.
+
+        Forget a topic that the answer shows to be deleted or recreated. ``poll``: see
+        :meth:`leader_hints.core.cluster.leader_view.LeaderView.learn`.
+        """
+        known = self._topics.get(self._keys.get(answer.name, answer.name))
+        if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            # With ids a lagging broker costs nothing: a recreated topic has another id.
+            if known is not None and not known.id:
+                self._forget(known)
+            return None
+        if answer.error and not answer.partitions:
+            return None
+        none = answer.id in (ZERO_ID, synthetic_id(self._cluster_id, answer.name))
+        topic_id = _NO_ID if none else answer.id
+        if known is None:
+            return self._add(answer.name, topic_id, ())
+        if known.id == topic_id:
+            if poll or known.claimant == _NO_ID:
+                known.claimant = None
+            return known
+        if (not topic_id or topic_id in known.retired) and not known.insists(topic_id, poll):
+            return None
+        self._forget(known)
+        # Without ids now, the same id may come back: a cluster that is upgraded again has it.
+        former = (*known.retired, known.id) if known.id and topic_id else known.retired
+        retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
+        return self._add(answer.name, topic_id, retired)
+
+    def has(self, topic: TopicLeaders) -> bool:
+        """Whether a topic is still known, and was neither forgotten nor recreated."""
+        return self._topics.get(topic.key) is topic
+
+    def recreated(self) -> None:
+        """Take note that a topic without an id was found to be recreated."""
+        self.forgotten += 1
+
+    def forget_absent(self, present: Collection[str]) -> Iterator[None]:
+        """Forget the topics that a second poll of everything lacked; ``present`` are its names.
+
+        In steps: thousands of topics may have been deleted at once.
+        """
+        absent = [topic for topic in self._topics.values() if topic.name not in present]
+        for topic in absent:
+            topic.absent += 1
+        for topic in absent:
+            # Another broker may have reported it meanwhile.
+            if topic.absent >= _ABSENT_POLLS and self.has(topic):
+                self._forget(topic)
+                yield
+
+    def _add(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> TopicLeaders:
+        topic = TopicLeaders(name, topic_id, retired, self.synthesize_id(name))
+        self._changes.add(topic.aliases)
+        self._topics[topic.key] = topic
+        self._with_ids += bool(topic_id)
+        self._keys[name] = topic.key
+        return topic
+
+    def _forget(self, topic: TopicLeaders) -> None:
+        self.forgotten += 1
+        self._changes.add(topic.aliases)
+        self.partitions -= len(topic.leaders)
+        self._with_ids -= bool(topic.id)
+        self._topics.pop(topic.key, None)
+        self._keys.pop(topic.name, None)
+        self._on_forgotten(topic)

@@ -1,0 +1,49 @@
+"""Recent leader moves: the former leader, and whether the new one has confirmed."""
+
+from collections import OrderedDict
+
+from leader_hints.apis.metadata import Led
+from leader_hints.core.clock import Clock
+from leader_hints.core.cluster.doubts import Place
+from leader_hints.core.cluster.leader import Leader
+
+#: Moves remembered in all: enough for every partition of a large broker to move at once.
+RECENT_MOVES = 20_000
+
+
+class LeaderMove:
+    """The leader ``before``, and ``at`` what time the view learnt of the new one.
+
+    ``confirmed``: whether the new leader confirms its leadership; ``None``: it has not answered.
+    ``serves``: whether it has answered as leader. Metadata is no such answer: a KRaft broker's
+    names it a while before its replica leads (BrokerMetadataPublisher sets the image first).
+    """
+
+    __slots__ = ("at", "before", "confirmed", "serves")
+
+    def __init__(self, before: Leader, at: float, confirmed: bool | None, serves: bool) -> None:
+        self.before = before
+        self.at = at
+        self.confirmed = confirmed
+        self.serves = serves
+
+
+class LeaderMoves(OrderedDict[Place, LeaderMove]):
+    """The last move of each partition that moved recently, the oldest first.
+
+    A leader without one has led for long.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def add(self, place: Place, before: Leader, led: Led, *, confirmed: bool) -> None:
+        """Note a move; ``confirmed``: the new leader itself reported it."""
+        # Each election raises the epoch by one: a leader that stays has served at the next one too.
+        stays = before == Leader(led.leader, led.epoch - 1)
+        serves = stays and ((last := self.get(place)) is None or last.serves)
+        self[place] = LeaderMove(before, self._clock(), confirmed or None, serves)
+        self.move_to_end(place)
+        if len(self) > RECENT_MOVES:
+            self.popitem(last=False)

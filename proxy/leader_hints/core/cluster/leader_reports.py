@@ -1,0 +1,165 @@
+"""What a broker's report about one partition's leader changes.
+
+Only a report with a higher epoch moves a partition. One with the same leader and epoch agrees.
+Where a broker reports a lower epoch of a topic without an id, or another leader at the same epoch
+of any topic, the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint is
+given of it. Such a report is adopted once the leaders themselves confirm it, or two polls of one
+broker. A partition that two polls lack is forgotten: the recreated topic has fewer.
+"""
+
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.doubts import Doubts, Place, Reporter
+from leader_hints.core.cluster.known_topics import KnownTopics
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_moves import LeaderMoves
+from leader_hints.core.cluster.topic_changes import TopicChanges
+from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
+from leader_hints.core.events import LeaderMoved
+
+
+class LeaderReports:
+    """Takes the reports about the partitions of one cluster, one partition at a time."""
+
+    def __init__(
+        self,
+        cluster_id: str,
+        topics: KnownTopics,
+        changes: TopicChanges,
+        moves: LeaderMoves,
+        doubts: Doubts,
+    ) -> None:
+        self._cluster_id = cluster_id
+        self._topics = topics
+        self._changes = changes
+        self._moves = moves
+        self._doubts = doubts
+
+    def newer(self, topic: TopicLeaders, led: Led, source: int | None) -> list[LeaderMoved]:
+        """Take a leader of a higher epoch than the known one; return the move, if it is one.
+
+        ``source``: the node that reports it, where it is known.
+        """
+        before = self._replace(topic, led)
+        if before.epoch == UNKNOWN:
+            return []
+        place, itself = (topic.key, led.partition), led.leader == source
+        if itself:
+            self._doubts.confirmed(place)
+        self._moves.add(place, before, led, confirmed=itself)
+        return [self._moved(topic, before, led)]
+
+    def agrees(self, topic: TopicLeaders, led: Led, source: int | None, reporter: Reporter) -> bool:
+        """Take a leader of no higher epoch; return whether it does not contradict the known one."""
+        leader, place = topic.leaders[led.partition], (topic.key, led.partition)
+        lower = led.epoch < topic.epochs[led.partition]
+        if lower or UNKNOWN != led.leader != leader != UNKNOWN:
+            # Of a topic with an id a lower epoch is of a broker that lags, and nothing else.
+            doubtful = not (lower and topic.id)
+            claim = Leader(led.leader, led.epoch)
+            if doubtful and self._doubts.contradicted(place, claim, reporter):
+                self._changes.add(topic.aliases)
+            return False
+        if leader == UNKNOWN != led.leader:
+            # A ZooKeeper broker reports -1 at the same epoch while it does not see the leader's
+            # endpoint alive; a broker that names the leader knows more.
+            topic.leaders[led.partition] = led.leader
+            self._changes.add(topic.aliases)
+        if led.leader == source and (place in self._moves or self._doubts):
+            self._confirm(topic, place)
+        elif self._doubts and led.leader == leader and self._doubts.agreed(place, reporter):
+            self._changes.add(topic.aliases)
+        return True
+
+    def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderMoved]:
+        """Take the leader of the recreated topic in place of the former one's; return the move."""
+        self._topics.recreated()
+        before = self._replace(topic, led)
+        # The former topic's leader never led this one.
+        self._moves.pop((topic.key, led.partition), None)
+        return [self._moved(topic, before, led)]
+
+    def missing(
+        self, topic: TopicLeaders, answer: TopicMetadata, reporter: Reporter, *, poll: bool
+    ) -> set[tuple[Reporter, int]]:
+        """Return which known partitions an answer lacks, each with ``reporter``.
+
+        Topics never shrink, so the broker has not learnt of them yet, or they are of a former topic
+        that had more: then two polls of it lack them.
+        """
+        listed = {led.partition for led in answer.partitions}
+        absent = {n for n in range(len(topic.leaders)) if n not in listed}
+        missing = {(reporter, partition) for partition in absent}
+        if poll:
+            for _, partition in missing & topic.contradicted:
+                topic.replace(partition, UNKNOWN, UNKNOWN)
+                self._moves.pop((topic.key, partition), None)
+                self._doubts.dropped((topic.key, partition))
+                self._changes.add(topic.aliases)
+            self._topics.partitions -= topic.shrink(absent)
+        return missing
+
+    def leads(self, topic: TopicLeaders, partition: int, leader: Leader) -> list[LeaderMoved]:
+        """Take a node's answer that it leads at an epoch; return the move, if it is new."""
+        led = Led(partition, leader.node, leader.epoch)
+        place = topic.key, partition
+        if leader.epoch > topic.epochs[partition]:
+            moves = self.newer(topic, led, leader.node)
+            self._serves(place)
+            return moves
+        if self.agrees(topic, led, leader.node, leader.node):
+            self._serves(place)
+            return []
+        if leader.node == topic.leaders[partition]:
+            # It leads at the lower epoch, so not at the other.
+            self._doubts.denied(place)
+        return self._settle(topic, partition, self._doubts.served(place, leader))
+
+    def does_not_lead(self, topic: TopicLeaders, partition: int) -> list[LeaderMoved]:
+        """Take the known leader's answer that it does not lead at that epoch, or not yet.
+
+        Return the move where that settles which node leads instead.
+        """
+        place = topic.key, partition
+        move = self._moves.get(place)
+        if move is not None and move.confirmed is None:
+            move.confirmed = False
+            self._changes.add(topic.aliases)
+        return self._settle(topic, partition, self._doubts.denied(place))
+
+    def _serves(self, place: Place) -> None:
+        move = self._moves.get(place)
+        if move is not None:
+            move.serves = True
+
+    def _confirm(self, topic: TopicLeaders, place: Place) -> None:
+        """Take it from the known leader itself that it leads."""
+        ended, move = self._doubts.confirmed(place), self._moves.get(place)
+        if move is not None:
+            move.confirmed = True
+        if ended or move is not None:
+            self._changes.add(topic.aliases)
+
+    def _settle(
+        self, topic: TopicLeaders, partition: int, leader: Leader | None
+    ) -> list[LeaderMoved]:
+        if leader is None:
+            return []
+        return self.adopt(topic, Led(partition, leader.node, leader.epoch))
+
+    def _replace(self, topic: TopicLeaders, led: Led) -> Leader:
+        """Note the new leader; return the former one."""
+        self._changes.add(topic.aliases)
+        if self._doubts:
+            self._doubts.dropped((topic.key, led.partition))
+        return topic.replace(led.partition, led.leader, led.epoch)
+
+    def _moved(self, topic: TopicLeaders, before: Leader, led: Led) -> LeaderMoved:
+        return LeaderMoved(
+            cluster=self._cluster_id,
+            topic=topic.name,
+            partition=led.partition,
+            leader_before=before.node,
+            epoch_before=before.epoch,
+            leader=led.leader,
+            epoch=led.epoch,
+        )

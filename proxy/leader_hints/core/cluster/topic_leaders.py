@@ -1,0 +1,95 @@
+"""One topic's partitions: their leaders, and their epochs."""
+
+from array import array
+from collections.abc import Container
+from contextlib import suppress
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.core.cluster.doubts import Doubts, Reporter
+from leader_hints.core.cluster.leader import Leader
+
+#: No epoch is known; no leader is known, or there is none.
+UNKNOWN = -1
+_NO_EPOCH = array("i", [UNKNOWN])
+
+
+class TopicLeaders:
+    """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
+
+    ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
+    clients may give the topic. ``retired``: former ids of the name, and ``claimant``: the one of
+    them that the last poll reported. ``contradicted``: what the last poll of each broker
+    contradicted. ``absent``: how many polls in a row lacked the topic.
+    """
+
+    __slots__ = (
+        "absent",
+        "aliases",
+        "claimant",
+        "contradicted",
+        "epochs",
+        "id",
+        "key",
+        "leaders",
+        "name",
+        "retired",
+    )
+
+    def __init__(
+        self, name: str, topic_id: bytes, retired: tuple[bytes, ...], synthetic_id: bytes
+    ) -> None:
+        self.aliases: tuple[Topic, ...] = (name, synthetic_id, *([topic_id] if topic_id else ()))
+        self.name = name
+        self.id = topic_id
+        self.key: Topic = topic_id or name
+        self.retired = retired
+        self.claimant: bytes | None = None
+        self.leaders = array("i")
+        self.epochs = array("i")
+        self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
+        self.absent = 0
+
+    def replace(self, partition: int, leader: int, epoch: int) -> Leader:
+        """Note a partition's new leader; return the former one."""
+        before = Leader(self.leaders[partition], self.epochs[partition])
+        self.leaders[partition] = leader
+        self.epochs[partition] = epoch
+        return before
+
+    def grow(self, partitions: int) -> int:
+        """Have room for that many partitions; return how many were added."""
+        missing = max(partitions - len(self.leaders), 0)
+        self.leaders.extend([UNKNOWN] * missing)
+        self.epochs.extend([UNKNOWN] * missing)
+        return missing
+
+    def shrink(self, absent: Container[int]) -> int:
+        """Drop the last partitions that are ``absent`` and unknown; return how many."""
+        before = len(self.epochs)
+        while self.epochs[-1:] == _NO_EPOCH and len(self.epochs) - 1 in absent:
+            self.leaders.pop()
+            self.epochs.pop()
+        return before - len(self.epochs)
+
+    def led_by(self, node: int, doubts: Doubts) -> int | None:
+        """Return the first partition that ``node`` leads and that is not in doubt."""
+        partition = -1
+        with suppress(ValueError):
+            while True:
+                partition = self.leaders.index(node, partition + 1)
+                if (self.key, partition) not in doubts:
+                    return partition
+        return None
+
+    def insists(self, topic_id: bytes, poll: bool) -> bool:
+        """Whether a former id, or none at all, is reported by two polls in a row.
+
+        A cluster whose brokers are downgraded has no ids any more, in no answer. Ids have no order.
+        If a view learns the new one first and then a lagging broker's, it has taken the deleted
+        topic for the present one: no broker lags for so long.
+        """
+        if not poll:
+            return False
+        again = self.claimant == topic_id
+        self.claimant = topic_id
+        return again

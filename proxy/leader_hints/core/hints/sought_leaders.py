@@ -1,0 +1,60 @@
+"""Leaders that are sought for the next error, since a response went on without a hint.
+
+A client without a hint comes back soon, and may come back often.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.core.hints.failed_partition import FailedPartition
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.route import Route
+
+_Place = tuple[str, Topic, int]
+
+
+class SoughtLeaders(OrderedDict[HeldResponse, None]):
+    """Responses whose leaders are sought, in the order in which the search ends.
+
+    A partition is sought once for each route, however many responses lack it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: set[_Place] = set()
+
+    @property
+    def first(self) -> HeldResponse:
+        """The response whose search ends first."""
+        return next(iter(self))
+
+    def new(self, response: HeldResponse) -> list[FailedPartition]:
+        """Return the partitions that a response went on without and that are not sought yet."""
+        route, places = response.route, self._places
+        lacking = [partition for partition in response.partitions.seen if not partition.settled]
+        return [partition for partition in lacking if _place(route, partition) not in places]
+
+    def add(self, response: HeldResponse) -> None:
+        """Have the leaders of a response sought."""
+        self._places.update(_places(response.route, response.partitions.lacking))
+        self[response] = None
+
+    def found(self, route: Route, partitions: Iterable[FailedPartition]) -> None:
+        """Note that the leaders of ``partitions`` are known."""
+        self._places.difference_update(_places(route, partitions))
+
+    def give_up(self, response: HeldResponse) -> None:
+        """Seek the leaders of a response no longer."""
+        self.found(response.route, response.partitions.lacking)
+        del self[response]
+
+
+def _place(route: Route, partition: FailedPartition) -> _Place:
+    return route.name, partition.failure.topic, partition.failure.partition
+
+
+def _places(route: Route, partitions: Iterable[FailedPartition]) -> Iterator[_Place]:
+    return (_place(route, partition) for partition in partitions)

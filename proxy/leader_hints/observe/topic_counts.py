@@ -1,0 +1,73 @@
+"""What events add up to by topic, for the topics that the settings name.
+
+Tested in ``tests/observe/test_metrics.py``.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+
+from leader_hints.core.events import Event, HintGiven, HintMissed, LeaderMoved
+from leader_hints.observe.client_names import OTHER
+
+#: Topics that are labels at the same time.
+_MOST_TOPICS = 1000
+
+
+class TopicCounts:
+    """Counters by their labels, in the order of the metrics' labels.
+
+    ``topics``: those that are counted; True: all, as far as the bound allows.
+    """
+
+    def __init__(self, topics: bool | Collection[str]) -> None:
+        self.given: Counter[tuple[str, str]] = Counter()
+        self.missed: Counter[tuple[str, str, str]] = Counter()
+        self.moves: Counter[tuple[str, str]] = Counter()
+        self._topics = topics
+        #: Topics that are labels now, and those of them that a cluster had when last asked.
+        self._labels: set[str] = set()
+        self._shown: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Whether any topic is counted."""
+        return bool(self._topics)
+
+    def take(self, event: Event) -> None:
+        """Count ``event``, if it is of a topic that is counted."""
+        if isinstance(event, HintGiven):
+            topic, api = event.answered.topic, event.answered.api
+            if self._counts(topic):
+                self.given[self._label(topic), api] += 1
+        elif isinstance(event, HintMissed):
+            topic, api = event.answered.topic, event.answered.api
+            if self._counts(topic):
+                self.missed[self._label(topic), api, event.reason] += 1
+        elif isinstance(event, LeaderMoved) and self._counts(event.topic):
+            self.moves[event.cluster, self._label(event.topic)] += 1
+
+    def forget_deleted(self, is_known: Callable[[str], bool]) -> None:
+        """Forget the topics that a cluster had when this was last called, and that none has now.
+
+        A topic that no cluster has shown stays: the proxy may not be allowed to see it.
+        """
+        deleted = {topic for topic in self._shown if not is_known(topic)}
+        self._shown = {topic for topic in self._labels if is_known(topic)}
+        if not deleted:
+            return
+        self._labels -= deleted
+        for given in [cell for cell in self.given if cell[0] in deleted]:
+            del self.given[given]
+        for missed in [cell for cell in self.missed if cell[0] in deleted]:
+            del self.missed[missed]
+        for moved in [cell for cell in self.moves if cell[1] in deleted]:
+            del self.moves[moved]
+
+    def _counts(self, topic: str) -> bool:
+        return self._topics if isinstance(self._topics, bool) else topic in self._topics
+
+    def _label(self, topic: str) -> str:
+        if topic not in self._labels:
+            if len(self._labels) >= _MOST_TOPICS:
+                return OTHER
+            self._labels.add(topic)
+        return topic

@@ -1,0 +1,214 @@
+import pytest
+
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
+from tests.core.cluster.views import answer, view_of
+from tests.core.samples import topic_id
+
+# Topics made anew, and deleted.
+
+
+def test_a_topic_made_anew_begins_at_its_own_epochs() -> None:
+    view = view_of({0: (1, 50), 1: (1, 50)}, topic=topic_id(1))
+    view.learn(answer({0: (2, 0)}, topic=topic_id(2)), None)
+    assert view.leader("t", 0) == view.leader(topic_id(2), 0) == Leader(2, 0)
+    assert view.leader(topic_id(1), 0) is None
+    assert view.leader("t", 1) is None
+    assert view.before("t", 0) is None
+
+
+def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:
+    view = view_of({0: (1, 50)}, topic=topic_id(1))
+    view.learn(answer({0: (2, 0)}, topic=topic_id(2)), None)
+    for poll in (False, False, True, False):
+        view.learn(answer({0: (1, 51)}, topic=topic_id(1)), None, poll=poll)
+        assert view.leader("t", 0) == Leader(2, 0)
+        assert view.leader(topic_id(1), 0) is None
+
+
+def test_a_cluster_that_has_ids_no_more_goes_on_to_be_learnt() -> None:
+    """It was downgraded, or its metadata version was."""
+    view = view_of({0: (1, 5)}, topic=topic_id(1))
+    view.learn(answer({0: (2, 6)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 5)
+    view.learn(answer({0: (2, 6)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+    assert view.leader(topic_id(1), 0) is None
+    assert not view.topics.have_ids
+    # And is upgraded again.
+    view.learn(answer({0: (3, 7)}, topic=topic_id(1)), None)
+    assert view.leader(topic_id(1), 0) == Leader(3, 7)
+
+
+@pytest.mark.parametrize("poll", [False, True])
+def test_a_broker_without_ids_among_others_takes_no_id_away(poll: bool) -> None:
+    view = view_of({0: (1, 5)}, topic=topic_id(1))
+    for _ in range(4):
+        view.learn(answer({0: (2, 6)}), None, poll=True)
+        view.learn(answer({0: (1, 5)}, topic=topic_id(1)), None, poll=poll)
+        assert view.leader(topic_id(1), 0) == Leader(1, 5)
+
+
+def test_only_polls_take_an_id_away() -> None:
+    view = view_of({0: (1, 5)}, topic=topic_id(1))
+    for _ in range(4):
+        view.learn(answer({0: (2, 6)}), None)
+    assert view.leader(topic_id(1), 0) == Leader(1, 5)
+
+
+def test_a_former_id_that_two_polls_in_a_row_report_is_the_living_one() -> None:
+    # At the start the new id was heard first, and then the old one from a broker that lagged.
+    living, dead = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 5)}, topic=living)
+    view.learn(answer({0: (2, 9)}, topic=dead), None)
+
+    view.learn(answer({0: (1, 5)}, topic=living), None)
+    view.learn(answer({0: (1, 5)}, topic=living), None, poll=True)
+    assert view.topics.key("t") == dead
+    view.learn(answer({0: (1, 5)}, topic=living), None, poll=True)
+
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
+def test_polls_that_differ_bring_no_former_id_back() -> None:
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 5)}, topic=former)
+    view.learn(answer({0: (1, 0)}, topic=living), None)
+
+    for said in (former, living, former):
+        view.learn(answer({0: (1, 0)}, topic=said), None, poll=True)
+
+    assert view.topics.key("t") == living
+
+
+def test_a_cluster_that_gets_ids_keeps_none_of_the_entries_without() -> None:
+    view = view_of({0: (1, 50)})
+    view.learn(answer({0: (2, 3)}, topic=topic_id(1)), None)
+    assert view.leader("t", 0) == Leader(2, 3)
+    # A broker that is not upgraded yet gives none, and says nothing that is not known.
+    view.learn(answer({0: (3, 4)}), None)
+    assert view.leader("t", 0) == Leader(2, 3)
+
+
+def test_without_ids_a_topic_reported_absent_is_forgotten() -> None:
+    view = view_of({0: (1, 50)})
+    view.learn(answer({}, error=3), None)
+    assert view.leader("t", 0) is None
+    view.learn(answer({0: (2, 0)}), None)
+    assert view.leader("t", 0) == Leader(2, 0)
+
+
+def test_without_ids_a_forgotten_topics_moves_are_forgotten_too() -> None:
+    view = view_of({0: (1, 50)}, {0: (2, 51)})
+    view.learn(answer({}, error=3), None)
+    view.learn(answer({0: (2, 0)}), None)
+    assert view.before("t", 0) is None
+    assert view.is_confirmed("t", 0)
+
+
+def test_with_ids_a_lagging_broker_that_lacks_a_topic_costs_nothing() -> None:
+    view = view_of({0: (1, 50)}, topic=topic_id(1))
+    view.learn(answer({}, error=3), None)
+    assert view.leader("t", 0) == Leader(1, 50)
+
+
+@pytest.mark.parametrize("error", [3, 5, 29, 100])
+def test_an_error_without_partitions_teaches_nothing(error: int) -> None:
+    view = LeaderView("cluster")
+    assert view.learn(answer({}, error=error), None) == []
+    assert not view.topics.names
+
+
+@pytest.mark.parametrize("topic", [ZERO_ID, topic_id(1)])
+def test_a_topic_absent_from_two_polls_of_everything_is_forgotten(topic: bytes) -> None:
+    view = view_of({0: (1, 5)}, topic=topic)
+    list(view.topics.forget_absent({"other"}))
+    assert view.leader("t", 0) == Leader(1, 5)
+    list(view.topics.forget_absent(set()))
+    assert view.leader("t", 0) is None
+    assert len(view) == 0
+    assert not view.topics.names
+
+
+def test_a_topic_seen_between_two_polls_is_not_forgotten() -> None:
+    view = view_of({0: (1, 5)})
+    list(view.topics.forget_absent(set()))
+    view.learn(answer({0: (1, 5)}), None)
+    list(view.topics.forget_absent(set()))
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
+def test_topics_that_are_gone_are_forgotten_one_at_a_time() -> None:
+    """Thousands may go at once, and others are to have their turn in between."""
+    view = LeaderView("cluster")
+    names = [f"topic-{number}" for number in range(100)]
+    for number, name in enumerate(names):
+        led = TopicMetadata(0, name, topic_id(number + 1), (Led(0, 1, 5), Led(1, 1, 5)))
+        view.learn(led, None)
+    list(view.topics.forget_absent(set()))
+    steps = view.topics.forget_absent(set())
+    for left in range(99, 49, -1):
+        next(steps)
+        assert (len(view.topics.names), len(view)) == (left, 2 * left)
+    # Meanwhile another broker says that one is there, and that one is another by now.
+    view.learn(TopicMetadata(0, names[-1], topic_id(100), (Led(0, 1, 5),)), None)
+    view.learn(TopicMetadata(0, names[-2], topic_id(500), (Led(0, 2, 0),)), None)
+    assert list(steps)
+    assert {*view.topics.names} == {*names[-2:]}
+    assert view.leader(names[-2], 0) == Leader(2, 0)
+
+
+# Synthetic ids.
+
+
+_SYNTHETIC = synthetic_id("cluster", "t")
+
+
+def test_a_synthetic_id_leads_to_the_topic() -> None:
+    for known in (ZERO_ID, topic_id(1)):
+        view = view_of({0: (1, 5)}, {0: (2, 6)}, topic=known)
+        assert view.topics.name(_SYNTHETIC) == "t"
+        assert view.topics.key(_SYNTHETIC) == view.topics.key("t")
+        assert view.leader(_SYNTHETIC, 0) == Leader(2, 6)
+        assert view.before(_SYNTHETIC, 0) == Leader(1, 5)
+
+
+def test_a_synthetic_id_is_no_id_to_the_view() -> None:
+    view = view_of({0: (1, 5)}, topic=_SYNTHETIC)
+    assert view.topics.key("t") == "t"
+    assert not view.topics.have_ids
+    view.learn(answer({0: (2, 6)}), None)
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_a_synthetic_id_does_not_take_the_place_of_a_real_one() -> None:
+    """It cannot tell the topic from a former one of its name, whose epochs were higher."""
+    view = view_of({0: (1, 0)}, topic=topic_id(2))
+    view.learn(answer({0: (2, 50)}, topic=_SYNTHETIC), None)
+    assert view.leader("t", 0) == Leader(1, 0)
+    assert view.topics.key("t") == topic_id(2)
+
+
+def test_a_topic_made_anew_keeps_its_synthetic_id() -> None:
+    view = view_of({0: (1, 5)})
+    view.learn(answer({}, error=3), None)
+    assert view.topics.name(_SYNTHETIC) == "t"
+    assert view.leader(_SYNTHETIC, 0) is None
+    view.learn(answer({0: (2, 0)}), None)
+    assert view.leader(_SYNTHETIC, 0) == Leader(2, 0)
+
+
+def test_names_are_made_known_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leader_hints.core.cluster.known_topics._SYNTHETIC_IDS", 2)
+    view = LeaderView("cluster")
+    made = [view.topics.synthesize_id(name) for name in ("a", "b", "a", "c")]
+    assert made[0] == made[2] == synthetic_id("cluster", "a")
+    assert [view.topics.name(one) for one in made[1:]] == [None, "a", "c"]
+
+
+def test_what_merely_does_not_exist_is_not_remembered() -> None:
+    view = view_of({0: (1, 5)})
+    view.learn(answer({}, name="u", error=3), None)
+    assert view.topics.name(synthetic_id("cluster", "u")) is None

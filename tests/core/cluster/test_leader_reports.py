@@ -1,0 +1,84 @@
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
+from tests.core.cluster.views import answer, view_of
+from tests.core.samples import topic_id
+
+
+def test_without_ids_a_lower_epoch_counts_from_the_second_poll_on() -> None:
+    view = view_of({0: (1, 50), 1: (1, 50)})
+    view.learn(answer({0: (2, 0), 1: (1, 50)}), None)
+    view.learn(answer({0: (2, 0), 1: (1, 50)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 50)
+    view.learn(answer({0: (2, 0), 1: (3, 1)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(2, 0)
+    assert view.leader("t", 1) == Leader(1, 50)
+
+
+def test_without_ids_another_leader_at_the_same_epoch_counts_from_the_second_poll_on() -> None:
+    view = view_of({0: (1, 0)})
+    view.learn(answer({0: (2, 0)}), 3, poll=True)
+    assert view.leader("t", 0) == Leader(1, 0)
+    view.learn(answer({0: (2, 0)}), 3, poll=True)
+    assert view.leader("t", 0) == Leader(2, 0)
+    assert view.before("t", 0) is None
+
+
+def test_two_brokers_that_lag_at_the_same_time_do_not_bring_a_former_leader_back() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for source in (1, 3):
+        view.learn(answer({0: (1, 5)}), source, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_two_routes_whose_brokers_are_not_known_yet_are_never_taken_for_one() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for route in ("one", "two"):
+        view.learn(answer({0: (1, 5)}), None, route=route, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+    # It said so before: two polls of one broker.
+    view.learn(answer({0: (1, 5)}), None, route="two", poll=True)
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
+def test_without_ids_polls_must_agree_one_after_the_other() -> None:
+    view = view_of({0: (1, 50)})
+    for epoch in (0, 50, 0, 51, 1):
+        view.learn(answer({0: (1, epoch)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 51)
+
+
+def test_without_ids_partitions_that_a_recreated_topic_lacks_are_forgotten() -> None:
+    view = view_of({0: (1, 5), 1: (3, 5), 2: (2, 5)})
+    for source, poll in ((2, True), (1, True), (1, False)):
+        view.learn(answer({0: (1, 5)}), source, poll=poll)
+        assert view.leader("t", 1) == Leader(3, 5)
+    view.learn(answer({0: (1, 5)}), 1, poll=True)
+    assert [view.leader("t", partition) for partition in range(3)] == [Leader(1, 5), None, None]
+    assert (view.partitions("t"), len(view)) == (1, 1)
+    # Nobody is asked about them to find out who is behind a route.
+    assert [*view.one_led_by_each()] == [("t", 0, Leader(1, 5))]
+    view.learn(answer({0: (1, 5), 1: (2, 0)}), 1)
+    assert (view.leader("t", 1), view.partitions("t")) == (Leader(2, 0), 2)
+
+
+def test_without_ids_a_broker_that_has_not_heard_of_added_partitions_takes_none_away() -> None:
+    view = view_of({0: (1, 5)}, {0: (1, 5), 1: (3, 0)})
+    view.learn(answer({0: (1, 5)}), 2, poll=True)
+    view.learn(answer({0: (1, 5), 1: (3, 0)}), 2, poll=True)
+    view.learn(answer({0: (1, 5)}), 2, poll=True)
+    assert view.leader("t", 1) == Leader(3, 0)
+
+
+def test_with_ids_a_partition_is_never_forgotten() -> None:
+    view = LeaderView("k")
+    view.learn(answer({0: (1, 5), 1: (3, 0)}, topic=topic_id(1)), None)
+    for _ in range(3):
+        view.learn(answer({0: (1, 5)}, topic=topic_id(1)), 2, poll=True)
+    assert view.leader("t", 1) == Leader(3, 0)
+
+
+def test_with_ids_a_lower_epoch_never_counts() -> None:
+    view = view_of({0: (1, 50)}, topic=topic_id(1))
+    for _ in range(3):
+        view.learn(answer({0: (2, 49)}, topic=topic_id(1)), None, poll=True)
+    assert view.leader("t", 0) == Leader(1, 50)

@@ -1,0 +1,25 @@
+"""Leader views, and the Metadata answers that they learn from."""
+
+from collections.abc import Mapping
+
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+
+#: Node and epoch by partition.
+Partitions = Mapping[int, tuple[int, int]]
+
+
+def answer(
+    partitions: Partitions, *, name: str = "t", topic: bytes = ZERO_ID, error: int = 0
+) -> TopicMetadata:
+    """Return what a Metadata answer has of one topic."""
+    led = tuple(Led(p, node, epoch) for p, (node, epoch) in partitions.items())
+    return TopicMetadata(error, name, topic, led)
+
+
+def view_of(*answers: Partitions, topic: bytes = ZERO_ID) -> LeaderView:
+    """Return a view that has learnt these answers about one topic, one after the other."""
+    view = LeaderView("cluster")
+    for partitions in answers:
+        view.learn(answer(partitions, topic=topic), None)
+    return view
