@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Sequence
 
-from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.hints.recovery import Recovery
@@ -43,12 +42,10 @@ class ResponseFlow(Flow):
     __slots__ = (
         "_backlog",
         "_behind",
-        "_exchange",
         "_exchanges",
         "_link",
         "_notes",
         "_passthrough",
-        "_scan",
         "held",
     )
 
@@ -68,9 +65,6 @@ class ResponseFlow(Flow):
         self._backlog: bytearray | None = None
         #: What is reserved of the budget for it, and was for one before it.
         self._behind = 0
-        #: Of the frame that is gathered, and what was read of it, if that is a Fetch response.
-        self._exchange: Exchange | None = None
-        self._scan: FetchScan | None = None
         #: Of the frame whose rest is passed on as it comes.
         self._passthrough: PassthroughScan | None = None
         self.held: Held | None = None
@@ -226,13 +220,13 @@ class ResponseFlow(Flow):
 
     def _keep(self, outcome: Gather, exchange: Exchange, frame: memoryview, length: int) -> bool:
         """Begin to gather a response; true where it goes on all the same, over budget."""
-        self._exchange = exchange
-        self._scan = outcome.scan
         if outcome.must:
             self._gather_anyway(frame, length)
         elif not self._begin_gather(frame, length):
-            self._passthrough = self._notes.over_budget(exchange, frame, length, self._scan)
+            self._passthrough = self._notes.over_budget(exchange, frame, length, outcome.scan)
             return True
+        if self._gather is not None:
+            self._gather.exchange, self._gather.scan = exchange, outcome.scan
         return False
 
     def _hold(self, held: Held, exchange: Exchange) -> bool:
@@ -252,11 +246,11 @@ class ResponseFlow(Flow):
         return True
 
     def _gathered(self, gather: GatheredFrame) -> Pieces:
-        exchange = self._exchange
+        exchange = gather.exchange
         assert exchange is not None
         frame = gather.memory[: gather.filled]
-        if self._scan is not None:
-            outcome = fetch_responses.go_on(self._notes, exchange, self._scan, frame, gather.size)
+        if gather.scan is not None:
+            outcome = fetch_responses.go_on(self._notes, exchange, gather.scan, frame, gather.size)
         elif gather.filled == gather.size or (
             exchange.recoded and gather.filled == len(gather.memory)
         ):
@@ -276,11 +270,11 @@ class ResponseFlow(Flow):
         return instead or [frame]
 
     def _let_go(self, gather: GatheredFrame) -> Pieces:
-        exchange = self._exchange
+        exchange = gather.exchange
         assert exchange is not None
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
-        self._passthrough = self._notes.over_budget(exchange, begun, gather.size, self._scan)
+        self._passthrough = self._notes.over_budget(exchange, begun, gather.size, gather.scan)
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
