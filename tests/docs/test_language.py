@@ -99,8 +99,6 @@ PRIVATE_NAMES: Final = {
 #: Options that are still read under these names.
 _FORMER_FLAGS: Final = {"batch.py": ("anew",)}
 _SOURCES: Final = ("proxy", "pipeline", "bench", "demo", "release")
-#: Their comments and docstrings still have some of the words.
-_EXEMPT: Final = ("proxy/leader_hints/core", "proxy/leader_hints/net", "proxy/leader_hints/app")
 _PACKAGES: Final = (_ROOT / "proxy" / "leader_hints", _ROOT / "pipeline" / "leader_hints_report")
 #: Sources whose docstrings are shown: as help of a command, or on a page of docs/.
 _DOCSTRINGS_SHOWN: Final = (
@@ -211,7 +209,6 @@ def test_docstrings_and_comments_are_in_plain_words() -> None:
     hits = [
         _report(file, first + line - 1, words, instead)
         for file in _files()
-        if not str(file.relative_to(_ROOT)).startswith(_EXEMPT)
         for first, text in _remarks(file.read_text(encoding="utf-8"))
         for line, words, instead in found_in(text)
     ]

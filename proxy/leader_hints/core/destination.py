@@ -4,10 +4,10 @@ A client that looks for a node connects to the address that the node advertises.
 broker answers there, each of its requests for a partition fails, and a hint to that node only has
 it ask the same broker again. Where the node answers but no proxy is there, clients get no hints.
 
-A broker is told by the partitions that it leads (:mod:`leader_hints.core.cluster.broker_identity`),
-but here only what it says itself counts: that all others are ruled out proves too little to take a
-route out of service. Each finding must be made twice in a row, since brokers restart and leaders
-move during a look.
+A broker is identified by the partitions that it leads
+(:mod:`leader_hints.core.cluster.broker_identity`), but here only its own answers count: that all
+others are ruled out proves too little to take a route out of service. Each finding must be made
+twice in a row, since brokers restart and leaders move during a look.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -108,7 +108,7 @@ class Route:
         if broker.plan is not None and not broker.plan.reads:
             return broker.plan
         # Clients keep to what they were offered on their next connections, of which the first may
-        # come before the broker's answer: a broker that restarted takes what it took.
+        # come before the broker has answered: one that restarted takes what it took.
         plan = broker.plan or broker.former_plan
         if plan is None or not plan.reads or not self.raised:
             return READ_ONLY

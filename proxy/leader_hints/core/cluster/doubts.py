@@ -1,18 +1,18 @@
-"""Partitions of which some broker says what the view cannot believe.
+"""Partitions of which a broker reports what contradicts the view.
 
 Without topic ids (clusters before 2.8) a lower epoch, or another leader at the same epoch, has two
 possible causes: the broker lags, or the topic was deleted and created again, and its epochs begin
-with 0. With ids another leader at the same epoch means that somebody was taken for another node.
-Nobody can tell who is right from one answer, so the partition is in doubt until one of these:
+with 0. With ids another leader at the same epoch means that a broker was taken for another node.
+One answer does not show which one is right, so the partition is in doubt until one of these:
 
-- the leader that the view names says itself that it leads at that epoch (ListOffsets compares the
-  epoch, KIP-320), or every broker that said otherwise says the same by now: the view was right;
-- that leader says that it does not, the one that was named instead says that it does, and nobody
-  else has agreed with the view for a while: the view was wrong, and takes over what is so. (At a
-  move the new leader may be the last to hear of it, and the former one serves until it does.)
+- the leader that the view has confirms that it leads at that epoch (ListOffsets compares the epoch,
+  KIP-320), or every broker that reported another one reports the same by now: the view was right;
+- that leader denies it, the one that was reported instead confirms that it leads, and no other
+  broker has agreed with the view for a while: the view was wrong, and adopts that leader. (At a
+  move the new leader may be the last to learn of it, and the former one serves until it does.)
 
-Of two that both say that they lead, the higher epoch counts: a former leader that is cut off from
-its controller goes on to serve.
+If two confirm that they lead, the higher epoch counts: a former leader that is cut off from its
+controller continues to serve.
 """
 
 import math
@@ -22,11 +22,11 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.leader import Leader
 
-#: Seconds after which a doubt that nobody renewed is over. Whoever gives a hint of a topic without
-#: an id asks its broker first, which renews it.
+#: Seconds after which a doubt that was not renewed is over. Before a hint of a topic without an id
+#: is given, its broker is asked, which renews it.
 _LASTS = 30.0
-#: Seconds for which the leader's own confirmation outweighs what others say: their Metadata lags.
-#: No topic is deleted, created and moved within that time.
+#: Seconds for which the leader's own confirmation outweighs what others report: their Metadata
+#: lags. No topic is deleted, created and moved within that time.
 _CONFIRMED_FOR = 0.25
 #: Seconds for which nobody must have agreed with the view before it is found to be wrong. All
 #: brokers are asked more often than that while a response is held.

@@ -1,4 +1,4 @@
-"""Who leads a partition, since which epoch."""
+"""The leader of a partition, and since which epoch."""
 
 from typing import NamedTuple
 

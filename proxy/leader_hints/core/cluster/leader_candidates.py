@@ -16,11 +16,11 @@ _Answer = TypeVar("_Answer")
 class LeaderCandidates:
     """What the brokers of one cluster have denied for good, and which epochs are over.
 
-    A broker compares epochs before it looks at who leads: NOT_LEADER_OR_FOLLOWER to a question at
-    its own epoch says that another leads at that epoch, now and for ever. (One that is to become a
-    replica and has not heard of it says the same. It is asked again once Metadata names it.)
-    FENCED_LEADER_EPOCH says that the epoch asked is over. A reassignment raises the epoch under the
-    same leader and once more with the next one, so it may be over before any broker reports it.
+    A broker compares epochs before leaders: NOT_LEADER_OR_FOLLOWER to a question at its own epoch
+    means that another broker leads at that epoch, now and for ever. (One that is to become a
+    replica and has not learnt of it answers the same. It is asked again once Metadata names it.)
+    FENCED_LEADER_EPOCH means that the epoch asked is over. A reassignment raises the epoch under
+    the same leader and once more with the next one, so it may be over before any broker reports it.
 
     ``view``: of the cluster.
     """

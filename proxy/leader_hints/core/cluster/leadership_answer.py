@@ -1,16 +1,16 @@
-"""What a broker's answer to ListOffsets says of its leadership.
+"""What a broker's answer to ListOffsets means for its leadership.
 
-The proxy asks for an offset of a partition at an epoch. A broker compares epochs before it looks at
-who leads (KIP-320), so its error tells the following of the broker and of the epoch asked:
+The proxy asks for an offset of a partition at an epoch. A broker compares epochs before leaders
+(KIP-320), so its error means the following for the broker and for the epoch asked:
 
 | error | the broker asked | the epoch asked |
 |---|---|---|
 | none | leads at it | is the present one |
 | NOT_LEADER_OR_FOLLOWER | never leads at it | is the present one: another broker leads |
-| UNKNOWN_LEADER_EPOCH | does not lead at it yet | the broker has not heard of it |
+| UNKNOWN_LEADER_EPOCH | does not lead at it yet | the broker has not learnt of it |
 | FENCED_LEADER_EPOCH | may lead at a later one | is over |
 
-Any other error says nothing.
+Any other error means nothing.
 """
 
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ class PollPlan:
         if view is not None and view.topics.names and not due:
             yield from slices(view, self._most)
             return
-        # First, since what is offered to clients hangs on it as soon as topics are known. What
+        # First, since what is offered to clients depends on it as soon as topics are known. What
         # was hidden is asked for again, or one that was deleted would count as hidden for ever.
         hidden = islice(view.hidden.names if view is not None else (), _MOST_HIDDEN)
         yield {ANY_TOPIC, *hidden}

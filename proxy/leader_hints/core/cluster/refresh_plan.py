@@ -1,7 +1,7 @@
 """Which broker is asked what while error responses are held.
 
 A round of questions helps all responses that are held. Metadata of their topics is asked for, since
-whichever broker knows first is enough. And brokers are asked by ListOffsets whether they lead the
+the first broker that knows is enough. And brokers are asked by ListOffsets whether they lead the
 partitions at the epoch that comes next: Metadata lags the leader's own answer.
 
 In a storm, with thousands of failed partitions or many brokers, that is too much. Then Metadata
@@ -20,7 +20,7 @@ from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
 
 #: Partitions of which one round asks the leader whether it leads, in a storm. The confirmation
-#: spares clients a back-off; who leads they learn from Metadata.
+#: avoids a back-off of clients; the leader itself they learn from Metadata.
 _QUESTIONS = 500
 #: A request costs as much as so many partitions in it.
 _REQUEST = 25

@@ -194,7 +194,7 @@ class Flow(ABC):
         """Go on after bytes arrived in the gathered frame, of which some are there."""
 
     def _replace(self, pieces: Pieces, before: memoryview) -> None:
-        """Append what goes in place of a frame, behind what goes as it is ``before`` it."""
+        """Append what goes in place of a frame, after what is forwarded unchanged ``before`` it."""
         if before:
             pieces.append(before)
         pieces += self._instead

@@ -118,7 +118,7 @@ class LinkState:
             )
 
     def misunderstood(self, side: str, reason: str) -> None:
-        """Count a message of ``side`` that could not be read and goes on as it is.
+        """Count a message of ``side`` that could not be read and is forwarded unchanged.
 
         The first of each side is reported: where one cannot be read, none of its like can.
         """

@@ -93,7 +93,7 @@ class ResponseFlow(Flow):
             return [data]
         self._skip = 0
         pieces: Pieces = []
-        #: From here on data goes as it is.
+        #: From here on data is forwarded unchanged.
         begun = 0
         frames = 0
         while size - at >= _HEAD.size:
@@ -172,16 +172,21 @@ class ResponseFlow(Flow):
 
     def _give_back_requests(self) -> None:
         for exchange in self._exchanges.waiting:
-            if exchange.request is not None:
-                self._account.give_back_copy(len(exchange.request))
+            self._give_back(exchange)
+
+    def _give_back(self, exchange: Exchange) -> None:
+        if exchange.request is not None:
+            self._account.give_back_copy(len(exchange.request))
+        if exchange.noted:
+            self._account.give_back_note(exchange.noted)
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
         waiting = self._exchanges.waiting
         if waiting and waiting[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = waiting.popleft()
-            if exchange.request is not None:
-                self._account.give_back_copy(len(exchange.request))
+            if exchange.request is not None or exchange.noted:
+                self._give_back(exchange)
             exchange.policy.cell.responses += 1
             if not self._account.trusted and exchange.policy.key not in _ANSWERED_TO_ANYBODY:
                 self._account.trust()

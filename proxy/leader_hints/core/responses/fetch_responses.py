@@ -1,4 +1,4 @@
-"""Fetch responses: those that may get hints, and those that are brought up to another version."""
+"""Fetch responses: those that may get hints, and those that are converted to another version."""
 
 from leader_hints.apis.fetch_older import Names, Raised, response_up
 from leader_hints.apis.fetch_response import FetchScan, glance
@@ -40,7 +40,7 @@ def go_on(
 
 
 def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
-    """Bring a response, or its beginning, up to the client's version."""
+    """Convert a response, or its beginning, to the client's version."""
     names = _names(notes, exchange)
     try:
         raised = response_up(frame, length, exchange.recoded, names)
@@ -64,7 +64,7 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
 
 
 def _hinted_whole(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> Outcome:
-    """Look for errors in a response that was brought up."""
+    """Look for errors in a response that was converted."""
     _opened(notes, exchange, raised)
     frame = memoryview(b"".join(raised.pieces))
     outcome = go_on(notes, exchange, FetchScan(exchange.policy.version), frame, len(frame))

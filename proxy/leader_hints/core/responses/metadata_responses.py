@@ -34,7 +34,7 @@ def with_addresses(
 
 
 def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
-    """Bring a whole response up to the client's version, with the ids of its topics."""
+    """Convert a whole response to the client's version, with the ids of its topics."""
     if len(frame) < length:
         return GATHER_ANYWAY
     link, policy = notes.link, exchange.policy

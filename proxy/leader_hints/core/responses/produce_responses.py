@@ -1,4 +1,4 @@
-"""Produce responses: those that may get hints, and those that are brought up to another version."""
+"""Produce responses: those that may get hints, and those that are converted to another version."""
 
 from leader_hints.apis import produce, produce_8
 from leader_hints.core.link.exchange import Exchange
@@ -19,7 +19,7 @@ def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: 
 
 
 def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
-    """Bring a whole response up to the client's version."""
+    """Convert a whole response to the client's version."""
     if len(frame) < length:
         return GATHER_ANYWAY
     policy = exchange.policy

@@ -19,8 +19,8 @@ from leader_hints.apis.leader_hint import Failure
 #: A client that did not say its epoch, or said it in a session that is not known.
 UNKNOWN_EPOCH = -1
 #: Sessions remembered for a route: as many as brokers keep
-#: (max.incremental.fetch.session.cache.slots). They evict without a word, so the least recently
-#: used of ours goes first too: those that a broker still has are used all the time.
+#: (max.incremental.fetch.session.cache.slots). They evict without a report, so the least
+#: recently used goes first here too: those that a broker still has are used all the time.
 CAPACITY = 1000
 #: Weight of what is remembered, in all sessions of all routes, which have equal shares: each
 #: partition and topic is one, which is some 50 to 150 bytes. A session that does not fit is not

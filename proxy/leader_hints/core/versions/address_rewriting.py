@@ -1,8 +1,8 @@
 """Where clients find each broker of a virtual cluster, and what they are offered for that.
 
 A virtual cluster has a listener of its own for each broker, at the port of the bootstrap listener
-plus one plus the node id, unless a map says otherwise. So a port never changes, whoever asks and
-whatever brokers come and go.
+plus one plus the node id, unless a map says otherwise. So a port never changes, whichever
+client asks and whatever brokers come and go.
 
 What clients are offered is bounded to what was looked through for addresses: a response that says
 a broker's address, and cannot be rewritten, can then not be asked for.
@@ -24,7 +24,7 @@ from leader_hints.wire.splice import Splice
 
 #: Takes a whole response and its version; returns the splices that change its addresses.
 Rewriter = Callable[[memoryview, int, Readdress], list[Splice]]
-#: Is told of each broker whose address goes by: node id, and where the cluster has it.
+#: Called for each broker whose address passes: node id, and where the cluster has it.
 Met = Callable[[int, str, int], None]
 
 _HIGHEST_PORT = 65_535
@@ -58,11 +58,11 @@ NEWEST: Mapping[int, int] = {
 
 
 class AddressRewriting:
-    """``host`` and ``base``: what clients are told of the bootstrap listener.
+    """``host`` and ``base``: the bootstrap listener as clients get it.
 
-    ``ports``: for nodes whose port does not follow from the base. ``met``: is told of each address
-    that is rewritten before the response with it goes on, so that whoever opens listeners has the
-    node's open when the client comes.
+    ``ports``: for nodes whose port does not follow from the base. ``met``: is called with each
+    address that is rewritten before the response with it goes on, so that the node's listener is
+    open when the client comes.
     """
 
     def __init__(self, host: str, base: int, ports: Mapping[int, int], met: Met) -> None:
@@ -84,7 +84,7 @@ class AddressRewriting:
         return 0 if port > _HIGHEST_PORT or port in self._given else port
 
     def lack(self, node: int) -> str:
-        """Return why a node has no port, and what to do, for whoever set the ports."""
+        """Return why a node has no port, and what the operator can do."""
         port = self._base + 1 + node
         reason = "another node has" if port in self._given else "is above 65535"
         return f"node {node} would listen on port {port}, which {reason}; give --port {node}=PORT"

@@ -1,7 +1,7 @@
 """The version plan: which maxima are raised, and what goes to the broker instead.
 
 A client uses a hint only in versions whose schema has the field. So ApiVersions is answered
-with raised maxima, and a request of such a version is brought down to what the broker takes.
+with raised maxima, and a request of such a version is lowered to one that the broker takes.
 
 Where topic ids are synthetic (:mod:`leader_hints.core.cluster.synthetic_ids`) clients name topics
 by those, and brokers, which do not know them, are asked by name.

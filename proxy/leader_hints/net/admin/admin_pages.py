@@ -77,7 +77,7 @@ class AdminPages:
         return Reply(200, *self._metrics(request.headers.get("accept", "")))
 
     async def _livez(self, request: Request) -> Reply:
-        # Whoever reads this knows that the event loop turns.
+        # An answer shows that the event loop runs.
         return Reply(200, b"alive\n")
 
     async def _readyz(self, request: Request) -> Reply:

@@ -55,8 +55,8 @@ class Readiness:
         try:
             connection = await connector.connect(address, _PATIENCE, self._client_id, _PATIENCE)
             async with contextlib.aclosing(connection):
-                # A plain relay may stand before a listener that speaks TLS: what it can know of
-                # is the connection. Listeners with SASL answer this question of anybody.
+                # A plain relay may be in front of a listener that speaks TLS: it can only know
+                # of the connection. Listeners with SASL answer this question of any client.
                 if route.mode is not Mode.OFF:
                     await connection.ask(ApiKey.API_VERSIONS, 0, b"")
         except (BrokerError, WireError) as error:

@@ -101,7 +101,7 @@ async def _handle(
     try:
         await handler(stream)
     except Exception as error:
-        # A defect of ours must end one connection and not all of them.
+        # A defect of the proxy must end one connection and not all of them.
         emit(TaskFailed(task="connection", traceback=places_of(error)))
     finally:
         await trio.aclose_forcefully(stream)

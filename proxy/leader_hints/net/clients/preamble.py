@@ -21,7 +21,7 @@ _RECEIVE: Final = 16_384
 _HANDSHAKE: Final = 0x16
 _ENDED: Final = "ended the connection in the TLS handshake"
 _ENDED_AT_ONCE: Final = "ended the connection at its first bytes of TLS; perhaps it speaks none"
-#: Seconds in which the other side is told by an alert why it is refused.
+#: Seconds for the alert that gives the other side the reason of a refusal.
 _ALERT: Final = 1.0
 
 

@@ -144,7 +144,7 @@ class FileSink:
         newest_first = sorted(self._folder.glob(f"{self._name}_*{_FINISHED}"), reverse=True)
         total = 0
         for path in newest_first:
-            with contextlib.suppress(FileNotFoundError):  # Whoever collects files may remove them.
+            with contextlib.suppress(FileNotFoundError):  # Collectors of files may remove them.
                 total += path.stat().st_size
                 if total > self._kept_bytes:
                     path.unlink()
@@ -269,8 +269,8 @@ class _OpenFile:
 
 def _rename_finished(path: Path) -> None:
     path.rename(path.with_name(path.name.removesuffix(_OPEN) + _FINISHED))
-    # No line hangs on this one: a machine that crashes may find the former name in the folder, and
-    # the next run of the sidecar finishes that.
+    # No line depends on this one: a machine that crashes may find the former name in the folder,
+    # and the next run of the sidecar finishes that.
     with contextlib.suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

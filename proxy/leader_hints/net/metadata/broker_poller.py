@@ -59,7 +59,7 @@ class Cause(StrEnum):
 
 
 class Listener(Protocol):
-    """Who is told what a poller learns."""
+    """Takes what a poller learns."""
 
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
@@ -163,7 +163,7 @@ class BrokerPoller:
         self._pending.add(topics, epochs, everything=everything)
 
     def identify(self) -> None:
-        """Have the node id of the route's broker looked for now: who leads has changed."""
+        """Have the node id of the route's broker looked for now: leaders have changed."""
         self._pending.add(identity=True)
 
     def reconnect(self) -> None:
@@ -189,7 +189,7 @@ class BrokerPoller:
                 self.connected = False
                 self._listener.lost(self, str(error))
             except Exception as error:
-                # A defect of ours must end one connection and not all of them.
+                # A defect of the proxy must end one connection and not all of them.
                 self.connected = False
                 self._listener.failed(error)
                 self._listener.lost(self, "a defect of leader-hints; see its log")
@@ -305,7 +305,7 @@ class BrokerPoller:
         self._listener.refreshed(cause, trio.current_time() - asked_at)
         answer = metadata.read_response(reader, self._version, self._brokers)
         self._brokers = answer.brokers
-        # Of the brokers behind no route no poll tells anything.
+        # No poll reports anything of brokers that are behind no route.
         poll = cause is Cause.POLL and self.route is not None
         whole = topics is None
         return await self._listener.learn(self, answer, asked_at, poll=poll, whole=whole)
@@ -323,7 +323,7 @@ class BrokerPoller:
         """Find out the node id of the route's broker; see
         :mod:`leader_hints.core.cluster.broker_identity`.
 
-        Return whether it is proved, and listed: what restarts may not have heard of itself.
+        Return whether it is proved, and listed: a broker that restarts may not list itself.
         """
         route = self.route
         assert route is not None

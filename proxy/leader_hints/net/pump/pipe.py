@@ -12,7 +12,7 @@ import os
 #: in all their pipes. One that holds less than the second figure gains nothing.
 _CAPACITY = 1 << 20
 _LEAST = 1 << 18
-#: Pipes of a process at most. Whoever finds none copies.
+#: Pipes of a process at most. A link that gets none copies.
 _MOST = 16
 #: Nothing where the system has no splice, and lends no pipe.
 _FLAGS = getattr(os, "SPLICE_F_NONBLOCK", 0) | getattr(os, "SPLICE_F_MOVE", 0)

@@ -10,7 +10,7 @@ that is too much for all links together, each receives but little at a time.
 
 Time: a link whose client never said anything ends, and one of whose sides has ended while the
 other moves no byte. There is never a deadline on a frame: large ones may take as long as they make
-headway.
+progress.
 """
 
 import fcntl
@@ -376,7 +376,7 @@ class Pump:
         """Serve every socket that is ready within ``wait`` seconds; return how many there were.
 
         ``begun``: when the turn began. Those that are not served when it is over come first in the
-        next step, or whoever sends the most would keep them from being served at all.
+        next step, or the clients that send the most would keep them from being served.
         """
         ready = self._take_left() or self._poller.poll(wait)
         rest = iter(ready)
@@ -392,7 +392,7 @@ class Pump:
                 else:
                     self._several(side, events)
             except Exception as error:
-                # A defect of ours must end one link and not all of them.
+                # A defect of the proxy must end one link and not all of them.
                 self._failed(side.pair, error)
             if self._is_over(begun):
                 self._left = [(d, told, self._sides.get(d)) for d, told in rest]

@@ -115,7 +115,7 @@ def _context(settings: _Settings) -> ssl.SSLContext:
 
 
 def _load_chain(context: ssl.SSLContext, settings: _Settings) -> None:
-    # Without a password of ours OpenSSL would ask for one on the terminal.
+    # Without a password from here OpenSSL would ask for one on the terminal.
     password = read_secret(settings.key_password) if settings.key_password else ""
     if len(password.encode()) > _LONGEST_PASSWORD:
         raise ConfigurationError(
@@ -123,7 +123,7 @@ def _load_chain(context: ssl.SSLContext, settings: _Settings) -> None:
             f"{_LONGEST_PASSWORD} bytes; encrypt the key with a shorter one"
         )
     if settings.key:
-        # Which of two files is missing is not told by the loading itself.
+        # The loading itself does not report which of two files is missing.
         with open(settings.key, "rb"):
             pass
     context.load_cert_chain(settings.certificate, settings.key or None, password)
