@@ -48,8 +48,11 @@ class Link:
         """Whether as many requests await a response as may.
 
         Until the broker has answered one that it answers for nobody whom it does not serve, those
-        are few: what is noted of each costs memory.
+        are few: what is noted of each costs memory. So does what some need of their requests; the
+        broker takes one after the other, so nobody waits for longer.
         """
+        if self._account.noted > self._account.per_link:
+            return True
         exchanges = len(self.state.exchanges)
         return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
 

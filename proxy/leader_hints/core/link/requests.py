@@ -8,10 +8,12 @@ from leader_hints.apis import api_versions, metadata_older, produce, produce_8, 
 from leader_hints.apis.fetch_request import read_request, write_request
 from leader_hints.apis.fetch_response import TOPIC_IDS_FROM
 from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.apis.metadata_older import AskedById
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.sessions.fetch_by_name import FetchByName
 from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 from leader_hints.wire.errors import Truncated, WireError
 
@@ -232,6 +234,8 @@ class RequestFlow(Flow):
                     request, exchange.by_name = route.sessions_by_name.down(
                         request, route.broker.known
                     )
+                    if not self._note(exchange, exchange.by_name):
+                        return False
             self._instead = [write_request(frame, request, sent)]
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
@@ -258,6 +262,8 @@ class RequestFlow(Flow):
             )
         except WireError as error:
             return self._lost(f"Metadata v{version} request: {error}")
+        if not self._note(exchange, exchange.by_id):
+            return False
         self._instead = [request]
         self._forward(exchange)
         return True
@@ -295,6 +301,24 @@ class RequestFlow(Flow):
         if self._link.exchanges.maxlen == 0 or not self._account.take_copy(len(frame)):
             return None
         return bytes(frame)
+
+    def _note(self, exchange: Exchange, by_ids: FetchByName | AskedById) -> bool:
+        """Reserve what the response needs of a request that names topics by ids.
+
+        A broker may take its time to answer, and what it is asked instead may be small. False
+        where the link may not keep so much. Who knows ids that have names has had them of a broker.
+        """
+        size = by_ids.size(named=self._account.trusted)
+        if not size or self._link.exchanges.maxlen == 0:
+            return True
+        if not self._account.take_note(size):
+            self.fault = (
+                f"topic ids that take {size} bytes, before the broker has answered anything that "
+                "shows that the client may use it"
+            )
+            return False
+        exchange.noted = size
+        return True
 
     def _refuse(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int

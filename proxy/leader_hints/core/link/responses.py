@@ -185,8 +185,13 @@ class ResponseFlow(Flow):
 
     def _give_back_requests(self) -> None:
         for exchange in self._link.exchanges:
-            if exchange.request is not None:
-                self._account.give_back_copy(len(exchange.request))
+            self._give_back(exchange)
+
+    def _give_back(self, exchange: Exchange) -> None:
+        if exchange.request is not None:
+            self._account.give_back_copy(len(exchange.request))
+        if exchange.noted:
+            self._account.give_back_note(exchange.noted)
 
     def _match(self, length: int, correlation_id: int) -> Exchange | None:
         """Return the exchange that a response answers; ``None``: stop looking at responses."""
@@ -194,8 +199,7 @@ class ResponseFlow(Flow):
         exchanges = link.exchanges
         if exchanges and exchanges[0].correlation_id == correlation_id and length >= _SMALLEST:
             exchange = exchanges.popleft()
-            if exchange.request is not None:
-                self._account.give_back_copy(len(exchange.request))
+            self._give_back(exchange)
             exchange.policy.cell.responses += 1
             if not self._account.trusted and exchange.policy.key not in _ANSWERED_TO_ANYBODY:
                 self._account.trust()
