@@ -122,8 +122,9 @@ async def _come_and_go(
     print(
         f"{options.connections} clients for {options.seconds:g} s: {counts.connections} "
         f"connections, {counts.responses} responses, all matched; {counts.errors} errors, "
-        f"{counts.hints} with a hint; memory {warm[-1][1] / 1e6:.1f} MB, slope {per_second * _SPAN / 1e6:+.2f} MB in ten "
-        f"minutes over {warm[-1][0] - warm[0][0]:.0f} s; left: {after}",
+        f"{counts.hints} with a hint; memory {warm[-1][1] / 1e6:.1f} MB, "
+        f"slope {per_second * _SPAN / 1e6:+.2f} MB in ten minutes over "
+        f"{warm[-1][0] - warm[0][0]:.0f} s; left: {after}",
         flush=True,
     )
     _require(proxy.metric("leader_hints_passed_raw_total") == 0, "messages were not understood")
