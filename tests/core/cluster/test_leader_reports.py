@@ -62,7 +62,7 @@ def test_without_ids_partitions_that_a_recreated_topic_lacks_are_forgotten() -> 
     assert (view.leader("t", 1), view.partitions("t")) == (Leader(2, 0), 2)
 
 
-def test_without_ids_a_broker_that_has_not_heard_of_added_partitions_takes_none_away() -> None:
+def test_without_ids_a_broker_that_lacks_added_partitions_takes_none_away() -> None:
     view = view_of({0: (1, 5)}, {0: (1, 5), 1: (3, 0)})
     view.learn(answer({0: (1, 5)}), 2, poll=True)
     view.learn(answer({0: (1, 5), 1: (3, 0)}), 2, poll=True)
