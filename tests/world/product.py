@@ -116,7 +116,7 @@ class Proxy:
     # What it knows, for the rules.
 
     def leaders(self, name: str, partition: int) -> Iterator[tuple[int, Leader | None, bool]]:
-        """Iterate over the routes' nodes, who leads by their view, and whether that is in doubt."""
+        """Iterate over the routes' nodes, the leader by their view, and if that is in doubt."""
         for node, route in self._routes.items():
             known = (
                 route.broker.view.leader(name, partition) if route.broker.view is not None else None

@@ -318,7 +318,7 @@ def test_of_messages_that_cannot_be_read_each_is_counted_and_the_first_told() ->
 # Versions.
 
 
-def test_nothing_is_raised_before_the_brokers_versions_are_known_and_then_it_is() -> None:
+def test_nothing_is_raised_until_the_versions_of_the_broker_are_known() -> None:
     unknown = route()
     unknown.broker.plan = None
     driven = Driven(unknown)

@@ -321,7 +321,7 @@ def test_a_session_that_is_not_known_is_refused_by_the_broker() -> None:
     assert driven.to_client == fetch_answer(16, 5, [], error=NO_SUCH_SESSION)
 
 
-def test_records_of_a_topic_made_anew_do_not_reach_who_asked_for_the_old_one() -> None:
+def test_records_of_a_recreated_topic_do_not_reach_a_client_that_asked_for_the_old_one() -> None:
     driven = _at_2_8()
     driven.up(fetch_request(16, 5, {(ONE, 0): 5}, session=(0, 0)))
     view = driven.link.state.route.broker.view
@@ -344,7 +344,7 @@ def test_a_topic_that_was_not_asked_for_ends_the_link() -> None:
 
 
 @pytest.mark.parametrize("release", ["2.6", "2.8"])
-def test_a_response_that_cannot_be_brought_up_ends_the_link(release: str) -> None:
+def test_a_response_that_cannot_be_converted_ends_the_link(release: str) -> None:
     driven = Driven(route_before(release), decide=decide)
     version = 12 if release == "2.6" else 16
     topic = "one" if release == "2.6" else ONE
@@ -532,7 +532,7 @@ def test_tags_where_none_can_be_end_the_link_before_the_request_is_whole() -> No
     assert len(driven.to_broker) < len(produce_request(8, 5, records=bytes(9000)))
 
 
-def test_a_fetch_by_a_name_longer_than_older_versions_say_goes_on_as_it_is() -> None:
+def test_a_fetch_by_a_name_too_long_for_older_versions_is_forwarded_unchanged() -> None:
     driven = Driven(route_before("2.6"), buffer_size=1 << 17)
     asked = fetch_request(12, 5, {("x" * 40_000, 0): 5})
     driven.up(request(18, 3, 1, client_software_name="kafka-python", client_software_version="3.0"))

@@ -184,7 +184,7 @@ def test_a_fetch_without_an_id_ends_the_link(forgotten: bool) -> None:
     assert not driven.to_broker
 
 
-def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
+def test_metadata_that_cannot_be_read_is_forwarded_unchanged() -> None:
     driven = _link("2.6")
     asked = request(M, 12, 5, topics=None)
     broken = asked[:-4] + b"\x7f" + asked[-3:]
@@ -193,7 +193,7 @@ def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
     assert driven.link.state.traffic.raw["not understood"] == 1
 
 
-def test_metadata_that_cannot_be_brought_up_ends_the_link() -> None:
+def test_metadata_that_cannot_be_converted_ends_the_link() -> None:
     driven = _link("2.6")
     _asked(driven, ["one"])
     driven.down(b"\0\0\0\x0a\0\0\0\x05" + bytes([255] * 6))

@@ -134,7 +134,7 @@ def test_an_error_is_told_before_the_rest_of_the_response_has_come() -> None:
     assert len(_missed(driven.link.state.events)) == 1
 
 
-def test_before_a_broker_of_which_nothing_is_known_nobody_can_be_asked() -> None:
+def test_while_nothing_is_known_of_the_broker_it_cannot_be_asked() -> None:
     before = route_before("3.6")
     before.broker.plan = None
     driven = _driven(before)
