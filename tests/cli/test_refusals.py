@@ -216,3 +216,50 @@ def test_what_is_wrong_with_security_is_said_and_no_secret_is_shown(
     (said,) = _problems({}, file=file)
     assert problem in said
     assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("sasl: {password: hunter2}", "unknown key sasl (value ***); did you mean routes.sasl?"),
+        ("sasl_password: hunter2", "unknown key sasl_password (value ***); did you"),
+        ("tls: {truststore: {password: hunter2}}", "unknown key tls (value ***); "),
+        ("journal: {sasl.password: hunter2}", 'unknown key journal."sasl.password" (value ***)'),
+        ("journal: {properties: {sasl.password: hunter2}}", "journal.properties (value ***)"),
+        ("routes: [{listen: a:1, upstream: b:1, password: hunter2}]", "routes[0].password (value"),
+        ("routes: [{listen: a:1, upstream: b:1, sasl: hunter2}]", "routes[0].sasl is ***; allowed"),
+        ("routes: {listen: a:1, sasl: {password: hunter2}}", "routes is ***; allowed: a list of"),
+        ("hints: {password: hunter2}", "hints is ***; allowed: on, observe, off"),
+        ("sasl: {password: *hunter2}", "no valid YAML: found undefined alias ***"),
+        ("sasl:\n  password: !hunter2", "no valid YAML: could not determine a constructor for the"),
+        ("sasl: {password: !!int hunter2}", "no valid YAML: invalid literal for int() with base"),
+        ("sasl: {password: !!bool hunter2}", "no valid YAML: ***"),
+    ],
+)
+def test_a_secret_at_the_wrong_place_of_a_file_is_not_shown(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"{text}\n", encoding="utf-8")
+    flags: dict[str, object] = {} if text.startswith("routes") else {"routes": ROUTES}
+    said = "\n".join(_problems(flags, file=file))
+    assert problem in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("SASL__PASSWORD", "hunter2", "unknown key sasl (value ***); did you mean routes.sasl?"),
+        ("SASL_PASSWORD", "hunter2", "unknown key sasl_password (value ***)"),
+        ("ROUTES", '[{"listen":"a:1","sasl":{"password":"a,hunter2"}', "*** is no route; allowed:"),
+        ("ROUTES", '[{"listen":"a:1","sasl":{"password":"hunter2"}]', "*** is no JSON list: "),
+    ],
+)
+def test_a_secret_at_the_wrong_place_of_the_environment_is_not_shown(
+    name: str, value: str, problem: str
+) -> None:
+    flags: dict[str, object] = {} if name == "ROUTES" else {"routes": ROUTES}
+    said = "\n".join(_problems(flags, {f"LEADER_HINTS_{name}": value}))
+    assert problem in said
+    assert "hunter2" not in said

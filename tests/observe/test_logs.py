@@ -5,6 +5,10 @@ import io
 import json
 import os
 import pty
+import select
+import socket
+import threading
+import tty
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +22,7 @@ from leader_hints.observe.logs import configure_logs, escape
 from tests.harness.small_disk import mounted_small_disk
 
 HOSTILE = "orders\x1b[2J\r\n{}\x7f\x9b31m\u2028\u202e\\x1b"
+_SECONDS = 10.0
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=[]))
 
 
@@ -144,6 +149,52 @@ def test_values_of_other_types_do_not_fail() -> None:
     assert event["error"] == "[Errno 111] refused"
     assert event["raw"] == "b'\\x00'"
     assert event["nothing"] is None
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "terminal"])
+def test_nobody_waits_for_a_reader_that_reads_nothing(kind: str) -> None:
+    """The event loop writes the log: it would stop all links, and signals, until somebody reads."""
+    reader, writer = _ends(kind)
+    with open(writer, "w", encoding="utf-8") as stream:
+        configure_logs("info", "json", stream)
+        log = structlog.get_logger()
+
+        def write() -> None:
+            for number in range(2000):
+                log.info("event", number=number, text="x" * 6000)
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(_SECONDS)
+        assert not thread.is_alive()
+        data = _read(reader)
+        log.info("event", number=2000)
+        data += _read(reader)
+    os.close(reader)
+    # All lines that came are whole, in order, and the last one is among them.
+    numbers = [json.loads(line)["number"] for line in data.splitlines()]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == 0
+    assert numbers[-1] == 2000
+
+
+def _ends(kind: str) -> tuple[int, int]:
+    if kind == "pipe":
+        return os.pipe()
+    if kind == "socket":
+        one, other = socket.socketpair()
+        return one.detach(), other.detach()
+    main, side = pty.openpty()
+    tty.setraw(side)
+    return main, side
+
+
+def _read(reader: int) -> bytes:
+    """What has come."""
+    data = b""
+    while select.select([reader], [], [], 0.1)[0]:
+        data += os.read(reader, 1 << 20)
+    return data
 
 
 def test_a_reader_that_has_gone_stops_nothing() -> None:

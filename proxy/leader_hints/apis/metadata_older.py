@@ -30,6 +30,9 @@ _ERROR = struct.Struct(">h")
 #: partitions, operations that were not asked for (the smallest number), no tags.
 _UNKNOWN = b"\0\1" + struct.pack(">i", -(1 << 31)) + b"\0"
 
+#: Bytes of memory that an id takes, and one that is found by its name.
+_ID_MEMORY, _NAMED_MEMORY = 64, 192
+
 #: Returns a topic's id, from the cluster's id and the topic's name.
 MakeId = Callable[[str, str], bytes]
 
@@ -43,6 +46,10 @@ class AskedById(NamedTuple):
 
     ids: Mapping[str, bytes]
     unknown: tuple[bytes, ...]
+
+    def size(self, *, named: bool) -> int:
+        """Return how many bytes of memory it takes, roughly; with the ids that are ``named``."""
+        return _ID_MEMORY * len(self.unknown) + (_NAMED_MEMORY * len(self.ids) if named else 0)
 
 
 def request_down(

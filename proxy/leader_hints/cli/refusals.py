@@ -5,6 +5,7 @@ A line names the place that the value came from, the key, the value, and what is
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -17,6 +18,9 @@ Path = tuple[str | int, ...]  # of a setting, such as ("hold", "deadline_ms") or
 
 _MOST_SHOWN: Final = 80
 _HIDDEN: Final = "***"
+#: In keys, and in texts that may have keys, whose values may be secrets. An operator may put one at
+#: the wrong place, where no rule knows that it is one.
+_BEFORE_SECRETS: Final = re.compile(r"pass|pw|token|secret|credential|sasl|key", re.IGNORECASE)
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
 
@@ -39,13 +43,23 @@ def refusals(
     )
 
 
-def shown(value: Any) -> str:
-    """A value as text in one short line; control characters are escaped."""
+def shown(value: Any, *, hidden: bool = False) -> str:
+    """A value as text in one short line; control characters are escaped.
+
+    Not a group or list with a key whose value may be a secret, and nothing that is ``hidden``.
+    """
     try:
         text = json.dumps(value, default=str)
     except (ValueError, RecursionError):
         text = _shown_otherwise(value)
+    if hidden or (isinstance(value, dict | list) and may_hold_secret(text)):
+        return _HIDDEN
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether a text, such as a key or one with keys in it, says that a secret is near."""
+    return _BEFORE_SECRETS.search(text) is not None
 
 
 def _shown_otherwise(value: Any) -> str:
@@ -97,13 +111,16 @@ def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -
         return f"{place}{key_text(path)} is missing: {_node(schema, path)['description']}"
     if kind == "extra_forbidden":
         secrets = any(_is_secret(node) for node in _values(schema, path[:-1]))
-        value = _HIDDEN if secrets else shown(detail["input"])
+        secrets |= any(may_hold_secret(part) for part in path if isinstance(part, str))
+        value = shown(detail["input"], hidden=secrets)
         return f"{place}unknown key {key_text(path)} (value {value}){_advice(path, schema)}"
     if kind == "value_error" and _takes_keys(schema, path):
         return f"{place}{_group(path)}{detail['ctx']['error']}"
     if _is_secret(_node(schema, path)):
         return f"{place}{key_text(path)} is {_HIDDEN}; allowed: file:PATH or env:NAME"
-    line = f"{place}{key_text(path)} is {shown(detail['input'])}; "
+    # A secret may stand in place of the group that it belongs to.
+    secrets = any(map(_is_secret, _values(schema, path)))
+    line = f"{place}{key_text(path)} is {shown(detail['input'], hidden=secrets)}; "
     if kind == "value_error":
         return f"{line}{detail['ctx']['error']}"
     return f"{line}allowed: {_allowed(schema, path)}"

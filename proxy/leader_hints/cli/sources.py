@@ -13,7 +13,14 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from leader_hints.cli.refusals import Path, key_text, origin_of, refusals, shown
+from leader_hints.cli.refusals import (
+    Path,
+    key_text,
+    may_hold_secret,
+    origin_of,
+    refusals,
+    shown,
+)
 from leader_hints.cli.templates import expand
 from leader_hints.errors import ConfigurationError
 from leader_hints.settings.settings import Settings
@@ -29,6 +36,11 @@ CONFIG_VARIABLE: Final = f"{_PREFIX}CONFIG"  # names the file; it is no setting 
 _SERVICE_LINK: Final = re.compile(
     r"LEADER_HINTS_(\w+_)?(SERVICE_HOST|SERVICE_PORT\w*|PORT(_\d+_[A-Z]+(_[A-Z]+)?)?)"
 )
+
+
+#: In the library's words: a value that begins with * or !, say, which may be a secret. Tokens, such
+#: as '<scalar>', and single characters are none.
+_QUOTED: Final = re.compile(r"""'(?!<[a-z ]+>')[^']{2,}'|"[^"]{2,}\"""")
 
 
 @dataclass
@@ -58,13 +70,14 @@ class Layer:
     def put_routes(self, texts: Sequence[str], origin: str) -> None:
         """Set the routes from texts of the form LISTEN=UPSTREAM."""
         routes = []
+        hidden = any(map(may_hold_secret, texts))
         for text in texts:
             listen, equals, upstream = (part.strip() for part in text.partition("="))
             if equals:
                 routes.append({"listen": listen, "upstream": upstream})
             else:
                 self.problems.append(
-                    f"{origin}: {shown(text)} is no route; allowed: LISTEN=UPSTREAM"
+                    f"{origin}: {shown(text, hidden=hidden)} is no route; allowed: LISTEN=UPSTREAM"
                 )
         self.put(("routes",), routes, origin)
 
@@ -168,7 +181,8 @@ def _put_environment_list(layer: Layer, path: Path, text: str, origin: str) -> N
     try:
         layer.put(path, json.loads(text), origin)
     except ValueError as error:
-        layer.problems.append(f"{origin}: {shown(text)} is no JSON list: {error}")
+        said = shown(text, hidden=may_hold_secret(text))
+        layer.problems.append(f"{origin}: {said} is no JSON list: {error}")
     except RecursionError:
         layer.problems.append(f"{origin}: {_TOO_DEEP}")
 
@@ -281,4 +295,5 @@ def _yaml_problem(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     place = f", line {mark.line + 1}" if mark is not None else ""
     reason = getattr(error, "problem", None) or " ".join(str(error).split())
+    reason = _QUOTED.sub("***", reason)
     return f"{place}: no valid YAML: {reason} (a value that begins with [ or * needs quotes)"

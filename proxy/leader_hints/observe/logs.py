@@ -5,10 +5,14 @@ escapes it; on a console each character that does not print is escaped, so that 
 line, move the cursor or recolour a terminal.
 """
 
+import contextlib
 import json
 import logging
 import os
+import select
+import stat
 import sys
+import threading
 from typing import Any, Final, TextIO
 
 import structlog
@@ -22,25 +26,69 @@ LEVELS: Final = {
     "error": logging.ERROR,
 }
 
+#: What somebody reads, who may be slow: files are not.
+_READ: Final = (stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR)
+
 
 class LineWriter:
     """Writes finished lines to a stream. A stream that fails loses lines, and stops nothing else.
 
-    The process relays other people's data: it must not end because the reader of its log is gone.
+    The process relays other people's data: it must not end because the reader of its log is gone,
+    nor wait for one that reads nothing. Any thread may write.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        #: Of what somebody reads: a pipe, a socket or a terminal.
+        self._reader = _descriptor_of_reader(stream)
+        self._room = select.poll()
+        if self._reader is not None:
+            self._room.register(self._reader, select.POLLOUT)
+        self._lock = threading.Lock()
+        #: The end of a line of which the reader has taken the beginning.
+        self._rest = b""
 
     def write_line(self, line: str) -> None:
         """Write a line and flush it; any failure to do so is dropped."""
         try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
+            if self._reader is None:
+                self._stream.write(line + "\n")
+                self._stream.flush()
+            else:
+                encoding = self._stream.encoding or "utf-8"
+                # Of a stream that is closed it raises; the number may be another file's by now.
+                self._offer(self._stream.fileno(), f"{line}\n".encode(encoding, "backslashreplace"))
         except (OSError, ValueError):  # ValueError: the stream is closed
             return
 
     debug = info = warning = error = critical = write_line
+
+    def _offer(self, reader: int, line: bytes) -> None:
+        """Write a line, or none of it, or the end of it before the next one."""
+        with self._lock:
+            rest, self._rest = self._rest, b""
+            self._rest = self._taken(reader, rest)
+            if not self._rest:
+                left = self._taken(reader, line)
+                self._rest = left if len(left) < len(line) else b""
+
+    def _taken(self, reader: int, data: bytes) -> bytes:
+        """Write what is taken at once; return the rest."""
+        with contextlib.suppress(BlockingIOError):
+            # As little as a pipe or socket that has room at all takes without a wait.
+            while data and self._room.poll(0):
+                data = data[os.write(reader, data[: select.PIPE_BUF]) :]
+        return data
+
+
+def _descriptor_of_reader(stream: TextIO) -> int | None:
+    """Return the descriptor of a stream that may have to wait for its reader, ``None``: of none."""
+    try:
+        descriptor = stream.fileno()
+        mode = os.fstat(descriptor).st_mode
+    except (OSError, ValueError):
+        return None
+    return descriptor if any(is_read(mode) for is_read in _READ) else None
 
 
 def configure_logs(level: str, log_format: str, stream: TextIO | None = None) -> None:
@@ -52,6 +100,7 @@ def configure_logs(level: str, log_format: str, stream: TextIO | None = None) ->
         stream: where the lines go; standard error if None.
     """
     stream = sys.stderr if stream is None else stream
+    writer = LineWriter(stream)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -61,7 +110,7 @@ def configure_logs(level: str, log_format: str, stream: TextIO | None = None) ->
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         context_class=dict,
-        logger_factory=lambda *_: LineWriter(stream),
+        logger_factory=lambda *_: writer,
         cache_logger_on_first_use=False,
     )
 

@@ -1,6 +1,7 @@
 """What one request costs the event loop and the memory is bounded, whatever it has in it."""
 
 import struct
+import tracemalloc
 from time import process_time
 
 import pytest
@@ -13,6 +14,7 @@ from tests.core.brokers import route_before
 from tests.core.links import Driven, route
 from tests.core.samples import (
     NOT_LEADER,
+    answer,
     fetch_answer,
     fetch_request,
     metadata_answer,
@@ -116,11 +118,76 @@ def test_of_a_hundred_metadata_responses_at_once_few_are_read() -> None:
     answers = [metadata_answer(12, number, {"t": {0: (1, 5)}}) for number in range(100)]
     driven.down(b"".join(answers))
     assert driven.to_client == b"".join(answers)
-    assert 0 < len(driven.link.responses.snooped) <= 8
-    driven.link.responses.snooped.clear()
+    assert 0 < len(driven.link.state.snooped) <= 8
+    driven.link.state.snooped.clear()
     driven.up(request(3, 12, 100, topics=()))
     driven.down(metadata_answer(12, 100, {"t": {0: (1, 6)}}))
-    assert len(driven.link.responses.snooped) == 1
+    assert len(driven.link.state.snooped) == 1
+
+
+def _ids(count: int, behind: bytes) -> bytes:
+    return b"".join(number.to_bytes(16, "big") + behind for number in range(1, count + 1))
+
+
+_METADATA_BY_IDS = _frame(3, 12, write_uvarint(50_001) + _ids(50_000, b"\0\0") + b"\0\0\0")
+_FETCH_BY_IDS = _frame(
+    1,
+    16,
+    struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
+    + write_uvarint(20_001)
+    + _ids(20_000, b"\1\0")
+    + b"\1\1\0",
+)
+_BY_IDS = pytest.mark.parametrize(
+    ("release", "asked"),
+    [("2.6+", _METADATA_BY_IDS), ("2.8", _FETCH_BY_IDS)],
+    ids=["metadata", "fetch"],
+)
+
+
+@_BY_IDS
+def test_ids_that_have_no_names_are_counted_before_anybody_is_authenticated(
+    release: str, asked: bytes
+) -> None:
+    """The broker is sent little in their place, so it takes all of it, and need not answer."""
+    budget = Budget(1 << 22, 1 << 26)
+    links = [Driven(route_before(release), budget=budget, largest_request=1 << 30) for _ in "ab"]
+    tracemalloc.start()
+    for _ in range(100):
+        for driven in links:
+            driven.up(asked)
+            driven.to_broker.clear()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1.1 * budget.strangers
+    assert budget.strangers <= budget.total // 4
+    assert all(driven.link.requests.fault for driven in links)
+    for driven in links:
+        driven.link.close()
+    assert (budget.used, budget.strangers, budget.copied) == (0, 0, 0)
+
+
+@_BY_IDS
+def test_a_client_with_many_such_ids_is_read_on_when_they_are_answered(
+    release: str, asked: bytes
+) -> None:
+    driven = Driven(route_before(release), largest_request=1 << 30)
+    driven.up(request(12, 0, 1))
+    driven.down(answer(12, 0, 1))
+    sent = 0
+    while not driven.link.crowded:
+        driven.up(asked)
+        sent += 1
+    assert 0 < sent < 100
+    assert driven.link.requests.fault is None
+    exchanges = list(driven.link.state.exchanges.waiting)
+    for exchange in exchanges:
+        if exchange.by_id is not None:
+            driven.down(metadata_answer(exchange.recoded, 1, {}))
+        else:
+            driven.down(fetch_answer(exchange.recoded, 1, []))
+    assert not driven.link.crowded
+    assert driven.budget.used == 0
 
 
 # What is kept of a link as long as it lasts.
@@ -131,7 +198,7 @@ def test_of_a_long_client_id_little_is_kept() -> None:
     driven = Driven(route(), buffer_size=1 << 16)
     client_id = ("\N{GRINNING FACE}" + 32_000 * "a").encode()
     driven.up(_frame(18, 3, b"\2a\2b\0", client_id))
-    known = driven.link.state.client_id
+    known = driven.link.state.client.id
     assert known is not None
     assert client_id.decode().startswith(known)
     assert 255 < len(known) < 300
@@ -143,7 +210,7 @@ def test_few_kinds_of_requests_are_remembered() -> None:
     for version in range(5, 2000):
         driven.up(_frame(18, version, b"\xff"))
         driven.down(versions_answer(0, 1, {}, error=35))
-        assert len(driven.link.state.policies) <= 64
+        assert len(driven.link.state.policies.by_kind) <= 64
     assert driven.link.matched
 
 
@@ -173,7 +240,7 @@ def test_a_request_that_outgrows_the_budget_goes_on_without_a_hint() -> None:
     driven.budget.take(1 << 17)
     driven.up(asked)
     assert driven.to_broker == sent
-    assert driven.link.state.exchanges[0].request is None
+    assert driven.link.state.exchanges.waiting[0].request is None
     driven.up(fetch_request(16, 2, {(topic_id(1), 0): 3}))
     assert driven.to_broker == sent + fetch_request(15, 2, {(topic_id(1), 0): 3})
     driven.link.close()

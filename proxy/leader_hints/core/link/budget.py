@@ -79,7 +79,7 @@ class Account:
     they have. The first other answer ends that: see :meth:`trust`.
     """
 
-    __slots__ = ("_address", "_budget", "kept", "per_link", "trusted")
+    __slots__ = ("_address", "_budget", "kept", "noted", "per_link", "trusted")
 
     def __init__(self, budget: Budget, address: str = "") -> None:
         """``address``: HOST:PORT of the client, "" if it is not known."""
@@ -87,6 +87,8 @@ class Account:
         self._address = network_of(address)
         self.per_link = budget.per_link
         self.kept = 0
+        #: Of it: what is noted of requests, from other bytes than theirs.
+        self.noted = 0
         self.trusted = False
 
     def take(self, size: int) -> bool:
@@ -126,6 +128,18 @@ class Account:
     def give_back_copy(self, size: int) -> None:
         """End the reservation of a copy."""
         self._budget.copied -= size
+        self.give_back(size)
+
+    def take_note(self, size: int) -> bool:
+        """Reserve ``size`` bytes for what the response to a request needs; see take_anyway."""
+        if not self.take_anyway(size):
+            return False
+        self.noted += size
+        return True
+
+    def give_back_note(self, size: int) -> None:
+        """End the reservation of a note."""
+        self.noted -= size
         self.give_back(size)
 
     def trust(self) -> None:

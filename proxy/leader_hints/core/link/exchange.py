@@ -13,10 +13,11 @@ class Exchange:
     too large to be kept; only as much as had arrived, where nothing but who asks is of interest.
     Its bytes are reserved of the budget until the response begins. ``recoded``: the version sent,
     where its response must be converted to the client's, else 0; ``by_name`` (Fetch) and ``by_id``
-    (Metadata): what that needs where topics go by id.
+    (Metadata): what that needs where topics go by id; ``noted``: how many bytes that takes, which
+    are reserved as those of the copy are.
     """
 
-    __slots__ = ("by_id", "by_name", "correlation_id", "policy", "recoded", "request")
+    __slots__ = ("by_id", "by_name", "correlation_id", "noted", "policy", "recoded", "request")
 
     def __init__(
         self,
@@ -31,3 +32,4 @@ class Exchange:
         self.recoded = recoded
         self.by_name: FetchByName | None = None
         self.by_id: AskedById | None = None
+        self.noted = 0

@@ -21,6 +21,8 @@ _NO_SESSION = -1
 _INT32 = struct.Struct(">i")
 #: Topics that are remembered of all sessions together: some 50 MB.
 _MOST_TOPICS = 500_000
+#: Bytes of memory that an id takes with its name.
+_NAMED_MEMORY = 192
 #: An id that has no name, and how many of its partitions follow.
 _UNKNOWN = struct.Struct(">16si")
 
@@ -56,6 +58,14 @@ class FetchByName:
     def unknown(self) -> tuple[bytes, ...]:
         """The ids whose names were not known."""
         return tuple(topic_id for topic_id, _ in self._refused())
+
+    def size(self, *, named: bool) -> int:
+        """Return how many bytes of memory it takes, roughly; with the ids that are ``named``.
+
+        Those of a session that is kept are counted there.
+        """
+        ids = len(self._session.ids) - self._session.counted if named else 0
+        return len(self._unknown) + _NAMED_MEMORY * ids
 
     def _refused(self) -> Iterator[tuple[bytes, tuple[int, ...]]]:
         at = 0
