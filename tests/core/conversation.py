@@ -41,7 +41,7 @@ class Exchanged(NamedTuple):
 
 
 def same(asked: bytes, answered: bytes) -> Exchanged:
-    """Return an exchange that passes as it is."""
+    """Return an exchange that is forwarded unchanged."""
     return Exchanged(asked, asked, answered, answered)
 
 

@@ -170,7 +170,7 @@ class ProxyProcess:
 
     def wait_plans(self, routes: int) -> None:
         """Wait until the brokers of so many routes have told their versions."""
-        # A route has one more line each time that its broker is connected to anew.
+        # A route has one more line each time that its broker is connected to again.
         until(
             lambda: len({line["route"] for line in self.events("route_plan")}) >= routes,
             f"{routes} brokers answer the proxy",
@@ -251,7 +251,7 @@ class LocalProcess(ProxyProcess):
             pass
 
     def faults_done(self, number: int) -> list[LogLine]:
-        """The messages that a fault was done to."""
+        """The messages that a fault was applied to."""
         return [line for line in self.events("fault_done") if line["number"] == number]
 
 

@@ -166,7 +166,7 @@ def test_what_happens_rarely_is_there_before_it_happens() -> None:
     assert not any(("route", "b") in labels for name, labels in samples if "hints_given" in name)
 
 
-def test_limits_stalls_and_what_is_in_hand_are_counted() -> None:
+def test_limits_stalls_and_what_is_pending_are_counted() -> None:
     metrics = _Taking()
     for _ in range(3):
         metrics.take(LimitReached(route="a", limit="connections", client="c:1"))
@@ -497,7 +497,7 @@ def test_every_metric_is_as_the_table_says() -> None:
             } == {expected.full_name}
 
 
-def test_prometheus_finds_nothing_to_mend() -> None:
+def test_prometheus_finds_nothing_to_fix() -> None:
     promtool = shutil.which("promtool")
     if promtool is None and os.environ.get("CI") != "true":
         pytest.skip("no promtool: install Debian's package prometheus")

@@ -202,7 +202,7 @@ def past() -> Address:
 
 @pytest.fixture(scope="module")
 def other() -> Address:
-    """Where a proxy listens that stands before broker 2."""
+    """Where a proxy listens that is in front of broker 2."""
     return free_address()
 
 

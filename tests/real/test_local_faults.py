@@ -71,8 +71,8 @@ def test_a_refused_record_reaches_no_broker_and_none_is_lost(
     until(lambda: local.faults_done(unreachable), "it is sent where nobody is")
     admin.move_leader(topic)
     producer.wait_acked(10)
-    # Leaders are told as they were, and as the proxy knew them: by then it has heard of the last
-    # move. What clients hear of the next, they hear from hints.
+    # Leaders are reported as they were, and as the proxy knew them: it has learnt of the last
+    # move. What clients learn of the next, they learn from hints.
     leader = admin.leader(topic)
     until(lambda: _told_leader(local, topic) == leader, "clients are told of the leader")
     stale = local.begin_fault("stale_metadata")

@@ -182,7 +182,7 @@ class Client:
         self._paused = True
 
     def leader(self, name: str, partition: int) -> Leader | None:
-        """Return who leads a partition, as this client knows."""
+        """Return a partition's leader, as this client knows."""
         work = self.work.get((name, partition))
         return work.leader if work is not None else None
 

@@ -221,7 +221,7 @@ def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> 
 
 
 def _is_the_journals(link: LinkState) -> bool:
-    return (link.client_id or "").startswith(CLIENT_ID_PREFIX)
+    return (link.client.id or "").startswith(CLIENT_ID_PREFIX)
 
 
 def _first(group: BaseExceptionGroup[ListenError]) -> ListenError:

@@ -1,4 +1,4 @@
-"""Every API and version that kio knows, through links before brokers of every kind."""
+"""Every API and version that kio knows, through links in front of brokers of every kind."""
 
 import random
 from collections.abc import Mapping
@@ -169,7 +169,7 @@ def test_of_api_versions_only_the_maxima_differ(release: str, mode: Mode) -> Non
 
 
 @pytest.mark.parametrize(("release", "cell"), sorted(_REWRITTEN))
-def test_what_is_written_anew_says_the_same_to_kio(release: str, cell: tuple[int, int]) -> None:
+def test_what_is_rewritten_means_the_same_to_kio(release: str, cell: tuple[int, int]) -> None:
     key, version = cell
     sent = _SENT[release][cell]
     for seed in range(30):
@@ -193,7 +193,7 @@ def test_what_is_written_anew_says_the_same_to_kio(release: str, cell: tuple[int
 
 
 def _check_ended(driven: Driven) -> None:
-    assert not driven.link.state.exchanges
+    assert not driven.link.state.exchanges.waiting
     assert not driven.not_understood
     before = len(driven.to_broker), len(driven.to_client)
     driven.end()

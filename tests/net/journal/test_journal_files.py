@@ -402,7 +402,7 @@ def test_lines_that_cannot_be_read_any_more_are_reported_and_the_journal_goes_on
     sink.write([b"four"])
     sink.close()
 
-    # What is left of it is for whoever reads: its last line is torn.
+    # What is left of it is for its readers: its last line is torn.
     assert _lines(*_finished(tmp_path)) == ([b"o"] if harm == "cut" else []) + [b"four"]
 
 

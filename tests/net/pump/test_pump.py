@@ -218,7 +218,7 @@ def _busy_for_ever(rig: Rig) -> None:
     rig.pump.adopt(opaque_route(), forth, last, "a ring")
 
 
-async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
+async def test_a_turn_ends_when_something_can_be_read_that_other_tasks_watch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pump, "_TURN", math.inf)
@@ -303,7 +303,7 @@ async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
     assert sum(bool(select.select([broker], [], [], 0)[0]) for _, broker in ends) == 1
 
 
-async def test_what_was_left_is_not_told_to_whoever_has_the_descriptor_now() -> None:
+async def test_what_was_left_does_not_reach_the_present_owner_of_the_descriptor() -> None:
     rig = Rig()
     (first, near), (far, broker) = socket_pair(), socket_pair()
     (second, also), (beyond, other) = socket_pair(), socket_pair()
@@ -720,7 +720,7 @@ def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, c
 
 
 def _before_2_8() -> Route:
-    """A route before a broker whose Fetch goes by names; no topic is known."""
+    """A route in front of a broker whose Fetch goes by names; no topic is known."""
     plan = plan_for({**LEGACY, messages.FETCH: 12})
     return Route(
         "r",
@@ -740,7 +740,7 @@ def _hello(rig: Rig, ends: Ends, *, offered: int) -> None:
     assert received(ends.client) == messages.api_versions_response(1, 3, raised)
 
 
-def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed() -> None:
+def test_an_answer_that_cannot_be_converted_is_reported_and_the_link_closed() -> None:
     route = _before_2_8()
     with opened(Rig()) as rig:
         ends = rig.link(route)
