@@ -112,7 +112,7 @@ class Outcome:
         else:
             self.down += data
             self.driven.down(data)
-        self.driven.link.responses.snooped.clear()
+        self.driven.link.state.snooped.clear()
         self.most_used = max(self.most_used, self.driven.budget.used)
 
     def end(self) -> None:

@@ -173,15 +173,15 @@ class Proxy:
 
     def responded(self, relay: "_Relay") -> None:
         """Look what a link wants after a response."""
-        state, responses = relay.link.state, relay.link.responses
-        snooped, responses.snooped = responses.snooped, []
+        state = relay.link.state
+        snooped, state.snooped = state.snooped, []
         for version, payload in snooped:
             self._refresher.snooped(state.route, version, payload)
-        lacking, state.lacking = state.lacking, []
+        lacking, state.topic_ids.lacking = state.topic_ids.lacking, []
         if lacking:
             self._refresher.look_up_ids(state.route, lacking)
         self.told(relay)
-        if state.outdated and relay.link.resting:
+        if state.topic_ids.outdated and relay.link.resting:
             relay.close()
 
     def told(self, relay: "_Relay") -> None:

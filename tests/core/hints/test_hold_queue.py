@@ -1028,7 +1028,7 @@ def test_observe_changes_nothing_even_where_the_hint_is_known() -> None:
 
 def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
     link, counter = _link(), Counter()
-    link.client_id = "client-7"
+    link.client.id = "client-7"
     counter.fetch(link, T, {0: 5}, topic=topic_id(9))
     counter.review(T + 0.1)
     (missed,) = counter.take_events()

@@ -49,7 +49,7 @@ def _talk(up: list[int], down: list[int], **options: object) -> Driven:
 def _check(driven: Driven) -> None:
     assert driven.to_broker == _SENT
     assert driven.to_client == _GOT
-    assert not driven.link.state.exchanges
+    assert not driven.link.state.exchanges.waiting
     assert not driven.not_understood
     driven.end()
     driven.link.close()
@@ -240,7 +240,7 @@ def test_who_a_client_is_is_looked_for_in_other_versions_where_one_cannot_be_rea
     assert link.link.state.traffic.raw["client software"] == 1
     said = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
     link.up(request(18, 3, 3, **said))
-    assert link.link.state.software == "librdkafka/2.5.0"
+    assert link.link.state.client.software == "librdkafka/2.5.0"
 
 
 def test_the_clients_epochs_are_those_of_its_session() -> None:
@@ -640,7 +640,7 @@ def test_metadata_that_goes_by_is_handed_on(version: int) -> None:
     driven.down(seen)
     assert driven.to_client == seen
     snooped = [(version, seen[4:])] if 9 <= version <= 12 else []
-    assert driven.link.responses.snooped == snooped
+    assert driven.link.state.snooped == snooped
 
 
 def _metadata_13(correlation_id: int) -> bytes:
@@ -682,7 +682,7 @@ def test_what_nobody_asks_keeps_nothing_that_clients_ask_from_being_counted() ->
 def test_the_client_id_is_the_first_one_said(cut: tuple[int, ...]) -> None:
     driven = Driven(route())
     driven.up(request(18, 3, 1, "first") + produce_request(10, 2, client_id="second"), cut)
-    assert driven.link.state.client_id == "first"
+    assert driven.link.state.client.id == "first"
 
 
 # Modes.
@@ -748,7 +748,7 @@ def test_all_other_apis_pass_byte_for_byte(
     assert driven.to_broker == asked
     assert driven.to_client == answered
     assert not driven.not_understood
-    assert not driven.link.state.exchanges
+    assert not driven.link.state.exchanges.waiting
 
 
 @given(st.binary(max_size=400), st.binary(max_size=400), st.data())
@@ -785,7 +785,10 @@ def test_a_link_keeps_its_versions_when_hints_are_switched_off(mode: Mode) -> No
         15, 3, {(ONE, 0): 5}
     )
     # Nothing is looked at where hints are off; where they are counted, all is.
-    assert [e.policy.hintable for e in state.exchanges] == [True, *[mode is Mode.OBSERVE] * 2]
+    assert [e.policy.hintable for e in state.exchanges.waiting] == [
+        True,
+        *[mode is Mode.OBSERVE] * 2,
+    ]
     failed = [produce_answer(9, number, {0: NOT_LEADER}) for number in (1, 2)]
     driven.down(b"".join(failed))
     assert driven.to_client == b"".join(failed)
@@ -822,7 +825,7 @@ def test_a_link_from_before_hints_came_on_gets_none_in_its_versions() -> None:
 def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: list[Mode]) -> None:
     def decided(held: Held) -> Sequence[LeaderHint | None]:
         # As the hold queue does it.
-        hints, hintable = decide(held), held.link.hintable(held.key, held.version)
+        hints, hintable = decide(held), held.link.policies.hintable(held.key, held.version)
         return hints if hintable and at.mode is Mode.ON else [None] * len(hints)
 
     at, switches = route(), iter(modes)

@@ -108,7 +108,7 @@ def test_without_budget_no_copy_of_a_request_is_kept() -> None:
     driven = Driven(route(), budget=Budget(20, 20))
     driven.up(_asked())
     assert driven.budget.used == 0
-    assert driven.link.state.exchanges[0].request is None
+    assert driven.link.state.exchanges.waiting[0].request is None
 
 
 def test_a_response_that_is_only_looked_at_is_not_kept_once_it_has_gone_on() -> None:
@@ -181,7 +181,7 @@ def test_copies_of_long_polls_leave_room_for_errors() -> None:
         driven.up(_asked(0))
         driven.down(fetch_answer(15, 1, []))
         driven.up(_asked(200))
-    copied = [driven.link.state.exchanges[0].request for driven in consumers]
+    copied = [driven.link.state.exchanges.waiting[0].request for driven in consumers]
     assert None in copied
     assert any(copied)
     assert budget.used <= budget.total // 2

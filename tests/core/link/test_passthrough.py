@@ -193,7 +193,7 @@ def test_what_is_rewritten_means_the_same_to_kio(release: str, cell: tuple[int, 
 
 
 def _check_ended(driven: Driven) -> None:
-    assert not driven.link.state.exchanges
+    assert not driven.link.state.exchanges.waiting
     assert not driven.not_understood
     before = len(driven.to_broker), len(driven.to_client)
     driven.end()

@@ -212,7 +212,7 @@ def test_exempt_links_stay() -> None:
     with opened(Rig()) as rig:
         ends = rig.link(hinting_route())
         rig.send(ends.client, messages.produce_request(10, 1))
-        rig.pump.drain(lambda link: link.client_id == "c")
+        rig.pump.drain(lambda link: link.client.id == "c")
         rig.send(ends.broker, messages.produce_response(1, {0: 0}))
         rig.pump.sweep(1)
         rig.pump.sweep(2)

@@ -275,7 +275,7 @@ class Pump:
     def load(self) -> Load:
         """Return what all links have now."""
         pairs = self._pairs.values()
-        return Load(sum(len(pair.link.state.exchanges) for pair in pairs), self._queued)
+        return Load(sum(len(pair.link.state.exchanges.waiting) for pair in pairs), self._queued)
 
     def sweep(self, now: float) -> None:
         """End links whose time is over; call it about every second, with a time in seconds."""
@@ -512,13 +512,14 @@ class Pump:
             self._send(pair.client, responses.release(hints))
         if responses.fault is not None and pair.open:
             self._broker_at_fault(pair, responses.fault)
-        if responses.snooped:
-            snooped, responses.snooped = responses.snooped, []
-            for version, payload in snooped:
-                self._snoop(pair.link.state.route, version, payload)
         state = pair.link.state
-        if state.lacking:
-            lacking, state.lacking = state.lacking, []
+        if state.snooped:
+            snooped, state.snooped = state.snooped, []
+            for version, payload in snooped:
+                self._snoop(state.route, version, payload)
+        ids = state.topic_ids
+        if ids.lacking:
+            lacking, ids.lacking = ids.lacking, []
             self._lack(state.route, lacking)
         if not pair.open:
             return
@@ -534,7 +535,7 @@ class Pump:
             self._watch(pair.client)
         if self._exempt is not None:
             self._close_at_rest(pair, quiet=False)
-        elif state.outdated:
+        elif ids.outdated:
             self._close_outdated(pair)
 
     def _end(self, side: Side) -> None:
@@ -793,7 +794,7 @@ class Pump:
         route = pair.link.state.route
         self._emit(BadClientBytes(route=route.name, client=pair.client_name, reason=fault))
         self._close(pair)
-        if pair.link.state.without_ids:
+        if pair.link.state.topic_ids.without_ids:
             self._doubt(route)
 
     def _broker_at_fault(self, pair: SocketPair, fault: str) -> None:
