@@ -412,6 +412,31 @@ def test_a_session_of_one_partition_may_ask_for_all_that_it_wants() -> None:
     assert _most_asked(driven, session_id=9, session_epoch=4) == 5000
 
 
+def test_a_session_of_one_partition_may_not_once_another_is_asked_for() -> None:
+    """Who sends the next request before that one is answered would have all of both kept."""
+    route = route_before("2.6")
+    java = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
+    links = []
+    for _ in range(2):
+        driven = Driven(route, decide=decide, budget=Budget(5000, 100_000))
+        driven.up(request(18, 3, 1, **java))
+        driven.down(versions_answer(3, 1, BROKERS["2.6"]))
+        links.append(driven)
+    first, second = links
+    assert _most_asked(first, session_epoch=0, **_partitions(1)) == 1 << 30
+    first.down(fetch_answer(11, 5, [("one", 1, 0, b"")], session_id=9))
+    assert _most_asked(first, session_id=9, session_epoch=1, **_partitions(2)) == 5000
+    assert _most_asked(first, session_id=9, session_epoch=2) == 5000
+    assert _most_asked(second, session_id=9, session_epoch=3) == 5000
+    # Another session of that id is another's.
+    first.down(fetch_answer(11, 5, [], session_id=9))
+    first.down(fetch_answer(11, 5, [], session_id=9))
+    second.down(fetch_answer(11, 5, [], error=70))
+    assert _most_asked(second, session_epoch=0, **_partitions(1)) == 1 << 30
+    second.down(fetch_answer(11, 5, [("one", 1, 0, b"")], session_id=9))
+    assert _most_asked(second, session_id=9, session_epoch=1) == 1 << 30
+
+
 @pytest.mark.parametrize("first", [1, 8, 20, 60, 70_000])
 def test_a_response_whose_first_bytes_come_alone_is_not_kept_as_a_whole(first: int) -> None:
     driven = Driven(route_before("2.6"), decide=decide, budget=Budget(1 << 22, 1 << 24))
