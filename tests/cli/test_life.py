@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import resource
 import signal
 import socket
@@ -146,6 +147,19 @@ def test_who_does_not_finish_is_closed_at_the_deadline_or_at_a_second_signal(
         until(lambda: _ended(proxy), "it ends", _SECONDS)
         assert proxy.exit_code() == 0
         assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize("other", [signal.SIGHUP, signal.SIGINT], ids=lambda signal: signal.name)
+def test_a_signal_that_comes_while_it_ends_does_not_kill_it(
+    other: signal.Signals, broker: _Broker, tmp_path: Path
+) -> None:
+    """systemd sends SIGHUP behind SIGTERM (SendSIGHUP=yes), and a terminal that closes does."""
+    with _proxy(broker, tmp_path, {"hints": "off"}) as proxy:
+        for number in (signal.SIGTERM, other):
+            os.kill(proxy.pid, number)
+        until(lambda: _ended(proxy), "it ends", _SECONDS)
+        assert proxy.exit_code() == 0
+        assert proxy.events("stopped")
 
 
 @pytest.mark.parametrize("limit", ["connections", "connections_per_route"])
