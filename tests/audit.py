@@ -1,7 +1,7 @@
 """Holds constraints.txt against the advisories that are known, with pip-audit.
 
 With ``--where-reachable`` a machine that cannot ask for them says so, and does not fail. What was
-asked and answered is never passed over: a package with a known hole fails it either way.
+asked and answered is never passed over: a package with a known vulnerability fails it either way.
 """
 
 import json

@@ -69,7 +69,7 @@ def _scan(key: ApiKey, version: int, frame: bytes) -> Scanned:
 
 
 def _hinted(answer: Entity, hints: list[LeaderHint | None]) -> Entity:
-    """Return what a native broker would answer: the same, who leads, and where that is."""
+    """Return what a native broker would answer: the same, the leader, and its address."""
     left = iter(hints)
     inner = _inner(answer)
     topics = tuple(

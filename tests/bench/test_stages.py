@@ -32,6 +32,6 @@ def test_a_stage_knows_its_longest_and_its_median_task() -> None:
     assert stage.skew == 3
 
 
-def test_work_is_told_by_what_the_session_was_at() -> None:
+def test_work_is_known_from_what_the_session_did() -> None:
     done = [Stage(name, 1.0, work, 1.0, 1.0, 1) for name, work in (("b", 1), ("a", 2), ("b", 3))]
     assert work_by_name(done) == {"b": 4, "a": 2}

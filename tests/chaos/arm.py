@@ -25,7 +25,7 @@ _SOON_DEAD = {"zookeeper.session.timeout.ms": "6000", "broker.session.timeout.ms
 
 @dataclass
 class Result:
-    """``recoveries``: by fault, seconds from its end until every client had made headway again.
+    """``recoveries``: by fault, seconds from its end until every client had made progress again.
 
     ``violation``: what was lost, doubled, out of order or gave up; "" where nothing was.
     ``broken``: what the brokers did not do for the run to go on; "" where it came to its end.
@@ -91,7 +91,7 @@ def _work(stage: Stage, crowd: Crowd, result: Result, until_when: float, seed: i
 
 
 def _recover(stage: Stage, crowd: Crowd) -> float:
-    """Return how many seconds it took all clients to make headway; then wait for replicas."""
+    """Return how many seconds it took all clients to make progress; then wait for replicas."""
     ended, before = time.monotonic(), crowd.progress()
 
     def works() -> bool:

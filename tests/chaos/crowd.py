@@ -124,7 +124,7 @@ class Crowd:
             run.check()
 
     def laggards(self, before: Sequence[int]) -> list[str]:
-        """Which clients have made no headway since ``before``."""
+        """Which clients have made no progress since ``before``."""
         runs: list[ProducerRun | ConsumerRun] = [*self._producers, *self._consumers]
         return [
             f"{run.spec.topic} {run.name}"

@@ -29,7 +29,7 @@ class StageError(Exception):
 class Stage:
     """A context manager. ``relays`` are the names of those that a fault may be done to.
 
-    Without proxies what stands before them stands before the relays behind them.
+    Without proxies, what is in front of them is in front of the relays behind them.
     """
 
     def __init__(self, cluster: RealCluster, folder: Path, journal: Path, *, proxied: bool) -> None:

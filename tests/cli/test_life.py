@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import resource
 import signal
 import socket
@@ -17,7 +18,7 @@ import yaml
 
 from tests.harness import processes
 from tests.harness.connection import Address
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.waiting import never, until
@@ -148,6 +149,19 @@ def test_who_does_not_finish_is_closed_at_the_deadline_or_at_a_second_signal(
         assert client.recv(1) == b""
 
 
+@pytest.mark.parametrize("other", [signal.SIGHUP, signal.SIGINT], ids=lambda signal: signal.name)
+def test_a_signal_that_comes_while_it_ends_does_not_kill_it(
+    other: signal.Signals, broker: _Broker, tmp_path: Path
+) -> None:
+    """systemd sends SIGHUP behind SIGTERM (SendSIGHUP=yes), and a terminal that closes does."""
+    with _proxy(broker, tmp_path, {"hints": "off"}) as proxy:
+        for number in (signal.SIGTERM, other):
+            os.kill(proxy.pid, number)
+        until(lambda: _ended(proxy), "it ends", _SECONDS)
+        assert proxy.exit_code() == 0
+        assert proxy.events("stopped")
+
+
 @pytest.mark.parametrize("limit", ["connections", "connections_per_route"])
 def test_connections_beyond_the_limit_are_closed_and_counted(
     limit: str, broker: _Broker, tmp_path: Path
@@ -211,7 +225,7 @@ def test_a_full_disk_for_the_log_stops_nothing(broker: _Broker, tmp_path: Path) 
     child = processes.start(
         [sys.executable, "-m", "leader_hints.cli.main", *command],
         output=Path("/dev/full"),
-        environment={"PYTHONPATH": str(ROOT)},
+        environment={"PYTHONPATH": PYTHONPATH},
     )
     try:
         until(lambda: _connects(port), "it listens", _SECONDS)

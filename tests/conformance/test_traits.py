@@ -160,7 +160,7 @@ def _back_off(
         ((0.1,), (), "no hint was used", Verdict.NOT_APPLICABLE),
     ],
 )
-def test_a_back_off_is_told_by_that_without_a_hint(
+def test_a_back_off_is_judged_by_that_without_a_hint(
     unhinted: tuple[float, ...], hinted: tuple[float, ...], answer: str, verdict: Verdict
 ) -> None:
     assert _back_off(unhinted, hinted) == (answer, verdict)

@@ -1,4 +1,4 @@
-"""Routes before brokers of every kind that the plan tells apart."""
+"""Routes in front of brokers of every kind that the plan distinguishes."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ def names_before(release: str) -> Mapping[bytes, str]:
 
 
 def route_before(release: str, mode: Mode = Mode.ON) -> Route:
-    """Return a route before a broker of a release, of which versions and topics are known."""
+    """Return a route in front of a broker of a release, of which versions and topics are known."""
     view = LeaderView(CLUSTER)
     for node, (topic_id, name) in enumerate(NAMES.items()):
         known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id

@@ -22,7 +22,7 @@ _GARBAGE = 0xA5
 
 
 def route(mode: Mode = Mode.ON) -> Route:
-    """Return a route before a broker of 3.6 whose versions are known."""
+    """Return a route in front of a broker of 3.6 whose versions are known."""
     return Route("route", mode, broker=BrokerState(plan=plan_for(BROKER_3_6)))
 
 

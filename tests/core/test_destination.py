@@ -60,12 +60,12 @@ def test_no_hint_names_an_address_where_another_broker_answers() -> None:
             route.advertised.crossed == "crossed: node 1 advertises host:9001, where node 2 answers"
         )
         assert route.endpoint(1) is None
-        # To these clients come rightly, and a hint is as good as ever.
+        # To these clients come rightly, and a hint is as good as before.
         assert route.endpoint(2) == ADDRESSES[2]
         assert route.endpoint(3) == ADDRESSES[3]
 
 
-def test_an_address_that_is_advertised_anew_is_good_at_once() -> None:
+def test_an_address_that_is_advertised_again_is_good_immediately() -> None:
     scene = Scene()
     scene.cross()
     scene.one.broker.endpoints = {**ADDRESSES, 1: Endpoint("elsewhere", 9001, None)}
@@ -73,7 +73,7 @@ def test_an_address_that_is_advertised_anew_is_good_at_once() -> None:
     assert scene.one.endpoint(1) == Endpoint("elsewhere", 9001, None)
 
 
-def test_what_is_mended_is_told_and_all_is_as_before() -> None:
+def test_what_is_fixed_is_reported_and_all_is_as_before() -> None:
     scene = Scene()
     scene.cross()
 

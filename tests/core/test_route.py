@@ -29,7 +29,7 @@ def test_what_a_new_link_does_about_versions(mode: Mode, known: Plan | None, lin
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
-def test_versions_that_were_raised_are_brought_down_whatever_the_mode(mode: Mode) -> None:
+def test_versions_that_were_raised_are_lowered_whatever_the_mode(mode: Mode) -> None:
     route = Route("r", Mode.ON, broker=BrokerState(plan=_RAISED))
     route.switch(mode)
     assert route.link_plan == _RAISED

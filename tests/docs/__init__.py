@@ -1,1 +1,1 @@
-"""The documentation: pages made of the code, the built site, and the README's commands."""
+"""The documentation: pages generated from the code, the built site, and the README's commands."""

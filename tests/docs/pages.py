@@ -1,4 +1,7 @@
-"""What is made of the code: pages of docs/, the chart's schema. `python -m tests.docs.pages`."""
+"""What is generated from the code: pages of docs/, the chart's schema.
+
+Written by `python -m tests.docs.pages`.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Words that are not plain English stay out of everything that people read.
 
 The tests read the pages, the example of the settings, each text in the source that can be shown
-(help of commands, descriptions of settings and metrics, log lines, findings and errors), and all
-docstrings, comments and names.
+(help of commands, descriptions of settings and metrics, log lines, findings and errors), the help
+of make, and all docstrings, comments and names, those of tests too.
 """
 
 import ast
@@ -98,7 +98,9 @@ PRIVATE_NAMES: Final = {
 }
 #: Options that are still read under these names.
 _FORMER_FLAGS: Final = {"batch.py": ("anew",)}
-_SOURCES: Final = ("proxy", "pipeline", "bench", "demo", "release")
+_SOURCES: Final = ("proxy", "pipeline", "bench", "demo", "release", "tests")
+#: It has the words themselves.
+_THIS: Final = Path(__file__)
 _PACKAGES: Final = (_ROOT / "proxy" / "leader_hints", _ROOT / "pipeline" / "leader_hints_report")
 #: Sources whose docstrings are shown: as help of a command, or on a page of docs/.
 _DOCSTRINGS_SHOWN: Final = (
@@ -119,6 +121,8 @@ def pages() -> Iterator[Path]:
         yield _ROOT / name
     yield _ROOT / "deploy" / "README.md"
     yield _ROOT / "config" / "leader-hints.yaml"
+    yield _ROOT / "Makefile"
+    yield _ROOT / "pyproject.toml"
     yield from sorted(DOCS.rglob("*.md"))
 
 
@@ -185,7 +189,7 @@ def test_texts_of_the_source_are_in_plain_words() -> None:
 
 def _files() -> Iterator[Path]:
     for folder in _SOURCES:
-        yield from sorted((_ROOT / folder).rglob("*.py"))
+        yield from (file for file in sorted((_ROOT / folder).rglob("*.py")) if file != _THIS)
 
 
 def _remarks(source: str) -> Iterator[tuple[int, str]]:
@@ -227,6 +231,19 @@ def test_names_are_those_of_the_field() -> None:
         and token.string in PRIVATE_NAMES
         # The former name of a flag.
         and token.string not in _FORMER_FLAGS.get(file.name, ())
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
+def test_tests_are_named_in_plain_words() -> None:
+    hits = [
+        _report(file, node.lineno, words, instead)
+        for file in sorted((_ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test_")
+        for _, words, instead in found_in(node.name.replace("_", " "))
     ]
 
     assert not hits, "\n".join(hits)

@@ -158,7 +158,7 @@ def test_check_looks_at_the_route(scene: _Scene) -> None:
 
 
 @pytest.mark.parametrize("arguments", _runs(), ids=["by hand", "in a container", "in a pod"])
-def test_run_stands_before_the_broker_and_leaves_in_order(
+def test_run_is_in_front_of_the_broker_and_ends_in_order(
     arguments: list[str], scene: _Scene, tmp_path: Path
 ) -> None:
     with scene.running(arguments, tmp_path):

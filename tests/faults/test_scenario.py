@@ -54,7 +54,7 @@ def test_the_same_seed_chooses_the_same_messages() -> None:
     assert 10 < sum(_chosen(1)) < 54
 
 
-def test_a_fault_is_done_as_often_as_asked() -> None:
+def test_a_fault_is_applied_as_often_as_asked() -> None:
     faults = Faults()
     faults.begin(Fault.model_validate({**_DROP, "times": 2}))
     (begun,) = faults

@@ -22,8 +22,8 @@ from tests.core.links import Driven
 Side = Literal["up", "down"]
 Step = tuple[Side, bytes]
 
-#: Kinds of links: release and mode. ``new`` is a link before a broker of which nothing is known; on
-#: those with a plus topic ids are synthetic.
+#: Kinds of links: release and mode. ``new`` is a link in front of a broker of which nothing is
+#: known; on those with a plus topic ids are synthetic.
 KINDS: dict[str, tuple[str, Mode]] = {
     "2.4": ("2.4", Mode.ON),
     "2.6": ("2.6", Mode.ON),
@@ -112,7 +112,7 @@ class Outcome:
         else:
             self.down += data
             self.driven.down(data)
-        self.driven.link.responses.snooped.clear()
+        self.driven.link.state.snooped.clear()
         self.most_used = max(self.most_used, self.driven.budget.used)
 
     def end(self) -> None:

@@ -151,7 +151,7 @@ def _primitive(kafka_type: str, flexible: bool) -> Read:
 
 
 class Head:
-    """What stands before a message, and where that begins; ``tags``: the header's own."""
+    """What precedes a message, and where that begins; ``tags``: the header's own."""
 
     __slots__ = ("body", "client_id", "correlation_id", "key", "tags", "version")
 

@@ -30,7 +30,7 @@ from tests.fuzz.way import Allowed, Way, rule
 
 P, F, M, V = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.API_VERSIONS
 #: Versions that may be sent for one that was asked, where the number alone changes, and where
-#: the message is written anew.
+#: the message is rewritten.
 _RESTAMPED: Mapping[tuple[int, int], int] = {(P, 10): 9, (F, 16): 15}
 _REWRITTEN: Mapping[tuple[int, int], Collection[int]] = {
     (P, 9): (8,),
@@ -48,7 +48,8 @@ _REWRITTEN_SYNTHETIC: Mapping[tuple[int, int], Collection[int]] = {
     **{(F, asked): {11, 12, *_REWRITTEN.get((F, asked), ())} for asked in range(12, 17)},
     **{(M, asked): range(9, asked + 1) for asked in (10, 11, 12)},
 }
-#: Fetch, where a client names no rack, before brokers that forget the epochs of fetch sessions.
+#: Fetch, where a client names no rack, in front of brokers that forget the epochs of fetch
+#: sessions.
 _RACKLESS = 10
 #: Up to this version of Fetch responses a name may be null, which says the same as an empty one.
 _NAMED_BY_NULL = 11
@@ -87,7 +88,7 @@ _FIRST = 2 * 65_536
 
 
 class Rules(NamedTuple):
-    """What is written anew on links of a kind, and the topics that are known there, by id."""
+    """What is rewritten on links of a kind, and the topics that are known there, by id."""
 
     rewritten: Mapping[tuple[int, int], Collection[int]]
     names: Mapping[bytes, str]
@@ -476,7 +477,7 @@ def _is_hinted(given: Values, got: Values, hinted: _Given) -> bool:
     else:
         return False
     payloads = [payload for tag, payload in got[TAGS] if tag == number]
-    # It stands before those of larger numbers; all others as they came.
+    # It precedes those of larger numbers; all others as they came.
     lower = [field for field in given[TAGS] if field[0] < number]
     higher = [field for field in given[TAGS] if field[0] > number]
     if len(payloads) != 1 or got[TAGS] != [*lower, (number, payloads[0]), *higher]:

@@ -27,7 +27,7 @@ from tests.harness.trial import run_trial
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.recordings import recorded_exchanges
-from tests.soak.client import Tally, connect, keep_busy
+from tests.soak.client import Counts, connect, keep_busy
 from tests.soak.watch import at_rest, resident_bytes, settled
 
 _SETTINGS = """\
@@ -155,7 +155,7 @@ async def _attack(
     recorded = recorded_exchanges()
     made = dict.fromkeys([*ATTACKS, *ADMIN_ATTACKS], 0)
     numbers = iter(range(options.attacks))
-    behaved = Tally()
+    behaved = Counts()
     behaved.times = []
     before = await settled(proxy)
     without = most = resident_bytes(proxy.pid)

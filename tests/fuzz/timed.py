@@ -34,7 +34,7 @@ class TimedPoller:
         used = time.thread_time() - self._since
         if used > self._longest:
             self._longest = used
-            # Whoever reads it meanwhile must find a number.
+            # A process that reads it meanwhile must find a number.
             unfinished = self._file.with_suffix(".part")
             unfinished.write_text(f"{used}\n")
             unfinished.replace(self._file)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def exclusively(file: Path) -> Iterator[None]:
-    """Have nobody else be here with the same file; whoever comes later waits."""
+    """Keep other processes with the same file out; they wait."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

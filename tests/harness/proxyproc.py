@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.harness import processes
 from tests.harness.connection import Address
 from tests.harness.log_lines import check_name
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
 
@@ -123,7 +123,7 @@ class ProxyProcess:
         assert not self.log.exists(), f"{self.log} has another proxy's lines"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._process = processes.start(
-            self._argv, output=self.log, environment=self.environment | {"PYTHONPATH": str(ROOT)}
+            self._argv, output=self.log, environment=self.environment | {"PYTHONPATH": PYTHONPATH}
         )
         try:
             until(self._ready, "the proxy is ready")
@@ -170,7 +170,7 @@ class ProxyProcess:
 
     def wait_plans(self, routes: int) -> None:
         """Wait until the brokers of so many routes have told their versions."""
-        # A route has one more line each time that its broker is connected to anew.
+        # A route has one more line each time that its broker is connected to again.
         until(
             lambda: len({line["route"] for line in self.events("route_plan")}) >= routes,
             f"{routes} brokers answer the proxy",
@@ -251,7 +251,7 @@ class LocalProcess(ProxyProcess):
             pass
 
     def faults_done(self, number: int) -> list[LogLine]:
-        """The messages that a fault was done to."""
+        """The messages that a fault was applied to."""
         return [line for line in self.events("fault_done") if line["number"] == number]
 
 

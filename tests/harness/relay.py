@@ -96,7 +96,7 @@ class Conversation:
 class Relay:
     """Listens at one address and joins each connection to one at another; a context manager.
 
-    ``upstream``: where new connections are joined to; old ones stay when it is set anew.
+    ``upstream``: where new connections are joined to; old ones stay when it is set again.
     """
 
     def __init__(self, listen: Address, upstream: Address, gate: Gate | None = None) -> None:

@@ -33,7 +33,7 @@ def test_who_never_led_under_the_epoch_is_wrong(leader: int, epoch: int) -> None
     assert is_wrong(_line(leader, epoch, client_epoch=3), 1, _TERMS)
 
 
-def test_a_move_before_the_brokers_own_last_term_is_wrong_where_no_epoch_is_said() -> None:
+def test_a_move_older_than_the_brokers_last_term_is_wrong_where_no_epoch_is_given() -> None:
     assert is_wrong(_line(2, 5), 1, _TERMS)
     assert not is_wrong(_line(2, 5, client_epoch=4), 1, _TERMS)
     assert not is_wrong(_line(2, 7), 1, _TERMS)

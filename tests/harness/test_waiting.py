@@ -27,7 +27,7 @@ def test_patience_ends() -> None:
     assert until(lambda: next(looks), "something")
 
 
-def test_a_machine_that_stood_still_uses_up_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_machine_uses_up_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 117.0, 117.1, 234.0])
     stalled = SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda seconds: None)
     monkeypatch.setattr("tests.harness.waiting.time", stalled)

@@ -25,7 +25,7 @@ class TimedOutError(AssertionError):
 
 @contextmanager
 def patience(deadline_s: float) -> Iterator[None]:
-    """Have all that is waited for meanwhile take so many seconds, where nothing else is said."""
+    """Set how long waits take meanwhile, unless a call gives its own deadline."""
     before = _deadline_s.set(deadline_s)
     try:
         yield
@@ -34,7 +34,7 @@ def patience(deadline_s: float) -> Iterator[None]:
 
 
 class _Deadline:
-    """So many seconds, without those in which the machine stood still."""
+    """So many seconds, without those in which the machine was suspended."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds

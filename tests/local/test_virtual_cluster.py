@@ -155,7 +155,7 @@ async def test_each_broker_has_a_port_that_follows_from_its_id(real: _Real, log:
             assert b"127.0.0.1" not in answer
 
 
-async def test_a_broker_that_joins_can_be_reached_when_a_client_first_hears_of_it(
+async def test_a_broker_that_joins_can_be_reached_when_a_client_first_learns_of_it(
     real: _Real, log: Log
 ) -> None:
     real.start(1)

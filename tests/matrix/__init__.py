@@ -1,4 +1,4 @@
-"""The client matrix: every client library before every broker version, through the proxy.
+"""The client matrix: every client library with every broker version, through the proxy.
 
 Nouns:
 

@@ -29,7 +29,7 @@ _TOLD_APIS = (PRODUCE, FETCH, LIST_OFFSETS, METADATA)
 #: LEADER_NOT_AVAILABLE and OFFSET_NOT_AVAILABLE: the end is not known for the moment (KIP-207).
 _REFUSED = (5, 78)
 _ASSIGNMENT = ((1, 2, 3),)
-#: Who leads the topics that are watched at first.
+#: The first leader of the topics that are watched.
 _FIRST_LEADER = 1
 #: Times that a client may be watched: now and then an error gets no hint in time.
 _WATCHES = 3

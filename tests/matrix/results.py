@@ -48,7 +48,7 @@ class Cell:
 
 
 def load(broker: str, client: str) -> Cell | None:
-    """The cell as it was last found, None where it never was."""
+    """The cell as it was last found, None where it was not yet."""
     file = _file(broker, client)
     if not file.exists():
         return None

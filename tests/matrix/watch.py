@@ -35,7 +35,7 @@ class Used:
 
     @classmethod
     def expected(cls, client: Client, broker: BrokerKind) -> Self:
-        """What is known of a client, before a broker that hints itself or through the proxy.
+        """What is known of a client, at a broker that gives hints itself or through the proxy.
 
         The way a leader moves here leaves the old one a replica, so a consumer's Fetch gets
         FENCED_LEADER_EPOCH, or on 2.4, where Fetch goes as 10, NOT_LEADER_OR_FOLLOWER. A native

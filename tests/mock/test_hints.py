@@ -104,11 +104,11 @@ def open_scene(folder: Path, hints: Hints) -> Iterator[Scene]:
         )
         routes = list(zip(inner, cluster.brokers.values(), strict=True))
         # How fast the machine is is not what is tested.
-        patient = folder / "patient.yaml"
-        patient.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
+        slow = folder / "slow.yaml"
+        slow.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
         proxy = stack.enter_context(
             ProxyProcess(
-                routes, folder / "proxy.log", hints=hints, arguments=["--config", str(patient)]
+                routes, folder / "proxy.log", hints=hints, arguments=["--config", str(slow)]
             )
         )
         before = dict(enumerate(relays(list(zip(outer, inner, strict=True)), gate), start=1))

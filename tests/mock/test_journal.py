@@ -155,7 +155,7 @@ def test_files_tell_of_every_move_error_and_hint(tmp_path: Path) -> None:
     assert all(0 < line["latency_ms"] < 60_000 for line in samples)
 
 
-def test_a_killed_proxy_loses_no_line_and_the_next_begins_anew(tmp_path: Path) -> None:
+def test_a_killed_proxy_loses_no_line_and_the_next_begins_another_run(tmp_path: Path) -> None:
     folder = tmp_path / "journal"
     folder.mkdir()
     scene = _Scene(tmp_path, {"kind": "files", "path": str(folder)})

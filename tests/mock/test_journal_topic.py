@@ -78,7 +78,7 @@ def test_what_is_not_acknowledged_yet_is_awaited_and_not_sent_again() -> None:
         sink.close()
 
 
-def test_absent_brokers_are_told_by_what_librdkafka_says() -> None:
+def test_absent_brokers_are_known_from_the_errors_of_librdkafka() -> None:
     sink = _sink(("127.0.0.1", free_ports(1)[0]))
 
     with pytest.raises(

@@ -13,7 +13,7 @@ _TIMEOUT_S = 100
 
 def _pytest(folder: Path, text: str) -> str:
     (folder / "test_example.py").write_text(text, encoding="utf-8")
-    # Plugins that are installed are not loaded by themselves: here this one is told by its module.
+    # Plugins that are installed are not loaded by themselves: here this one is named by its module.
     environment = os.environ | {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTHONPATH": str(_ROOT),

@@ -15,7 +15,7 @@ from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER, TOPIC_ID
 from tests.net.rig import Rig, hinting_route, opened, received
 
-#: A broker looks who may before it looks who leads; these say nothing of who leads.
+#: A broker checks rights before leaders; these errors mean nothing for its leadership.
 _NO_PROOF = sorted({int(code) for code in ErrorCode} - {NOT_LEADER, FENCED, -1})
 
 

@@ -31,7 +31,7 @@ def checked(line: bytes) -> Line:
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines of one run by number: each number once, and a hole only where a gap is."""
+    """Return the lines of one run by number: each once, and missing ones only where a gap is."""
     run = sorted(lines, key=lambda line: line["seq"])
     assert len({line["run"] for line in run}) <= 1
     numbers = {line["seq"] for line in run}

@@ -49,7 +49,7 @@ def watched(
 
 
 def cluster(name: str, partitions: int, age: float) -> KnownCluster:
-    """A cluster with one topic, which was heard of ``age`` seconds ago."""
+    """A cluster with one topic, which was learnt ``age`` seconds ago."""
     view = LeaderView(name)
     led = tuple(Led(partition, 1, 1) for partition in range(partitions))
     view.learn(TopicMetadata(0, "t", ZERO_ID, led), 1)

@@ -96,7 +96,7 @@ def _arguments(command: str, out: Path, more: tuple[str, ...]) -> list[str]:
 def _serve() -> None:
     """Run what is asked for, until nothing is."""
     told = os.fdopen(os.dup(1), "w")
-    # Spark's own words go to the log.
+    # Spark's own messages go to the log.
     os.dup2(2, 1)
     for line in sys.stdin:
         result = CliRunner().invoke(cli, json.loads(line), catch_exceptions=False)

@@ -13,7 +13,7 @@ from tests.pipeline.fleets import Made, make
 
 #: Machines are shared, and a timeout in the middle of a call breaks the session for all others.
 _TEST_TIMEOUT_S = 900
-#: A zone that is far from UTC and has summer time: no answer may hang on it.
+#: A zone that is far from UTC and has summer time: no answer may depend on it.
 ZONE = "America/St_Johns"
 
 

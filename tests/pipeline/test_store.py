@@ -81,7 +81,7 @@ def test_a_killed_run_is_made_good_by_the_next(
     assert rows_of(out) == expected
 
 
-def test_no_answer_hangs_on_the_time_zone_of_the_session(
+def test_no_answer_depends_on_the_time_zone_of_the_session(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
     """Midnight in UTC is in the afternoon of two different days in these zones."""

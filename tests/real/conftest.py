@@ -66,7 +66,7 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
         overrides=Authority(folder / "tls").sasl_brokers(session_ms=SESSION_MS),
     ),
 }
-#: How long a client's session lasts before brokers that ask for SASL. What the proxy asks just
+#: How long a client's session lasts at brokers that ask for SASL. What the proxy asks just
 #: before it renews its own, when 15 % of it are left, must not come after its end.
 SESSION_MS = 10_000
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {

@@ -33,7 +33,7 @@ PRODUCE, FETCH, METADATA, OFFSET_FOR_LEADER_EPOCH = 0, 1, 3, 23
 # A client validates its position at the hinted leader before it fetches there (KIP-320).
 FIRST_AT_LEADER = {PRODUCE, FETCH, OFFSET_FOR_LEADER_EPOCH}
 WITHOUT_HINT_S = 2.0
-#: Clients ask for Metadata 100 ms after they heard of a reason for it.
+#: Clients ask for Metadata 100 ms after they learnt of a reason for it.
 CALM_S = 0.5
 USERS = [
     (JAVA, "produce"),
@@ -82,7 +82,7 @@ def start_watched(
 def is_settled(sandwich: Sandwich, client: Watched) -> bool:
     """Let records flow for a while; return whether the client asked for no Metadata meanwhile.
 
-    It asks for some when it hears of the new epoch. What a broker answers behind a request that
+    It asks for some when it learns of the new epoch. What a broker answers behind a request that
     is held at the gate, the client would not get: not the error of the move either.
     """
 
@@ -103,7 +103,7 @@ def is_settled(sandwich: Sandwich, client: Watched) -> bool:
     ("cluster", "library", "side"),
     CASES,
     indirect=["cluster"],
-    scope="session",  # or pytest would start the cluster anew for each test
+    scope="session",  # or pytest would start the cluster again for each test
 )
 def test_next_request_goes_to_the_hinted_broker(
     cluster: RealCluster,
@@ -123,9 +123,9 @@ def test_next_request_goes_to_the_hinted_broker(
         return request.client_id == name and request.api_key in FIRST_AT_LEADER
 
     # How fast the cluster elects is not what is tested.
-    patient = tmp_path / "patient.yaml"
-    patient.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
-    with Sandwich(cluster, tmp_path, hints, gate, arguments=["--config", str(patient)]) as sandwich:
+    slow = tmp_path / "slow.yaml"
+    slow.write_text("hold: {deadline_ms: 5000, link_ms_per_second: 1000}\n")
+    with Sandwich(cluster, tmp_path, hints, gate, arguments=["--config", str(slow)]) as sandwich:
         runs = start_watched(side, clients(library), clients(CONFLUENT), cluster, topic)
         name = runs[0].name
         runs[0].flow()

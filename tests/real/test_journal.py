@@ -1,4 +1,4 @@
-"""A journal in a topic of the very cluster that the proxy stands before, written through itself."""
+"""A journal in a topic of the very cluster behind the proxy, written through the proxy itself."""
 
 import itertools
 from collections.abc import Callable

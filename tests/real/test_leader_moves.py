@@ -115,7 +115,7 @@ def check_hints(judgement: Judgement, expected: bool) -> None:
         (ZK_37, False),
     ],
     indirect=["cluster"],
-    scope="session",  # or pytest would start the cluster anew for each test
+    scope="session",  # or pytest would start the cluster again for each test
 )
 def test_nothing_lost_or_doubled(
     request: pytest.FixtureRequest,

@@ -77,7 +77,7 @@ def _before(cluster: RealCluster, folder: Path, *more: str) -> Iterator[_Virtual
 
 
 @pytest.mark.parametrize("cluster", [APART_24, APART_36, APART_39], indirect=True, scope="session")
-def test_clients_stay_here_and_hear_of_no_broker(
+def test_clients_stay_here_and_learn_of_no_broker(
     cluster: RealCluster,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],

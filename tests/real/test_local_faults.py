@@ -17,7 +17,7 @@ from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec
 from tests.harness.cluster import RealCluster
 from tests.harness.connection import BrokerConnection
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH, ROOT
 from tests.harness.ports import free_range
 from tests.harness.proxyproc import LocalProcess
 from tests.harness.stored import read_partition
@@ -71,8 +71,8 @@ def test_a_refused_record_reaches_no_broker_and_none_is_lost(
     until(lambda: local.faults_done(unreachable), "it is sent where nobody is")
     admin.move_leader(topic)
     producer.wait_acked(10)
-    # Leaders are told as they were, and as the proxy knew them: by then it has heard of the last
-    # move. What clients hear of the next, they hear from hints.
+    # Leaders are reported as they were, and as the proxy knew them: it has learnt of the last
+    # move. What clients learn of the next, they learn from hints.
     leader = admin.leader(topic)
     until(lambda: _told_leader(local, topic) == leader, "clients are told of the leader")
     stale = local.begin_fault("stale_metadata")
@@ -128,7 +128,7 @@ def test_clients_are_tried_before_a_real_cluster(cluster: RealCluster, admin: Cl
     options += ["--bootstrap", cluster.bootstrap]
     ended = subprocess.run(
         [sys.executable, "-m", "leader_hints.cli.main", "conformance", *options, "--", *client],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": PYTHONPATH},
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""`leader-hints local` before brokers that speak TLS, ask for certificates, and ask for SASL."""
+"""`leader-hints local` in front of brokers with TLS, client certificates, and SASL."""
 
 import subprocess
 from collections.abc import Callable
@@ -55,9 +55,9 @@ def test_clients_authenticate_through_it_and_it_does_so_itself(
 ) -> None:
     authority = Authority(cluster.folder / "tls")
     base, log = free_range(2 + _BROKERS), tmp_path / "local.log"
-    patient = tmp_path / "patient.yaml"
-    patient.write_text("subscription: {answer_timeout_ms: 30000}\n")  # A slow broker is not lost.
-    arguments = [*_tls(authority), *_sasl(tmp_path), "--allow-faults", "--config", str(patient)]
+    slow = tmp_path / "slow.yaml"
+    slow.write_text("subscription: {answer_timeout_ms: 30000}\n")  # A slow broker is not lost.
+    arguments = [*_tls(authority), *_sasl(tmp_path), "--allow-faults", "--config", str(slow)]
     with LocalProcess(cluster.bootstrap, base, log, brokers=_BROKERS, arguments=arguments) as local:
         local.wait_plans(_BROKERS)
         for library, topic in zip(_SETTINGS, new_topics(*_SETTINGS), strict=True):

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.parametrize("cluster", [ZK_36], indirect=True)
 
 @pytest.fixture
 def proxy(cluster: RealCluster, admin: ClusterAdmin, tmp_path: Path) -> Iterator[ProxyProcess]:
-    """A proxy before every broker, at the addresses that they advertise."""
+    """A proxy in front of every broker, at the addresses that they advertise."""
     routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
     with ProxyProcess(routes, tmp_path / "proxy.log") as running:
         yield running

@@ -1,4 +1,4 @@
-"""A topic that is deleted and made anew while clients run, where ids are turned into names.
+"""A topic that is deleted and recreated while clients run, where ids are turned into names.
 
 What a client would see of such a topic on the same broker without the proxy is the measure: the
 records of the new topic, read from its start or, where all of the old topic's offsets are there
@@ -74,7 +74,7 @@ def test_consumers_go_on_with_the_new_topic(
             )
         for kind, consumer in consumers.items():
             got = [record.seq for record in consumer.consumed if record.producer == second.name]
-            # Where it begins hangs on who is sooner, the producer or the consumer.
+            # Where it begins depends on which is sooner, the producer or the consumer.
             assert got[0] <= RECORDS, kind
             assert got == list(range(got[0], 2 * RECORDS)), kind
             consumer.stop()

@@ -1,7 +1,7 @@
 """A topic that is deleted and created again on brokers without topic ids.
 
-Its epochs begin with 0 again, and the sidecars have heard of the former topic's higher ones. A Java
-client that is told such an epoch drops all Metadata below it, until it is started again.
+Its epochs begin with 0 again, and the sidecars know the former topic's higher ones. A Java
+client that gets such an epoch drops all Metadata below it, until it is started again.
 """
 
 import contextlib

@@ -74,7 +74,7 @@ def allow(
 def wait_allowed(cluster: RealCluster, user: str, topic: str) -> None:
     """Wait until each broker takes a user's SCRAM credentials, and shows the user a topic.
 
-    What was allowed before that topic is known then too: brokers hear of it in the order of time.
+    What was allowed before that topic is known then too: brokers learn of it in the order of time.
     """
     for mechanism, broker in itertools.product(SCRAM, cluster.brokers.values()):
         host, port = broker.upstream

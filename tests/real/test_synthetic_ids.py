@@ -1,4 +1,4 @@
-"""Fetch hints before brokers that have no topic ids, by synthetic ids."""
+"""Fetch hints in front of brokers that have no topic ids, by synthetic ids."""
 
 import contextlib
 import itertools
@@ -35,7 +35,7 @@ from tests.real.test_client_families import need_go
 FETCH, METADATA, OFFSET_FOR_LEADER_EPOCH = 1, 3, 23
 FIRST_AT_LEADER = {FETCH, OFFSET_FOR_LEADER_EPOCH}
 WITHOUT_HINT_S = 2.0
-#: Whether a client asks so hangs on who is sooner, for each client anew.
+#: Whether a client asks so depends on which is sooner, each time again.
 _LACKING_S = 120
 IBP = "inter.broker.protocol.version"
 PARTITIONS = (0, 1, 2)
@@ -265,7 +265,7 @@ class Load:
 
 
 def routes_of(cluster: RealCluster) -> list[tuple[tuple[str, int], tuple[str, int]]]:
-    """A route before each broker."""
+    """A route in front of each broker."""
     return [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
 
 
@@ -372,9 +372,9 @@ def test_restarted_and_switched_off_under_load(
 ) -> None:
     admin.create_topic("off-led", LAYOUT)
     routes = routes_of(cluster)
-    patient = settings(tmp_path, "synthesize")
+    synthesizing = settings(tmp_path, "synthesize")
     # Clients come back within milliseconds. A slow broker must not have them go without ids.
-    with Path(patient[-1]).open("a") as file:
+    with Path(synthesizing[-1]).open("a") as file:
         file.write("topic_ids_wait_ms: 30000\n")
     first, second, third = (
         [
@@ -382,8 +382,8 @@ def test_restarted_and_switched_off_under_load(
             for n, route in enumerate(routes)
         ]
         for stage, arguments in (
-            ("first", patient),
-            ("second", patient),
+            ("first", synthesizing),
+            ("second", synthesizing),
             ("third", settings(tmp_path, "broker")),
         )
     )

@@ -38,7 +38,7 @@ def work_through_a_move(
     ("cluster", "hints"),
     [(ZK_37, "on"), (ZK_36, "off"), (ZK_36, "observe")],
     indirect=["cluster"],
-    scope="session",  # or pytest would start the cluster anew for each test
+    scope="session",  # or pytest would start the cluster again for each test
 )
 def test_pure_passthrough(
     cluster: RealCluster,

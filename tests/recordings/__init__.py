@@ -1,7 +1,7 @@
 """What real clients and a real broker said to each other, over the test harness's relay.
 
-``python -m tests.recordings`` records it anew. The data is made up; the broker is one of 3.6.2 on
-127.0.0.1. Each client produces (also without acknowledgement, and in transactions) and consumes
+``python -m tests.recordings`` records it again. The data is synthetic; the broker is one of 3.6.2
+on 127.0.0.1. Each client produces (also without acknowledgement, and in transactions) and consumes
 (also in a group), while a leader moves.
 
 A file holds one client's connections, one behind the other, compressed by gzip: sizes of the two

@@ -1,4 +1,4 @@
-"""Record real clients anew; needs Java and Maven as the tests on real brokers do."""
+"""Record real clients again; needs Java and Maven as the tests on real brokers do."""
 
 import contextlib
 import tempfile

@@ -1,4 +1,4 @@
-"""Recorded streams of real clients go through links before brokers of every kind."""
+"""Recorded streams of real clients go through links in front of brokers of every kind."""
 
 import random
 import socket
@@ -39,7 +39,7 @@ _RESTAMPED: Mapping[str, Collection[tuple[int, int]]] = {
     "3.6+": [(P, 10)],
 }
 _IDS_IN_METADATA = {(M, asked) for asked in range(10, 13)}
-#: What the plan writes anew; other tests judge that, with topics that they know.
+#: What the plan rewrites; other tests judge that, with topics that they know.
 _REWRITTEN: Mapping[str, Collection[tuple[int, int]]] = {
     "2.6": {(P, 9), (P, 10), (F, 12)},
     "2.8": {(F, 13), (F, 14), (F, 15), (F, 16)},
@@ -48,7 +48,7 @@ _REWRITTEN: Mapping[str, Collection[tuple[int, int]]] = {
     "2.8+": {*((F, asked) for asked in range(13, 17)), *_IDS_IN_METADATA},
     "3.6+": {*((F, asked) for asked in range(13, 17)), *_IDS_IN_METADATA},
 }
-#: Links before 2.4 differ from those before 2.6 in what is written anew alone.
+#: Links before 2.4 differ from those before 2.6 only in what is rewritten.
 _RELEASES = [release for release in BROKERS if not release.startswith("2.4")]
 _KINDS = [(release, Mode.ON) for release in _RELEASES] + [("3.6", Mode.OBSERVE), ("3.6", Mode.OFF)]
 
@@ -112,7 +112,7 @@ def _cell(asked: bytes) -> tuple[int, int]:
 
 
 def _before(exchanged: Exchanged, release: str) -> Exchanged:
-    """Return an exchange as it is before a broker of a release: its ApiVersions say so."""
+    """Return an exchange as it is in front of a broker of a release: its ApiVersions say so."""
     if _cell(exchanged.asked)[0] != V or exchanged.answered[8:10] != bytes(2):
         return exchanged
     return exchanged._replace(answered=_with_maxima(exchanged, BROKERS[release]))

@@ -3,5 +3,5 @@
 ``python -m tests.soak``. Brokers and clients are made up, so that they cost less than the proxy.
 
 Nouns: Pair (two brokers between which a leader moves all the time), Client (one connection at a
-time, which checks each response), Watch (what the proxy has in hand by its own counts).
+time, which checks each response), Watch (what is pending in the proxy by its own counts).
 """

@@ -18,7 +18,7 @@ from tests.harness.ports import free_ports
 from tests.harness.processes import cpu_seconds
 from tests.harness.proxyproc import ProxyProcess
 from tests.harness.trial import run_trial
-from tests.soak.client import Connection, Tally, come_and_go, connect, keep_busy
+from tests.soak.client import Connection, Counts, come_and_go, connect, keep_busy
 from tests.soak.pair import Pair
 from tests.soak.watch import at_rest, resident_bytes, settled, slope
 
@@ -99,16 +99,16 @@ async def _move(pair: Pair) -> None:
 async def _come_and_go(
     options: argparse.Namespace, listens: list[Address], proxy: ProxyProcess
 ) -> None:
-    tally = Tally()
+    counts = Counts()
     before = await settled(proxy)
     samples: list[tuple[float, int]] = []
     chance = random.Random(options.seed)
     async with trio.open_nursery() as nursery:
         for _ in range(options.connections):
             own = random.Random(chance.random())
-            nursery.start_soon(come_and_go, listens, tally, options.pause, own)
+            nursery.start_soon(come_and_go, listens, counts, options.pause, own)
         with trio.fail_after(_ALL_THERE_S):
-            while tally.connections < options.connections:  # noqa: ASYNC110 - a tally has no event
+            while counts.connections < options.connections:  # noqa: ASYNC110 - counts have no event
                 await trio.sleep(_SAMPLES_S)
         began = trio.current_time()
         while trio.current_time() - began < options.seconds:
@@ -120,14 +120,15 @@ async def _come_and_go(
     per_second = slope(warm)
     growth = per_second * (warm[-1][0] - warm[0][0])
     print(
-        f"{options.connections} clients for {options.seconds:g} s: {tally.connections} connections,"
-        f" {tally.responses} responses, all matched; {tally.errors} errors, {tally.hints} with a "
-        f"hint; memory {warm[-1][1] / 1e6:.1f} MB, slope {per_second * _SPAN / 1e6:+.2f} MB in ten "
-        f"minutes over {warm[-1][0] - warm[0][0]:.0f} s; left: {after}",
+        f"{options.connections} clients for {options.seconds:g} s: {counts.connections} "
+        f"connections, {counts.responses} responses, all matched; {counts.errors} errors, "
+        f"{counts.hints} with a hint; memory {warm[-1][1] / 1e6:.1f} MB, "
+        f"slope {per_second * _SPAN / 1e6:+.2f} MB in ten minutes over "
+        f"{warm[-1][0] - warm[0][0]:.0f} s; left: {after}",
         flush=True,
     )
     _require(proxy.metric("leader_hints_passed_raw_total") == 0, "messages were not understood")
-    _require(tally.hints > 0, "no hint was given")
+    _require(counts.hints > 0, "no hint was given")
     long = options.seconds >= _LONG
     rises, most = (per_second * _SPAN, _MOST_GROWTH) if long else (growth, _MOST_SHORT_GROWTH)
     _require(rises < most, f"memory grows by {rises / 1e6:.2f} MB")
@@ -151,13 +152,13 @@ class _Measured:
         """Seconds of the proxy's CPU for an exchange."""
         return self._cpu / self._exchanges
 
-    async def window(self, tally: Tally, proxy: ProxyProcess) -> None:
+    async def window(self, counts: Counts, proxy: ProxyProcess) -> None:
         """Look at exchanges for a while."""
-        times = tally.times = []
+        times = counts.times = []
         before = cpu_seconds(proxy.pid)
         await trio.sleep(_WINDOW)
         self._cpu += cpu_seconds(proxy.pid) - before
-        tally.times = None
+        counts.times = None
         self._exchanges += len(times)
         self.p99.append(statistics.quantiles(times, n=100)[98])
 
@@ -165,7 +166,7 @@ class _Measured:
 async def _many_at_once(
     options: argparse.Namespace, listens: list[Address], leader: Address, proxy: ProxyProcess
 ) -> None:
-    busy, others = Tally(), Tally()
+    busy, others = Counts(), Counts()
     alone, crowded = _Measured(), _Measured()
     took: list[float] = []
     long = options.seconds >= _LONG
@@ -202,14 +203,14 @@ async def _many_at_once(
 
 @asynccontextmanager
 async def _others(
-    links: int, listens: list[Address], tally: Tally, took: list[float]
+    links: int, listens: list[Address], counts: Counts, took: list[float]
 ) -> AsyncIterator[None]:
     """Have so many links more meanwhile, of which nothing is asked; note how long they took."""
     opened: list[Connection] = []
 
     async def open_some(count: int) -> None:
         for number in range(count):
-            connection = await connect(listens[number % 2], tally)
+            connection = await connect(listens[number % 2], counts)
             opened.append(connection)
 
     began = trio.current_time()

@@ -14,7 +14,7 @@ _PLAIN = len(messages.produce_response(1, {0: messages.NOT_LEADER}))
 _PATIENCE = 60.0
 
 
-class Tally:
+class Counts:
     """What all clients have counted. ``times``: seconds of each exchange, while it is wanted."""
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class Connection:
     Responses that do not come, or are another's, raise AssertionError.
     """
 
-    def __init__(self, stream: trio.SocketStream, tally: Tally) -> None:
+    def __init__(self, stream: trio.SocketStream, counts: Counts) -> None:
         self.stream = stream
-        self._tally = tally
+        self._counts = counts
         self._correlation = 0
         self._received = bytearray()
 
@@ -49,8 +49,8 @@ class Connection:
         # Behind size, correlation id, tags, one topic "t", one partition and its number.
         (error,) = struct.unpack_from(">h", answer, 17)
         assert error in (0, messages.NOT_LEADER), answer.hex()
-        self._tally.errors += error != 0
-        self._tally.hints += len(answer) > _PLAIN
+        self._counts.errors += error != 0
+        self._counts.hints += len(answer) > _PLAIN
         return int(error) == 0
 
     async def _exchange(self, request: bytes) -> bytes:
@@ -61,9 +61,9 @@ class Connection:
         assert not late.cancelled_caught, "no answer"
         (correlation,) = struct.unpack_from(">i", answer, 4)
         assert correlation == self._correlation, f"{correlation} in place of {self._correlation}"
-        self._tally.responses += 1
-        if self._tally.times is not None:
-            self._tally.times.append(trio.current_time() - began)
+        self._counts.responses += 1
+        if self._counts.times is not None:
+            self._counts.times.append(trio.current_time() - began)
         return answer
 
     async def _answer(self) -> bytes:
@@ -79,16 +79,16 @@ class Connection:
             self._received += chunk
 
 
-async def connect(address: Address, tally: Tally) -> Connection:
+async def connect(address: Address, counts: Counts) -> Connection:
     """Make a connection, and ask for versions on it."""
-    connection = Connection(await trio.open_tcp_stream(*address), tally)
-    tally.connections += 1
+    connection = Connection(await trio.open_tcp_stream(*address), counts)
+    counts.connections += 1
     await connection.greet()
     return connection
 
 
 async def come_and_go(
-    addresses: Sequence[Address], tally: Tally, pause: float, chance: random.Random
+    addresses: Sequence[Address], counts: Counts, pause: float, chance: random.Random
 ) -> None:
     """Be one client after the other, until cancelled; some go in the middle of everything.
 
@@ -96,7 +96,7 @@ async def come_and_go(
     """
     where = chance.randrange(2)
     while True:
-        connection = await connect(addresses[where], tally)
+        connection = await connect(addresses[where], counts)
         async with connection.stream:
             for _ in range(chance.randrange(1, 12)):
                 await trio.sleep(chance.uniform(0, 2 * pause))

@@ -1,4 +1,4 @@
-"""What a proxy has in hand, by its own counts and the system's."""
+"""What is pending in a proxy, by its own counts and the system's."""
 
 import os
 import re

@@ -162,7 +162,7 @@ def test_huge_sizes_are_refused_before_memory_is_taken(read: str, raw: bytes) ->
         ("skip_tags", b"\xff\xff\xff\xff\x0f"),
     ],
 )
-def test_what_no_further_byte_can_mend_is_malformed(read: str, raw: bytes) -> None:
+def test_what_no_further_byte_can_fix_is_malformed(read: str, raw: bytes) -> None:
     with pytest.raises(Malformed):
         READS[read](Reader(raw))
 

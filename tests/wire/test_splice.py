@@ -18,7 +18,7 @@ def _frames(draw: st.DrawFn) -> tuple[bytes, list[Splice]]:
 
 
 @given(_frames())
-def test_replaces_each_stretch_and_mends_the_size(case: tuple[bytes, list[Splice]]) -> None:
+def test_replaces_each_stretch_and_corrects_the_size(case: tuple[bytes, list[Splice]]) -> None:
     frame, splices = case
     expected = bytearray(frame)
     for start, end, replacement in reversed(splices):

@@ -95,7 +95,7 @@ class BrokerProcess:
             self._sync(self._life, metadata)
 
     def will_hear(self, number: int, replicas_after: float, metadata_after: float) -> None:
-        """Hear of a record, and of those before it, so many seconds later."""
+        """Learn of a record, and of those before it, so many seconds later."""
         for metadata, after in ((False, replicas_after), (True, metadata_after)):
             self._network.schedule.after(after, self._hear, self._life, number, metadata)
 

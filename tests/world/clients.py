@@ -191,7 +191,7 @@ class Client:
         self._starts = 0
 
     def leader(self, name: str, partition: int) -> Leader | None:
-        """Return who leads a partition, as this client knows."""
+        """Return a partition's leader, as this client knows."""
         work = self.work.get((name, partition))
         return work.leader if work is not None else None
 

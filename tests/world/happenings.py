@@ -38,7 +38,7 @@ class Profile:
     """What a world is like.
 
     ``ids``: its topics have ids. ``releases``: of its brokers. ``lag``: seconds after which brokers
-    have heard of what was decided. ``latency``: of connections. ``fronted``: the nodes with a
+    have learnt of what was decided. ``latency``: of connections. ``fronted``: the nodes with a
     route. ``clients``: their kind and the API that they use. ``partitions``: of the busy topic.
     ``sidecars``: each route is of a process of its own. ``hidden``: topics that the proxy's
     principal may not see. ``idle``: a broker that was added and has no replicas yet, 0: none.

@@ -141,7 +141,7 @@ class Proxy:
     # What it knows, for the rules.
 
     def leaders(self, name: str, partition: int) -> Iterator[tuple[int, Leader | None, bool]]:
-        """Iterate over the routes' nodes, who leads by their view, and whether that is in doubt."""
+        """Iterate over the routes' nodes, the leader by their view, and if that is in doubt."""
         for node, route in self._routes.items():
             known = (
                 route.broker.view.leader(name, partition) if route.broker.view is not None else None
@@ -200,15 +200,15 @@ class Proxy:
 
     def responded(self, relay: "_Relay") -> None:
         """Look what a link wants after a response."""
-        state, responses = relay.link.state, relay.link.responses
-        snooped, responses.snooped = responses.snooped, []
+        state = relay.link.state
+        snooped, state.snooped = state.snooped, []
         for version, payload in snooped:
             self._refresher.snooped(state.route, version, payload)
-        lacking, state.lacking = state.lacking, []
+        lacking, state.topic_ids.lacking = state.topic_ids.lacking, []
         if lacking:
             self._refresher.look_up_ids(state.route, lacking)
         self.told(relay)
-        if state.outdated and relay.link.resting:
+        if state.topic_ids.outdated and relay.link.resting:
             relay.close()
 
     def told(self, relay: "_Relay") -> None:

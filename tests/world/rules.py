@@ -212,7 +212,7 @@ def brokers_are_asked_seldom(lived: Lived) -> Found:
 
 
 def at_rest_the_view_is_right(lived: Lived) -> Found:
-    """When the world rests the view is the world's, nothing is in doubt and nothing in hand."""
+    """When the world rests the view is the world's, nothing is in doubt and nothing pending."""
     yield from ((CLOSING, text) for text in lived.world.at_rest)
 
 
@@ -239,14 +239,14 @@ def _refused_by(world: World, seen: Seen) -> int | None:
 
 
 def clients_make_headway(lived: Lived) -> Found:
-    """Who makes headway without the proxy does so with it."""
+    """A client that makes progress without the proxy does so with it."""
     stuck = [
         (number, place, begin, end)
         for number, client in enumerate(lived.world.clients)
         for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
         for place in _places(lived.world)
         if not _worked(client, place, begin, end)
-        # It ignores what is true of the recreated topic without the proxy as well, if it has heard
+        # It ignores what is true of the recreated topic without the proxy as well, if it has learnt
         # of the former one's epoch in time.
         and (end, client.name, *place) not in lived.world.behind
     ]

@@ -1,9 +1,11 @@
 """One process: start, signals, end."""
 
 import gc
+import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from types import FrameType
 
 import trio
 
@@ -35,6 +37,8 @@ from leader_hints.settings.settings import Settings
 #: With Python's own figures a storm of leader moves, which makes many objects, has all of them
 #: looked through several times.
 _GARBAGE = (10_000, 20, 10)
+_TO_END = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (*_TO_END, signal.SIGHUP)
 #: Seconds between two checks whether all brokers are known.
 _MOMENT = 0.01
 #: Seconds between two checks whether all links have finished at the end.
@@ -50,10 +54,27 @@ def run(settings: Settings, local: Found | None = None) -> int:
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
     """
     refused: ListenError | None = None
+    serving = False
+
+    def began() -> None:
+        nonlocal serving
+        serving = True
+
+    def at_the_edges(number: int, _: FrameType | None) -> None:
+        # Before the process serves there is nothing to finish. Afterwards, and while the journal's
+        # last lines are written, one more signal must not end it as a signal does by itself.
+        if number in _TO_END and not serving:
+            os._exit(0)
+
+    for number in _SIGNALS:
+        signal.signal(number, at_the_edges)
     try:
-        trio.run(partial(serve, settings, local), strict_exception_groups=True)
+        trio.run(partial(serve, settings, local, began), strict_exception_groups=True)
     except* ListenError as group:
         refused = _first(group)
+    for number in _SIGNALS:
+        # Python takes handlers of its own away as it ends.
+        signal.signal(number, signal.SIG_IGN)
     # Not in there: Python before 3.11.4 wraps what is raised there in a group of its own
     # (gh-103590).
     if refused is not None:
@@ -61,8 +82,13 @@ def run(settings: Settings, local: Found | None = None) -> int:
     return 0
 
 
-async def serve(settings: Settings, local: Found | None = None) -> None:
-    """Serve until a signal, and then until links rest; a second signal or cancellation ends it."""
+async def serve(
+    settings: Settings, local: Found | None = None, began: Callable[[], None] = lambda: None
+) -> None:
+    """Serve until a signal, and then until links rest; a second signal or cancellation ends it.
+
+    ``began``: called when signals are handled here.
+    """
     name_look_ups.install()
     process = _process(settings, local)
     # What was imported and built stays. A full collection would look through all of it each time,
@@ -70,8 +96,8 @@ async def serve(settings: Settings, local: Found | None = None) -> None:
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     async with trio.open_nursery() as nursery:
-        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        with trio.open_signal_receiver(*wanted) as signals:
+        with trio.open_signal_receiver(*_SIGNALS) as signals:
+            began()
             async with trio.open_nursery() as starting:
                 # Beside it: to start may take minutes, while brokers are waited for.
                 starting.start_soon(process.start, nursery)
@@ -195,7 +221,7 @@ def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> 
 
 
 def _is_the_journals(link: LinkState) -> bool:
-    return (link.client_id or "").startswith(CLIENT_ID_PREFIX)
+    return (link.client.id or "").startswith(CLIENT_ID_PREFIX)
 
 
 def _first(group: BaseExceptionGroup[ListenError]) -> ListenError:

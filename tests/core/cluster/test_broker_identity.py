@@ -145,7 +145,7 @@ def test_a_proof_is_not_undone_by_a_broker_that_does_not_know_yet_what_it_leads(
     assert route.broker.node is None
 
 
-def test_who_leads_for_two_nodes_is_neither() -> None:
+def test_a_broker_that_leads_for_two_nodes_is_neither() -> None:
     # What is known of one of the partitions is of a former topic.
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, 0, FENCED))

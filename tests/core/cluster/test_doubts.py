@@ -86,7 +86,7 @@ def test_a_doubt_that_nobody_renews_is_over() -> None:
 
 @pytest.mark.parametrize("denied_first", [True, False])
 @pytest.mark.parametrize("claim", [(2, 2), (2, 8)])
-def test_who_leads_instead_is_taken_over_when_both_leaders_say_so(
+def test_the_other_leader_is_adopted_when_both_leaders_answer_so(
     denied_first: bool, claim: tuple[int, int]
 ) -> None:
     view, time = _doubtful(claim=claim)
@@ -125,7 +125,7 @@ def test_of_two_that_both_lead_the_higher_epoch_counts() -> None:
     assert (view.leader("t", 0), view.in_doubt("t", 0)) == (Leader(3, 8), False)
 
 
-def test_while_some_broker_agrees_with_the_view_its_leader_may_be_the_last_to_hear_of_it() -> None:
+def test_while_some_broker_agrees_with_the_view_its_leader_may_be_the_last_to_learn_of_it() -> None:
     view, time = _doubtful(claim=(1, 7))
     for _ in range(10):
         time.now += 0.4

@@ -7,10 +7,10 @@ from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from tests.core.cluster.views import answer, view_of
 from tests.core.samples import topic_id
 
-# Topics made anew, and deleted.
+# Topics recreated, and deleted.
 
 
-def test_a_topic_made_anew_begins_at_its_own_epochs() -> None:
+def test_a_recreated_topic_begins_at_its_own_epochs() -> None:
     view = view_of({0: (1, 50), 1: (1, 50)}, topic=topic_id(1))
     view.learn(answer({0: (2, 0)}, topic=topic_id(2)), None)
     assert view.leader("t", 0) == view.leader(topic_id(2), 0) == Leader(2, 0)
@@ -211,7 +211,7 @@ def test_a_synthetic_id_does_not_take_the_place_of_a_real_one() -> None:
     assert view.topics.key("t") == topic_id(2)
 
 
-def test_a_topic_made_anew_keeps_its_synthetic_id() -> None:
+def test_a_recreated_topic_keeps_its_synthetic_id() -> None:
     view = view_of({0: (1, 5)})
     view.learn(answer({}, error=3), None)
     assert view.topics.name(_SYNTHETIC) == "t"

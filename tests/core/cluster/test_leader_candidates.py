@@ -30,7 +30,7 @@ def test_a_broker_declines_one_epoch_for_good_and_no_other() -> None:
     assert not candidates.may_lead(2, _T0, 7)
 
 
-def test_a_topic_that_is_made_anew_has_other_epochs() -> None:
+def test_a_recreated_topic_has_other_epochs() -> None:
     view = _view(1, 5)
     candidates = LeaderCandidates(view)
     candidates.denied(2, _T0, 6)
@@ -56,7 +56,7 @@ def test_of_an_epoch_whose_leader_is_named_only_that_one_is_asked() -> None:
     assert candidates.may_lead(3, _T0, 7)
 
 
-def test_where_nobody_leads_anyone_may() -> None:
+def test_without_a_leader_any_broker_may_lead() -> None:
     candidates = LeaderCandidates(_view(-1, 6))
     assert candidates.may_lead(2, _T0, 6)
     candidates.denied(2, _T0, 6)
@@ -93,7 +93,7 @@ def test_what_is_over_counts_until_the_view_moves(topic_id: bytes) -> None:
     assert candidates.epoch(_T0, 7) == 7
 
 
-def test_a_topic_that_is_made_anew_without_an_id_is_not_asked_about_at_former_epochs() -> None:
+def test_a_recreated_topic_without_an_id_is_not_asked_about_at_former_epochs() -> None:
     view = LeaderView("k")
     view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5),)), 1)
     candidates = LeaderCandidates(view)

@@ -67,7 +67,7 @@ def test_a_lagging_broker_changes_nothing(topic: bytes, poll: bool) -> None:
     assert view.leader("t", 0) == Leader(2, 6)
 
 
-def test_nobody_leads_at_a_higher_epoch_and_then_somebody() -> None:
+def test_a_higher_epoch_without_a_leader_gets_one() -> None:
     view = view_of({0: (1, 5)}, {0: (-1, 6)})
     assert view.leader("t", 0) == Leader(-1, 6)
     assert not list(view.one_led_by_each())
@@ -79,7 +79,7 @@ def test_nobody_leads_at_a_higher_epoch_and_then_somebody() -> None:
     assert view.leader("t", 0) == Leader(2, 6)
 
 
-def test_a_move_is_confirmed_by_the_new_leaders_own_word() -> None:
+def test_a_move_is_confirmed_by_the_new_leader_itself() -> None:
     view = view_of({0: (1, 5)})
     view.learn(answer({0: (2, 6)}), 1)
     assert None is view.is_confirmed("t", 0)
@@ -135,7 +135,7 @@ def test_a_leader_may_say_that_it_does_not_lead_yet() -> None:
     assert view.is_confirmed("t", 0)
 
 
-def test_a_leader_that_was_in_office_is_not_taken_out_of_it() -> None:
+def test_a_leader_that_was_confirmed_stays_so() -> None:
     # What it said last may have been asked first: only a higher epoch ends an office.
     view = view_of({0: (1, 5)}, {0: (2, 6)})
     view.leader_confirms("t", 0, Leader(2, 6))

@@ -1,5 +1,6 @@
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import LeaderMoved
 from tests.core.cluster.views import answer, view_of
 from tests.core.samples import topic_id
 
@@ -61,7 +62,7 @@ def test_without_ids_partitions_that_a_recreated_topic_lacks_are_forgotten() -> 
     assert (view.leader("t", 1), view.partitions("t")) == (Leader(2, 0), 2)
 
 
-def test_without_ids_a_broker_that_has_not_heard_of_added_partitions_takes_none_away() -> None:
+def test_without_ids_a_broker_that_lacks_added_partitions_takes_none_away() -> None:
     view = view_of({0: (1, 5)}, {0: (1, 5), 1: (3, 0)})
     view.learn(answer({0: (1, 5)}), 2, poll=True)
     view.learn(answer({0: (1, 5), 1: (3, 0)}), 2, poll=True)
@@ -77,7 +78,42 @@ def test_with_ids_a_partition_is_never_forgotten() -> None:
     assert view.leader("t", 1) == Leader(3, 0)
 
 
-def test_with_ids_a_lower_epoch_never_counts() -> None:
+def _polled(view: LeaderView, source: int, *partitions: tuple[int, int]) -> list[LeaderMoved]:
+    reported = answer(dict(enumerate(partitions)), topic=topic_id(1))
+    return view.learn(reported, source, poll=True)
+
+
+def test_with_ids_lower_epochs_count_if_nobody_reports_the_known_one_for_long() -> None:
+    """The cluster was restored from a backup: brokers, ids and topics are those of before."""
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    _polled(view, 1, (2, 8), (1, 7))
+    for now[0] in (60.0, 80.0):
+        assert _polled(view, 1, (1, 3), (1, 7)) == []
+    # One broker that lags for so long is contradicted by the others.
+    view.learn(answer({0: (2, 8)}, topic=topic_id(1)), 2)
+    for now[0] in (100.0, 129.0):
+        assert _polled(view, 1, (1, 3), (1, 7)) == []
+    assert view.leader("t", 0) == Leader(2, 8)
+    now[0] = 160.0
+    (moved,) = _polled(view, 1, (1, 3), (1, 7))
+    assert (moved.leader, moved.epoch) == (1, 3)
+    assert view.leader("t", 0) == Leader(1, 3)
+    assert view.leader("t", 1) == Leader(1, 7)
+    assert _polled(view, 3, (3, 4), (1, 7)) != []
+
+
+def test_with_ids_so_they_do_not_while_the_leader_itself_says_that_it_leads() -> None:
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    _polled(view, 1, (2, 8))
+    for now[0] in range(0, 600, 20):
+        assert _polled(view, 1, (1, 7)) == []
+        assert view.leader_confirms("t", 0, Leader(2, 8)) == []
+    assert view.leader("t", 0) == Leader(2, 8)
+
+
+def test_with_ids_a_lower_epoch_of_a_broker_that_lags_never_counts() -> None:
     view = view_of({0: (1, 50)}, topic=topic_id(1))
     for _ in range(3):
         view.learn(answer({0: (2, 49)}, topic=topic_id(1)), None, poll=True)

@@ -59,7 +59,7 @@ def test_an_id_that_came_after_the_question_is_not_judged_by_its_answer() -> Non
     assert not ids.unnameable(B, hides=True)
 
 
-def test_an_id_that_is_named_later_begins_anew_when_it_is_lost_again() -> None:
+def test_an_id_that_is_named_later_begins_again_when_it_is_lost_again() -> None:
     ids = UnknownIds()
     for now in (1.0, 3.0):
         ids.used([A], now)

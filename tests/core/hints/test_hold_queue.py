@@ -23,7 +23,7 @@ T = BEGIN
 
 
 def _link(mode: Mode = Mode.ON, *, node: int | None = 1, number: int = 1) -> LinkState:
-    """Return a link to node 1, which led partitions 0 and 1 at epoch 5 when last heard of."""
+    """Return a link to node 1, which led partitions 0 and 1 at epoch 5 by the last answer."""
     link = LinkState(route(mode, node=node), number)
     learn(link.route, {0: (1, 5), 1: (1, 5)})
     return link
@@ -200,7 +200,7 @@ def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
         assert counter.review(T + 0.002) == [[hint(2, 6) if proved else None]]
 
 
-def test_a_topic_made_anew_while_a_produce_waits_gives_no_hint() -> None:
+def test_a_topic_recreated_while_a_produce_waits_gives_no_hint() -> None:
     # The producer knows the old topic's epoch 5, and would not take a lower one.
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
@@ -218,17 +218,17 @@ def test_a_fetch_without_an_epoch_follows_the_rule_of_produce() -> None:
     assert counter.review(T + 0.003) == [[hint(2, 6)]]
 
 
-# Rule 3: nobody leads, or nobody can be asked.
+# Rule 3: there is no leader, or no broker can be asked.
 
 
-def test_nobody_leads_goes_at_once_without_a_hint() -> None:
+def test_without_a_leader_a_response_goes_on_immediately() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (-1, 6)})
     assert counter.fetch(link, T, {0: 5}) == [None]
     assert counter.reasons() == ["no_leader"]
 
 
-def test_nobody_leads_releases_what_is_held() -> None:
+def test_news_of_no_leader_releases_what_is_held() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
     learn(link.route, {0: (-1, 6)})
@@ -237,7 +237,7 @@ def test_nobody_leads_releases_what_is_held() -> None:
     assert counter.reasons() == ["no_leader"]
 
 
-def test_a_produce_waits_for_its_brokers_word_that_nobody_leads() -> None:
+def test_a_produce_waits_for_its_brokers_answer_that_there_is_no_leader() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (-1, 6)})
     assert counter.produce(link, T) is None
@@ -246,7 +246,7 @@ def test_a_produce_waits_for_its_brokers_word_that_nobody_leads() -> None:
     assert counter.reasons() == ["no_leader"]
 
 
-def test_old_news_that_nobody_leads_releases_nothing() -> None:
+def test_old_news_of_no_leader_releases_nothing() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (-1, 6)})
     assert counter.fetch(link, T, {0: 6}) is None
@@ -639,7 +639,7 @@ def test_hints_off_goes_at_once() -> None:
     assert counter.reasons() == ["hints_off"]
 
 
-# The leader's own word.
+# The leader confirms.
 
 
 def test_a_leader_that_has_not_said_so_itself_is_waited_for_a_little() -> None:
@@ -780,7 +780,7 @@ def test_a_broker_at_an_older_epoch_or_none_has_spoken(error: int, enough: bool)
 def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(
     error: int, known: bytes
 ) -> None:
-    # A broker of a recreated topic has not heard of the former one's epochs either. The client
+    # A broker of a recreated topic has not learnt of the former one's epochs either. The client
     # gives the name, whatever the view has.
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
@@ -974,7 +974,7 @@ def test_the_deadline_takes_no_hint_away_that_is_only_unconfirmed() -> None:
     assert counter.review(T + 0.1001) == [[hint(2, 6)]]
 
 
-def test_a_second_move_is_waited_for_anew() -> None:
+def test_a_second_move_is_waited_for_again() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
     learn(link.route, {0: (2, 6)}, source=3)
@@ -1028,7 +1028,7 @@ def test_observe_changes_nothing_even_where_the_hint_is_known() -> None:
 
 def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
     link, counter = _link(), Counter()
-    link.client_id = "client-7"
+    link.client.id = "client-7"
     counter.fetch(link, T, {0: 5}, topic=topic_id(9))
     counter.review(T + 0.1)
     (missed,) = counter.take_events()
@@ -1043,7 +1043,7 @@ def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
 @pytest.mark.parametrize("known", [ZERO_ID, topic_id(9)])
 def test_topics_by_synthetic_ids_are_those_of_the_name(known: bytes) -> None:
     synthetic = synthetic_id("cluster", "t")
-    # A consumer without an epoch, at a broker that never led: its own word is waited for.
+    # A consumer without an epoch, at a broker that never led: its own answer is waited for.
     link, counter = _link(node=3), Counter()
     learn(link.route, {0: (1, 5)}, topic_id=known)
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)

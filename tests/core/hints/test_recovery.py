@@ -176,7 +176,7 @@ def test_of_one_recovery_is_told_once_where_the_client_heard_before_the_view(
     assert world.succeeds(world.two) is not None
 
 
-def test_moves_elsewhere_are_none_of_ours(world: _World) -> None:
+def test_moves_of_other_routes_are_ignored(world: _World) -> None:
     world.recovery.take(_moved(leader=3))
     world.recovery.take(_moved(cluster="another"))
     assert not world.one.awaited

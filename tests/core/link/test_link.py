@@ -1,7 +1,8 @@
 import itertools
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.events import ClientSeen, HintMissed
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import client_table
 from tests.core import samples
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, conversation, decide
 from tests.core.links import Driven, route
@@ -19,6 +22,7 @@ from tests.core.samples import (
     BROKER_3_6,
     FENCED,
     NOT_LEADER,
+    USES_HINTS,
     fetch_answer,
     fetch_request,
     produce_answer,
@@ -49,7 +53,7 @@ def _talk(up: list[int], down: list[int], **options: object) -> Driven:
 def _check(driven: Driven) -> None:
     assert driven.to_broker == _SENT
     assert driven.to_client == _GOT
-    assert not driven.link.state.exchanges
+    assert not driven.link.state.exchanges.waiting
     assert not driven.not_understood
     driven.end()
     driven.link.close()
@@ -238,9 +242,8 @@ def test_who_a_client_is_is_looked_for_in_other_versions_where_one_cannot_be_rea
     for correlation_id in (1, 2):
         link.up(struct.pack(">ihhihb", 11, 18, 4, correlation_id, -1, 0))
     assert link.link.state.traffic.raw["client software"] == 1
-    said = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
-    link.up(request(18, 3, 3, **said))
-    assert link.link.state.software == "librdkafka/2.5.0"
+    link.up(request(18, 3, 3, **USES_HINTS))
+    assert link.link.state.client.software == "librdkafka/2.5.0"
 
 
 def test_the_clients_epochs_are_those_of_its_session() -> None:
@@ -318,7 +321,7 @@ def test_of_messages_that_cannot_be_read_each_is_counted_and_the_first_told() ->
 # Versions.
 
 
-def test_nothing_is_raised_before_the_brokers_versions_are_known_and_then_it_is() -> None:
+def test_nothing_is_raised_until_the_versions_of_the_broker_are_known() -> None:
     unknown = route()
     unknown.broker.plan = None
     driven = Driven(unknown)
@@ -333,9 +336,107 @@ def test_nothing_is_raised_before_the_brokers_versions_are_known_and_then_it_is(
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_the_maxima_are_raised_in_every_version(version: int) -> None:
     driven = Driven(route())
+    # A broker that refuses a version is asked in an older one, which may name nobody.
+    driven.up(request(18, 3, 1, **USES_HINTS))
+    refused = versions_answer(0, 1, {}, error=35)
+    driven.down(refused)
+    driven.up(request(18, version, 2, **(USES_HINTS if version == 3 else {})))
+    driven.down(versions_answer(version, 2, BROKER_3_6))
+    raised = versions_answer(version, 2, {**BROKER_3_6, 0: 10, 1: 16})
+    assert driven.to_client == refused + raised
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_client_that_names_nothing_is_offered_the_brokers_versions(version: int) -> None:
+    driven = Driven(route(), decide=decide)
     driven.up(request(18, version, 1))
+    offered = versions_answer(version, 1, BROKER_3_6)
+    driven.down(offered)
+    assert driven.to_client == offered
+
+
+def test_a_client_that_is_not_known_is_offered_the_brokers_versions() -> None:
+    driven = Driven(route(), decide=decide)
+    driven.up(_platformatic(1))
+    offered = versions_answer(3, 1, BROKER_3_6)
+    driven.down(offered)
+    assert driven.to_client == offered
+
+
+def test_a_raised_version_that_a_client_was_not_offered_is_lowered_and_gets_no_hint() -> None:
+    """It was offered them by a proxy of before, or asks for them whatever it is offered."""
+    driven = Driven(route(), decide=decide)
+    driven.up(_platformatic(1) + fetch_request(16, 2, {(ONE, 1): 5}) + produce_request(10, 3))
+    assert driven.to_broker.endswith(fetch_request(15, 2, {(ONE, 1): 5}) + produce_request(9, 3))
+    failed = fetch_answer(15, 2, [(ONE, 1, FENCED, b"")]) + produce_answer(9, 3, {0: NOT_LEADER})
+    driven.down(versions_answer(3, 1, BROKER_3_6) + failed)
+    assert driven.to_client.endswith(failed)
+    missed = [event for event in driven.link.state.events if isinstance(event, HintMissed)]
+    assert [(event.answered.api, event.reason) for event in missed] == [
+        ("Fetch", "not_usable_by_client"),
+        ("Produce", "not_usable_by_client"),
+    ]
+
+
+def test_a_link_that_begins_without_api_versions_gets_hints_in_raised_versions() -> None:
+    """Its client was offered them on another link."""
+    driven = Driven(route(), decide=decide)
+    driven.up(fetch_request(16, 1, {(ONE, 1): 5}))
+    driven.down(fetch_answer(15, 1, [(ONE, 1, FENCED, b"")]))
+    assert driven.to_client == fetch_answer(
+        16, 1, [(ONE, 1, FENCED, b"")], leaders={1: (2, 7)}, nodes={2: NODES[2]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("hello", "reasons"),
+    [
+        (lambda: _platformatic(1), ["not_usable_by_client", "version_without_field"]),
+        (lambda: request(18, 0, 1), ["not_usable_by_client", "version_without_field"]),
+        (lambda: request(18, 3, 1, **USES_HINTS), []),
+    ],
+)
+def test_of_clients_that_use_no_hints_none_is_counted_as_one_that_would_have_been_given(
+    hello: Callable[[], bytes], reasons: list[str]
+) -> None:
+    driven = Driven(route(Mode.OBSERVE), decide=decide)
+    driven.up(hello() + fetch_request(15, 2, {(ONE, 1): 5}) + produce_request(9, 3))
+    version = 0 if hello()[7] == 0 else 3
     driven.down(versions_answer(version, 1, BROKER_3_6))
-    assert driven.to_client == versions_answer(version, 1, {**BROKER_3_6, 0: 10, 1: 16})
+    driven.down(fetch_answer(15, 2, [(ONE, 1, FENCED, b"")]))
+    driven.down(produce_answer(9, 3, {0: NOT_LEADER}))
+    missed = [event for event in driven.link.state.events if isinstance(event, HintMissed)]
+    assert [event.reason for event in missed] == reasons
+    assert all(event.answered.observed for event in missed)
+
+
+def test_a_client_that_the_configuration_knows_is_raised() -> None:
+    at = route()
+    at.config = replace(at.config, clients=client_table([("platformatic-kafka", (), ["produce"])]))
+    driven = Driven(at)
+    driven.up(_platformatic(1))
+    driven.down(versions_answer(3, 1, BROKER_3_6))
+    assert driven.to_client == versions_answer(3, 1, {**BROKER_3_6, 0: 10})
+    (seen,) = driven.link.state.events
+    assert isinstance(seen, ClientSeen)
+    assert seen.uses == ("produce",)
+
+
+def test_the_configuration_can_have_clients_raised_that_name_nothing() -> None:
+    at = route()
+    at.config = replace(at.config, clients=client_table([("*", (), ["fetch"])]))
+    driven = Driven(at)
+    driven.up(request(18, 0, 1))
+    driven.down(versions_answer(0, 1, BROKER_3_6))
+    assert driven.to_client == versions_answer(0, 1, {**BROKER_3_6, 1: 16})
+
+
+def _platformatic(correlation_id: int) -> bytes:
+    said = {
+        "client_software_name": "platformatic-kafka",
+        "client_software_version": "1.35.0",
+    }
+    return request(18, 3, correlation_id, **said)
 
 
 @pytest.mark.parametrize(
@@ -355,11 +456,11 @@ def test_an_answer_unsupported_version_stays_as_it_is(cut: int | None) -> None:
     # ApiVersions 4 (KIP-1022): the answer has the body of v0, and clients ask v3 then.
     driven = Driven(route())
     refused = versions_answer(0, 1, {ApiKey.API_VERSIONS: 3}, error=35)
-    driven.up(request(18, 4, 1))
+    driven.up(request(18, 4, 1, **USES_HINTS))
     driven.down(refused, [cut] if cut else [])
     assert driven.to_client == refused
     assert not driven.not_understood
-    driven.up(request(18, 3, 2))
+    driven.up(request(18, 3, 2, **USES_HINTS))
     driven.down(versions_answer(3, 2, BROKER_3_6))
     assert driven.to_client[len(refused) :] == versions_answer(3, 2, {**BROKER_3_6, 0: 10, 1: 16})
 
@@ -577,11 +678,12 @@ def test_much_is_received_at_once_where_responses_are_large() -> None:
 def test_without_budget_all_passes_without_hints_and_is_counted(cut: int) -> None:
     driven = Driven(route(), decide=decide, budget=Budget(10, 10))
     asked = [
-        request(18, 3, 1),
+        request(18, 3, 1, **USES_HINTS),
         fetch_request(16, 2, {(ONE, 0): 5}),
         produce_request(10, 3),
     ]
-    for frame in asked:
+    driven.up(asked[0])
+    for frame in asked[1:]:
         driven.up(frame, [cut])
     assert driven.to_broker == asked[0] + fetch_request(15, 2, {(ONE, 0): 5}) + produce_request(
         9, 3
@@ -640,7 +742,7 @@ def test_metadata_that_goes_by_is_handed_on(version: int) -> None:
     driven.down(seen)
     assert driven.to_client == seen
     snooped = [(version, seen[4:])] if 9 <= version <= 12 else []
-    assert driven.link.responses.snooped == snooped
+    assert driven.link.state.snooped == snooped
 
 
 def _metadata_13(correlation_id: int) -> bytes:
@@ -682,7 +784,7 @@ def test_what_nobody_asks_keeps_nothing_that_clients_ask_from_being_counted() ->
 def test_the_client_id_is_the_first_one_said(cut: tuple[int, ...]) -> None:
     driven = Driven(route())
     driven.up(request(18, 3, 1, "first") + produce_request(10, 2, client_id="second"), cut)
-    assert driven.link.state.client_id == "first"
+    assert driven.link.state.client.id == "first"
 
 
 # Modes.
@@ -748,7 +850,7 @@ def test_all_other_apis_pass_byte_for_byte(
     assert driven.to_broker == asked
     assert driven.to_client == answered
     assert not driven.not_understood
-    assert not driven.link.state.exchanges
+    assert not driven.link.state.exchanges.waiting
 
 
 @given(st.binary(max_size=400), st.binary(max_size=400), st.data())
@@ -785,7 +887,10 @@ def test_a_link_keeps_its_versions_when_hints_are_switched_off(mode: Mode) -> No
         15, 3, {(ONE, 0): 5}
     )
     # Nothing is looked at where hints are off; where they are counted, all is.
-    assert [e.policy.hintable for e in state.exchanges] == [True, *[mode is Mode.OBSERVE] * 2]
+    assert [e.policy.hintable for e in state.exchanges.waiting] == [
+        True,
+        *[mode is Mode.OBSERVE] * 2,
+    ]
     failed = [produce_answer(9, number, {0: NOT_LEADER}) for number in (1, 2)]
     driven.down(b"".join(failed))
     assert driven.to_client == b"".join(failed)
@@ -799,7 +904,7 @@ def test_a_new_link_of_a_client_that_keeps_raised_versions_is_served(mode: Mode)
     driven.up(produce_request(10, 1))
     assert driven.to_broker == produce_request(9, 1)
 
-    asked = request(18, 3, 2, client_software_name="kio", client_software_version="1")
+    asked = request(18, 3, 2, **USES_HINTS)
     driven.up(asked)
     driven.down(produce_answer(9, 1, {0: 0}) + versions_answer(3, 2, BROKER_3_6))
     # What is offered from now on is the broker's own.
@@ -822,7 +927,7 @@ def test_a_link_from_before_hints_came_on_gets_none_in_its_versions() -> None:
 def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: list[Mode]) -> None:
     def decided(held: Held) -> Sequence[LeaderHint | None]:
         # As the hold queue does it.
-        hints, hintable = decide(held), held.link.hintable(held.key, held.version)
+        hints, hintable = decide(held), held.link.policies.hintable(held.key, held.version)
         return hints if hintable and at.mode is Mode.ON else [None] * len(hints)
 
     at, switches = route(), iter(modes)

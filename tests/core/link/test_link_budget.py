@@ -70,7 +70,7 @@ def test_what_is_held_one_behind_the_other_is_counted_once() -> None:
         driven.release([None])
     assert driven.to_client == every
     assert driven.budget.used == 0
-    # It begins anew.
+    # It begins again.
     driven.up(produce_request(10, 1) + produce_request(10, 2))
     driven.down(answers[1] + answers[2])
     assert driven.budget.used == len(answers[1] + answers[2])
@@ -108,7 +108,7 @@ def test_without_budget_no_copy_of_a_request_is_kept() -> None:
     driven = Driven(route(), budget=Budget(20, 20))
     driven.up(_asked())
     assert driven.budget.used == 0
-    assert driven.link.state.exchanges[0].request is None
+    assert driven.link.state.exchanges.waiting[0].request is None
 
 
 def test_a_response_that_is_only_looked_at_is_not_kept_once_it_has_gone_on() -> None:
@@ -181,7 +181,7 @@ def test_copies_of_long_polls_leave_room_for_errors() -> None:
         driven.up(_asked(0))
         driven.down(fetch_answer(15, 1, []))
         driven.up(_asked(200))
-    copied = [driven.link.state.exchanges[0].request for driven in consumers]
+    copied = [driven.link.state.exchanges.waiting[0].request for driven in consumers]
     assert None in copied
     assert any(copied)
     assert budget.used <= budget.total // 2
@@ -208,7 +208,7 @@ def _unfinished(version: int = 10) -> bytes:
     return struct.pack(">i", 300 << 20) + head[4:1000]
 
 
-def test_strangers_keep_no_more_than_their_share_together() -> None:
+def test_unauthenticated_clients_keep_no_more_than_their_share_together() -> None:
     budget = Budget(1 << 22, 1 << 26)
     links = [Driven(route_before("2.6"), budget=budget, largest_request=1 << 30) for _ in range(40)]
     begun, more = _unfinished(), bytes(60_000)
@@ -226,7 +226,7 @@ def test_strangers_keep_no_more_than_their_share_together() -> None:
     assert (budget.used, budget.strangers) == (0, 0)
 
 
-def test_a_stranger_with_many_links_leaves_others_their_first_requests() -> None:
+def test_an_unauthenticated_client_with_many_links_leaves_others_their_first_requests() -> None:
     """As in front of 2.6 with SASL: Produce is kept until its last partition begins."""
     budget = Budget(1 << 22, 1 << 26)
     before = route_before("2.6")
@@ -256,7 +256,9 @@ def test_a_stranger_with_many_links_leaves_others_their_first_requests() -> None
 
 
 @pytest.mark.parametrize("addresses", [1, 2, 7])
-def test_what_strangers_leave_is_as_much_as_any_address_of_them_has(addresses: int) -> None:
+def test_unauthenticated_clients_leave_as_much_as_any_of_their_addresses_has(
+    addresses: int,
+) -> None:
     budget = Budget(1 << 22, 1 << 26)
     share = budget.total // 2
     accounts = [Account(budget, f"10.0.0.{number}:1") for number in range(addresses)]
@@ -295,7 +297,7 @@ def test_whom_the_broker_answers_may_keep_what_its_requests_need() -> None:
     assert (budget.used, budget.strangers) == (0, 0)
 
 
-def test_where_the_broker_serves_anybody_nobody_is_a_stranger() -> None:
+def test_where_the_broker_serves_any_client_all_are_trusted() -> None:
     budget = Budget(1 << 20, 1 << 22)
     before = route_before("2.6")
     before.broker.serves_anybody = True
@@ -310,7 +312,7 @@ def test_where_the_broker_serves_anybody_nobody_is_a_stranger() -> None:
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-def test_what_was_reserved_by_a_stranger_is_given_back_by_whom_the_broker_knows(
+def test_what_was_reserved_before_authentication_is_given_back_after_it(
     trusted: bool,
 ) -> None:
     driven = Driven(route())

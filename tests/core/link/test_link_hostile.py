@@ -118,11 +118,11 @@ def test_of_a_hundred_metadata_responses_at_once_few_are_read() -> None:
     answers = [metadata_answer(12, number, {"t": {0: (1, 5)}}) for number in range(100)]
     driven.down(b"".join(answers))
     assert driven.to_client == b"".join(answers)
-    assert 0 < len(driven.link.responses.snooped) <= 8
-    driven.link.responses.snooped.clear()
+    assert 0 < len(driven.link.state.snooped) <= 8
+    driven.link.state.snooped.clear()
     driven.up(request(3, 12, 100, topics=()))
     driven.down(metadata_answer(12, 100, {"t": {0: (1, 6)}}))
-    assert len(driven.link.responses.snooped) == 1
+    assert len(driven.link.state.snooped) == 1
 
 
 def _ids(count: int, behind: bytes) -> bytes:
@@ -180,7 +180,7 @@ def test_a_client_with_many_such_ids_is_read_on_when_they_are_answered(
         sent += 1
     assert 0 < sent < 100
     assert driven.link.requests.fault is None
-    exchanges = list(driven.link.state.exchanges)
+    exchanges = list(driven.link.state.exchanges.waiting)
     for exchange in exchanges:
         if exchange.by_id is not None:
             driven.down(metadata_answer(exchange.recoded, 1, {}))
@@ -198,7 +198,7 @@ def test_of_a_long_client_id_little_is_kept() -> None:
     driven = Driven(route(), buffer_size=1 << 16)
     client_id = ("\N{GRINNING FACE}" + 32_000 * "a").encode()
     driven.up(_frame(18, 3, b"\2a\2b\0", client_id))
-    known = driven.link.state.client_id
+    known = driven.link.state.client.id
     assert known is not None
     assert client_id.decode().startswith(known)
     assert 255 < len(known) < 300
@@ -210,7 +210,7 @@ def test_few_kinds_of_requests_are_remembered() -> None:
     for version in range(5, 2000):
         driven.up(_frame(18, version, b"\xff"))
         driven.down(versions_answer(0, 1, {}, error=35))
-        assert len(driven.link.state.policies) <= 64
+        assert len(driven.link.state.policies.by_kind) <= 64
     assert driven.link.matched
 
 
@@ -240,7 +240,7 @@ def test_a_request_that_outgrows_the_budget_goes_on_without_a_hint() -> None:
     driven.budget.take(1 << 17)
     driven.up(asked)
     assert driven.to_broker == sent
-    assert driven.link.state.exchanges[0].request is None
+    assert driven.link.state.exchanges.waiting[0].request is None
     driven.up(fetch_request(16, 2, {(topic_id(1), 0): 3}))
     assert driven.to_broker == sent + fetch_request(15, 2, {(topic_id(1), 0): 3})
     driven.link.close()

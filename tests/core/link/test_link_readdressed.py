@@ -134,7 +134,7 @@ def test_clients_are_offered_no_version_that_is_not_known(version: int, mode: Mo
     }
 
 
-def test_a_refusal_of_api_versions_that_no_client_could_read_is_mended() -> None:
+def test_a_refusal_of_api_versions_that_no_client_could_read_is_fixed() -> None:
     """librdkafka's mock cluster: UNSUPPORTED_VERSION with a body that is neither v0 nor v3."""
     link = Driven(_route())
     link.up(request(ApiKey.API_VERSIONS, 3, 1))
@@ -153,7 +153,7 @@ def test_a_well_formed_refusal_of_api_versions_stays() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), [(78, 1), (55, 2), (3, 14), (17, 0), (-3, 0)])
-def test_a_request_that_is_not_offered_ends_the_link_before_the_broker_sees_it(
+def test_a_request_that_is_not_offered_ends_the_link_and_reaches_no_broker(
     key: int, version: int
 ) -> None:
     link = Driven(_route())

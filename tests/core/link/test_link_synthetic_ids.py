@@ -96,7 +96,7 @@ def test_topics_get_ids_whatever_the_broker_says(release: str, version: int) -> 
     view = driven.link.state.route.broker.view
     assert view is not None
     assert view.topics.name(synthetic_id(CLUSTER, "no-id")) == "no-id"
-    ((snooped, _),) = driven.link.responses.snooped
+    ((snooped, _),) = driven.link.state.snooped
     assert snooped == sent
 
 
@@ -136,7 +136,7 @@ def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
     _, read = read_request_frame(request_type(M, 12), bytes(driven.to_broker))
     assert [(t.name, t.topic_id) for t in read.topics] == [("one", None)]
     driven.down(_answered(12, (0, "one", ONE)))
-    assert driven.link.state.lacking == [unknown]
+    assert driven.link.state.topic_ids.lacking == [unknown]
     got = read_response_frame(response_type(M, 12), bytes(driven.to_client))
     assert [(t.error_code.value, t.topic_id.bytes) for t in got.topics] == [
         (0, ONE),
@@ -180,11 +180,11 @@ def test_a_fetch_without_an_id_ends_the_link(forgotten: bool) -> None:
     else:
         driven.up(fetch_request(16, 5, {(SYNTHETIC, 0): 5, (ZERO_ID, 0): 5}))
     assert driven.link.requests.fault == "Fetch v16 for a topic without an id"
-    assert driven.link.state.without_ids
+    assert driven.link.state.topic_ids.without_ids
     assert not driven.to_broker
 
 
-def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
+def test_metadata_that_cannot_be_read_is_forwarded_unchanged() -> None:
     driven = _link("2.6")
     asked = request(M, 12, 5, topics=None)
     broken = asked[:-4] + b"\x7f" + asked[-3:]
@@ -193,7 +193,7 @@ def test_metadata_that_cannot_be_read_goes_on_as_it_is() -> None:
     assert driven.link.state.traffic.raw["not understood"] == 1
 
 
-def test_metadata_that_cannot_be_brought_up_ends_the_link() -> None:
+def test_metadata_that_cannot_be_converted_ends_the_link() -> None:
     driven = _link("2.6")
     _asked(driven, ["one"])
     driven.down(b"\0\0\0\x0a\0\0\0\x05" + bytes([255] * 6))

@@ -134,12 +134,12 @@ def test_an_error_is_told_before_the_rest_of_the_response_has_come() -> None:
     assert len(_missed(driven.link.state.events)) == 1
 
 
-def test_before_a_broker_of_which_nothing_is_known_nobody_can_be_asked() -> None:
+def test_while_nothing_is_known_of_the_broker_it_cannot_be_asked() -> None:
     before = route_before("3.6")
     before.broker.plan = None
     driven = _driven(before)
     driven.up(_hello(name="apache-kafka-java").replace(b"1.2", b"3.9"))
-    driven.link.state.exchanges.clear()
+    driven.link.state.exchanges.waiting.clear()
     driven.link.state.events.clear()
     driven.to_broker.clear()
     events = _passed(driven, _asked(F, 15), _answered(F, 15, [FENCED]))
@@ -169,7 +169,7 @@ def test_a_follower_s_fetch_is_counted_apart(version: int, software: str) -> Non
     if software:
         hello = request(18, 3, 9, client_software_name=software, client_software_version="3.9.1")
         driven.up(hello)
-        driven.link.state.exchanges.clear()
+        driven.link.state.exchanges.waiting.clear()
         driven.link.state.events.clear()
     asked = _asked(F, version, replica_id=2)
     events = _passed(driven, asked, _answered(F, version, [FENCED, 0, NOT_LEADER]))
@@ -196,7 +196,7 @@ def test_errors_in_what_is_recoded_are_told(key: int, version: int, release: str
     # librdkafka can use no hint in Fetch 12, and nobody any in Produce 9.
     hello = request(18, 3, 9, client_software_name="librdkafka", client_software_version="2.5.0")
     driven.up(hello)
-    driven.link.state.exchanges.clear()
+    driven.link.state.exchanges.waiting.clear()
     driven.link.state.events.clear()
     driven.up(_asked(key, version))
     driven.down(_answered(key, {P: 8, F: 11}[ApiKey(key)], [0, NOT_LEADER]))
@@ -265,7 +265,11 @@ def _recover(
 ) -> list[Event]:
     """Let an exchange pass that may be hinted; return what was told."""
     driven.up(_asked(key, version))
-    sent = _SENT.get((ApiKey(key), version), version) if driven.link.state.plan.rows else version
+    sent = (
+        _SENT.get((ApiKey(key), version), version)
+        if driven.link.state.policies.plan.rows
+        else version
+    )
     answered = _answered(key, sent, errors)
     at = len(driven.to_client)
     driven.down(answered, cuts)
@@ -338,7 +342,7 @@ def test_recoveries_in_what_is_recoded_are_told(
     before = route_before(release)
     driven = _driven(before, recovery=Recovery([before]))
     driven.up(_hello(name="apache-kafka-java").replace(b"1.2", b"9.2"))
-    driven.link.state.exchanges.clear()
+    driven.link.state.exchanges.waiting.clear()
     for errors, told in (([NOT_LEADER, 0], 0), ([0, 0], 1), ([0, 0], 0)):
         driven.link.state.events.clear()
         driven.up(_asked(key, version))

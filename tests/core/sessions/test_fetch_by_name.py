@@ -126,13 +126,13 @@ def test_sessions_are_bounded_by_their_topics_too() -> None:
     assert len(scene.sessions) == 1
 
 
-def test_a_session_that_is_not_known_begins_anew() -> None:
+def test_a_session_that_is_not_known_begins_again() -> None:
     scene = _Scene(a=A)
     assert _is_lost(scene.down(_request(8, 3, {A: (0,)}))[0])
     assert _is_lost(scene.down(_request(8, 3))[0])
 
 
-def test_a_session_that_gets_a_topic_that_is_not_known_begins_anew() -> None:
+def test_a_session_that_gets_a_topic_that_is_not_known_begins_again() -> None:
     scene = _Scene(a=A)
     for request in (_request(7, 1, {C: (0,)}), _request(7, 1, forgotten={C: (0,)})):
         scene.open(7, A)
@@ -140,7 +140,7 @@ def test_a_session_that_gets_a_topic_that_is_not_known_begins_anew() -> None:
         assert len(scene.sessions) == 0
 
 
-def test_a_session_whose_topic_was_made_anew_begins_anew() -> None:
+def test_a_session_whose_topic_was_recreated_begins_again() -> None:
     scene = _Scene(a=A, b=B)
     scene.open(7, A, B)
     scene.learn("b", C)
@@ -157,7 +157,7 @@ def test_a_topic_that_goes_elsewhere_leaves_other_sessions_alone() -> None:
     assert named.names(scene.view) == ({"a": A}, (), ())
 
 
-def test_a_topic_made_anew_while_a_fetch_waits_is_told_in_the_answer() -> None:
+def test_a_topic_recreated_while_a_fetch_waits_is_reported_in_the_answer() -> None:
     scene = _Scene(a=A, b=B)
     _, named = scene.down(_request(topics={A: (0,), B: (0,)}))
     scene.learn("b", C)

@@ -170,7 +170,7 @@ class Sessions(RuleBasedStateMachine):
     def fetch_that_the_broker_refuses(
         self, epochs: dict[tuple[int, int], int], data: st.DataObject, error: int
     ) -> None:
-        # The client begins anew with a full fetch; what it asked now is not in the session.
+        # The client begins again with a full fetch; what it asked now is not in the session.
         session_id = self._pick(data)
         request = self._ask(self._named(epochs), session=(session_id, 3))
         self.sessions.answered(request, 0, error)

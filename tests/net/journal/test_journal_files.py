@@ -121,6 +121,18 @@ def test_the_oldest_are_removed_and_no_other_sidecars(tmp_path: Path) -> None:
     assert len(_finished(tmp_path)) == len(mine) + 1
 
 
+def test_the_oldest_are_removed_although_the_clock_was_set_back(tmp_path: Path) -> None:
+    before = _sink(tmp_path, "r0", file_bytes=10, stamp=lambda: "20260301T000000Z")
+    before.write([b"%019d" % 0])
+    before.close()
+    times = iter(["20260302T000000Z", "20260302T000001Z", "20260101T000000Z", "20260101T000001Z"])
+    sink = _sink(tmp_path, file_bytes=10, kept_bytes=50, stamp=lambda: next(times))
+    for number in range(1, 5):
+        sink.write([b"%019d" % number])
+    sink.close()
+    assert sorted(_lines(*_finished(tmp_path))) == [b"%019d" % number for number in (3, 4)]
+
+
 def test_a_file_that_somebody_else_took_away_is_no_trouble(tmp_path: Path) -> None:
     sink = _sink(tmp_path, file_bytes=10)
     for number in range(3):
@@ -390,7 +402,7 @@ def test_lines_that_cannot_be_read_any_more_are_reported_and_the_journal_goes_on
     sink.write([b"four"])
     sink.close()
 
-    # What is left of it is for whoever reads: its last line is torn.
+    # What is left of it is for its readers: its last line is torn.
     assert _lines(*_finished(tmp_path)) == ([b"o"] if harm == "cut" else []) + [b"four"]
 
 

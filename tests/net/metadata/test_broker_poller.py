@@ -210,7 +210,7 @@ async def test_a_broker_that_refuses_is_not_tried_sooner_because_others_reach_it
         assert scene.attempts() == [0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.3, 11.3, 16.3]
 
 
-async def test_pauses_begin_anew_after_a_poll_went_well(autojump_clock: MockClock) -> None:
+async def test_pauses_begin_again_after_a_poll_succeeded(autojump_clock: MockClock) -> None:
     async with _scene(_ONE_TOPIC, up=False) as scene:
         await trio.sleep(2)
         scene.net.brokers[_ADDRESS] = scene.broker
@@ -314,7 +314,7 @@ async def test_a_topic_that_is_gone_in_two_full_polls_is_forgotten(
 async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(
     autojump_clock: MockClock,
 ) -> None:
-    """Nobody leads anything yet: there is nothing to ask a broker by."""
+    """No partition has a leader yet: there is nothing to ask a broker by."""
     async with _scene({"t": [(-1, 1)]}) as scene:
         await trio.sleep(3)
         assert scene.route.broker.node is None
@@ -370,7 +370,7 @@ async def test_a_refresh_asks_first_whether_the_broker_leads(autojump_clock: Moc
         assert scene.told.leaderships == [(asked | {("u", 0): 6}, errors, begin)]
 
 
-async def test_a_broker_whose_cluster_changed_leaders_is_identified_anew(
+async def test_a_broker_whose_cluster_changed_leaders_is_identified_again(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene({"t": [(-1, 1)]}) as scene:

@@ -113,7 +113,7 @@ async def test_an_earlier_deadline_is_kept_too(autojump_clock: MockClock) -> Non
         assert scene.settled == [(0.03, 2, [None]), (0.1, 1, [None])]
 
 
-async def test_the_leaders_own_word_settles_at_once(autojump_clock: MockClock) -> None:
+async def test_the_leaders_confirmation_settles_immediately(autojump_clock: MockClock) -> None:
     async with _at_work() as scene:
         scene.submit(1)
         scene.submit(2, partition=1)

@@ -1,4 +1,4 @@
-"""Clusters in which leaders move, topics are recreated and brokers hear of it late, at random.
+"""Clusters in which leaders move, topics are recreated and brokers learn of it late, at random.
 
 The truth is kept beside what brokers and clients believe. No hint may say what was never true of
 the topic that the client means, or what was over when its broker answered; and once the cluster
@@ -54,7 +54,7 @@ Leaders = list[tuple[int, int]]
 
 
 class _Broker(FakeBroker):
-    """Its replicas hear of a move apart from its Metadata, sooner or later.
+    """Its replicas learn of a move apart from its Metadata, sooner or later.
 
     ``replicas``: by topic, its incarnation and who leads, as its replicas know it; ``shown``: the
     incarnation that its Metadata shows.
@@ -162,7 +162,7 @@ class World:
         self._spread()
 
     def _spread(self, *, delayed: bool = True) -> None:
-        """Have each broker's replicas and Metadata hear of it, in order and some of them late."""
+        """Have each broker's replicas and Metadata learn of it, in order and some of them late."""
         version = len(self.history) - 1, list(self.now)
         for broker in self.brokers.values():
             first, second = sorted(

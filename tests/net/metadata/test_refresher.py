@@ -141,7 +141,7 @@ class _Scene:
         return [at for a in of_t if (at := round(a.at - self.begin, 6)) >= 1]
 
     def leader(self, partition: int = 0) -> Leader | None:
-        """Who leads, as far as the first route's view knows."""
+        """The leader, as far as the first route's view knows."""
         assert self.route.broker.view is not None
         return self.route.broker.view.leader("t", partition)
 
@@ -155,7 +155,7 @@ def _shown(node: int) -> Address:
 
 
 def _lagging(correlation: int, version: int) -> bytes:
-    """Answer as a broker that has not heard yet who leads now."""
+    """Answer as a broker that has not learnt of the present leader yet."""
     topics = {"t": [messages.Partition(0, 1, 5)]}
     return messages.metadata_response(correlation, version, _SHOWN, topics)
 
@@ -292,7 +292,7 @@ async def test_a_restarted_broker_is_the_one_that_it_was(autojump_clock: MockClo
         assert _shown(1) not in scene.addresses()
 
 
-async def test_with_a_route_before_each_broker_only_those_are_asked(
+async def test_with_a_route_to_each_broker_only_those_are_asked(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, 2, 3) as scene:
@@ -357,7 +357,7 @@ async def test_a_broker_that_moves_is_asked_at_its_new_address(
 async def test_routes_of_two_listeners_do_not_fight_over_addresses(
     autojump_clock: MockClock,
 ) -> None:
-    """Both stand before node 1; what the other brokers are called depends on the listener."""
+    """Both are in front of node 1; what the other brokers are called depends on the listener."""
 
     def second_listener(scene: _Scene) -> None:
         inner = [Broker(shown.node, f"inner-{shown.host}", 9093) for shown in _SHOWN]
@@ -460,7 +460,7 @@ async def test_in_a_storm_only_who_is_said_to_lead_is_asked_whether_it_does(
         assert len(scene.settled) == 700
 
 
-async def test_a_leaders_own_word_counts_while_all_metadata_lags(
+async def test_a_leaders_confirmation_counts_while_all_metadata_lags(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1) as scene:
@@ -688,7 +688,7 @@ async def test_where_an_epoch_is_over_the_next_one_is_asked_at_once(
 async def test_who_is_named_as_leader_is_asked_alone_and_in_spite_of_what_it_said(
     autojump_clock: MockClock,
 ) -> None:
-    """As a broker that has just been made a replica, and has not heard of it."""
+    """As a broker that has just been made a replica, and has not learnt of it."""
     async with _scene(1) as scene:
         scene.brokers[2].leaders = {"t": [(3, 6), (3, 5)]}
         scene.hold()

@@ -38,7 +38,8 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.plan import plan_for
-from leader_hints.net.pump import pump
+from leader_hints.net.pump import turns
+from leader_hints.net.pump.endings import Endings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER, TOPIC_ID
@@ -218,10 +219,10 @@ def _busy_for_ever(rig: Rig) -> None:
     rig.pump.adopt(opaque_route(), forth, last, "a ring")
 
 
-async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
+async def test_a_turn_ends_when_something_can_be_read_that_other_tasks_watch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pump, "_TURN", math.inf)
+    monkeypatch.setattr(turns, "_TURN", math.inf)
     rig = Rig()
     here, there = socket_pair()
     _busy_for_ever(rig)
@@ -239,7 +240,7 @@ async def test_a_turn_ends_when_something_can_be_read_that_others_heed(
 async def test_turns_are_short_while_something_urgent_is_done_or_a_response_is_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pump, "_TURN", math.inf)
+    monkeypatch.setattr(turns, "_TURN", math.inf)
     rig = Rig()
     _busy_for_ever(rig)
     async with trio.open_nursery() as nursery:
@@ -289,8 +290,8 @@ async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Thousands may come at once, and their hints come through other tasks."""
-    monkeypatch.setattr(pump, "_TURN", math.inf)
-    monkeypatch.setattr(pump, "_SHORT_TURN", 0.0)
+    monkeypatch.setattr(turns, "_TURN", math.inf)
+    monkeypatch.setattr(turns, "_SHORT_TURN", 0.0)
     rig = Rig()
     ends = [socket_pair() for _ in range(3)]
     for number, (client, near) in enumerate(ends):
@@ -303,7 +304,7 @@ async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
     assert sum(bool(select.select([broker], [], [], 0)[0]) for _, broker in ends) == 1
 
 
-async def test_what_was_left_is_not_told_to_whoever_has_the_descriptor_now() -> None:
+async def test_what_was_left_does_not_reach_the_present_owner_of_the_descriptor() -> None:
     rig = Rig()
     (first, near), (far, broker) = socket_pair(), socket_pair()
     (second, also), (beyond, other) = socket_pair(), socket_pair()
@@ -720,7 +721,7 @@ def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, c
 
 
 def _before_2_8() -> Route:
-    """A route before a broker whose Fetch goes by names; no topic is known."""
+    """A route in front of a broker whose Fetch goes by names; no topic is known."""
     plan = plan_for({**LEGACY, messages.FETCH: 12})
     return Route(
         "r",
@@ -740,7 +741,7 @@ def _hello(rig: Rig, ends: Ends, *, offered: int) -> None:
     assert received(ends.client) == messages.api_versions_response(1, 3, raised)
 
 
-def test_a_broker_whose_answer_cannot_be_brought_up_is_told_and_the_link_closed() -> None:
+def test_an_answer_that_cannot_be_converted_is_reported_and_the_link_closed() -> None:
     route = _before_2_8()
     with opened(Rig()) as rig:
         ends = rig.link(route)
@@ -1044,14 +1045,14 @@ def test_a_defect_at_the_look_for_links_whose_time_is_over_ends_one_link(
     limits = replace(LIMITS, idle=10.0)
     with opened(Rig(limits=limits)) as rig:
         unlucky, idle = rig.link(hinting_route("unlucky")), rig.link(hinting_route("idle"))
-        expire = pump.Pump._expire
+        expire = Endings._expire
 
-        def broken(of: pump.Pump, pair: Any, limit: str) -> None:
+        def broken(of: Endings, pair: Any, limit: str) -> None:
             if pair.link.state.route.name == "unlucky":
                 raise KeyError(limit)
             expire(of, pair, limit)
 
-        monkeypatch.setattr(pump.Pump, "_expire", broken)
+        monkeypatch.setattr(Endings, "_expire", broken)
         for now in (0.0, 20.0):
             rig.pump.sweep(now)
         assert ended(unlucky.client)

@@ -99,7 +99,7 @@ def test_a_client_that_reads_slowly_gets_all_that_a_broker_said_before_it_closed
         while got < sent:
             rig.spin()
             until(lambda: select.select([ends.client], [], [], 0)[0], "there are bytes")
-            # Slow, but there is headway within each linger.
+            # Slow, but there is progress within each linger.
             chunk = ends.client.recv(4096)
             assert chunk
             got += len(chunk)
@@ -208,11 +208,11 @@ def test_a_link_that_is_not_read_is_closed_when_it_is_quiet() -> None:
         assert ended(ends.client)
 
 
-def test_spared_links_stay() -> None:
+def test_exempt_links_stay() -> None:
     with opened(Rig()) as rig:
         ends = rig.link(hinting_route())
         rig.send(ends.client, messages.produce_request(10, 1))
-        rig.pump.drain(lambda link: link.client_id == "c")
+        rig.pump.drain(lambda link: link.client.id == "c")
         rig.send(ends.broker, messages.produce_response(1, {0: 0}))
         rig.pump.sweep(1)
         rig.pump.sweep(2)
@@ -221,7 +221,7 @@ def test_spared_links_stay() -> None:
         assert rig.pump.exempt() == 1
 
 
-def test_the_load_is_what_is_in_hand() -> None:
+def test_the_load_is_what_is_pending() -> None:
     with opened(Rig()) as rig:
         ends = rig.link(hinting_route())
         for number in range(3):

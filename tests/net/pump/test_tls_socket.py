@@ -213,7 +213,7 @@ def test_any_bytes_arrive_whole(rig: TlsRig, seed: int, buffers: int | None) -> 
     _close(rig, client, broker)
 
 
-def test_versions_are_raised_and_brought_down(rig: TlsRig) -> None:
+def test_versions_are_raised_and_lowered(rig: TlsRig) -> None:
     client, broker = rig.tls_link(hinting_route())
     up = messages.api_versions_request(1) + messages.produce_request(10, 2)
     sent = messages.api_versions_request(1) + messages.produce_request(9, 2)

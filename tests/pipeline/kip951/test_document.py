@@ -16,7 +16,7 @@ def test_the_published_tables_stand_as_they_were_printed() -> None:
     assert not any("Own samples" in line for line in lines)
 
 
-def test_own_runs_stand_before_them() -> None:
+def test_own_runs_come_first() -> None:
     runs = [make_run("hints off", 1, 2.0), make_run("hints on", 1, 1.0)]
     lines = markdown(make_document(runs)).splitlines()
     assert lines[2] == "## Own samples"

@@ -10,7 +10,7 @@ NO_LEADER = -1
 
 
 class Leader(NamedTuple):
-    """Who leads a partition, and since which epoch."""
+    """The leader of a partition, and since which epoch."""
 
     node: int
     epoch: int

@@ -5,9 +5,13 @@ Where a broker reports a lower epoch of a topic without an id, or another leader
 of any topic, the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint is
 given of it. Such a report is adopted once the leaders themselves confirm it, or two polls of one
 broker. A partition that two polls lack is forgotten: the recreated topic has fewer.
+
+With an id a lower epoch is of a broker that lags. If polls report it for so long that no broker can
+lag, and no broker reports the known epoch, the cluster's metadata was restored from a backup.
 """
 
 from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Doubts, Place, Reporter
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -15,6 +19,9 @@ from leader_hints.core.cluster.leader_moves import LeaderMoves
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.events import LeaderMoved
+
+#: Seconds for which no broker lags that answers.
+_LAG = 30.0
 
 
 class LeaderReports:
@@ -27,12 +34,14 @@ class LeaderReports:
         changes: TopicChanges,
         moves: LeaderMoves,
         doubts: Doubts,
+        clock: Clock,
     ) -> None:
         self._cluster_id = cluster_id
         self._topics = topics
         self._changes = changes
         self._moves = moves
         self._doubts = doubts
+        self._clock = clock
 
     def newer(self, topic: TopicLeaders, led: Led, source: int | None) -> list[LeaderMoved]:
         """Take a leader of a higher epoch than the known one; return the move, if it is one.
@@ -53,12 +62,14 @@ class LeaderReports:
         leader, place = topic.leaders[led.partition], (topic.key, led.partition)
         lower = led.epoch < topic.epochs[led.partition]
         if lower or UNKNOWN != led.leader != leader != UNKNOWN:
-            # Of a topic with an id a lower epoch is of a broker that lags, and nothing else.
+            # Of a topic with an id a lower epoch is mostly of a broker that lags: see restored().
             doubtful = not (lower and topic.id)
             claim = Leader(led.leader, led.epoch)
             if doubtful and self._doubts.contradicted(place, claim, reporter):
                 self._changes.add(topic.aliases)
             return False
+        if topic.behind:
+            topic.behind.pop(led.partition, None)
         if leader == UNKNOWN != led.leader:
             # A ZooKeeper broker reports -1 at the same epoch while it does not see the leader's
             # endpoint alive; a broker that names the leader knows more.
@@ -69,6 +80,12 @@ class LeaderReports:
         elif self._doubts and led.leader == leader and self._doubts.agreed(place, reporter):
             self._changes.add(topic.aliases)
         return True
+
+    def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:
+        """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
+        now = self._clock()
+        since = topic.behind.setdefault(led.partition, {}).setdefault(reporter, now)
+        return self.adopt(topic, led) if now >= since + _LAG else []
 
     def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderMoved]:
         """Take the leader of the recreated topic in place of the former one's; return the move."""
@@ -151,6 +168,8 @@ class LeaderReports:
         self._changes.add(topic.aliases)
         if self._doubts:
             self._doubts.dropped((topic.key, led.partition))
+        if topic.behind:
+            topic.behind.pop(led.partition, None)
         return topic.replace(led.partition, led.leader, led.epoch)
 
     def _moved(self, topic: TopicLeaders, before: Leader, led: Led) -> LeaderMoved:

@@ -57,7 +57,7 @@ class LeaderView:
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self._reports = LeaderReports(
-            cluster_id, self.topics, self.changes, self._moves, self._doubts
+            cluster_id, self.topics, self.changes, self._moves, self._doubts, clock
         )
 
     def __len__(self) -> int:
@@ -182,6 +182,8 @@ class LeaderView:
                 contradicted.add((reporter, led.partition))
                 if poll and (reporter, led.partition) in topic.contradicted:
                     moves += self._reports.adopt(topic, led)
+            elif poll and UNKNOWN < led.epoch < known:
+                moves += self._reports.restored(topic, led, reporter)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             contradicted |= self._reports.missing(topic, answer, reporter, poll=poll)
         if poll:

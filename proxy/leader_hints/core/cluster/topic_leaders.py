@@ -19,12 +19,14 @@ class TopicLeaders:
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
     clients may give the topic. ``retired``: former ids of the name, and ``claimant``: the one of
     them that the last poll reported. ``contradicted``: what the last poll of each broker
-    contradicted. ``absent``: how many polls in a row lacked the topic.
+    contradicted. ``behind``: by partition, since when polls of a broker have reported lower epochs
+    than the known one, and nobody that one. ``absent``: how many polls in a row lacked the topic.
     """
 
     __slots__ = (
         "absent",
         "aliases",
+        "behind",
         "claimant",
         "contradicted",
         "epochs",
@@ -47,6 +49,7 @@ class TopicLeaders:
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
+        self.behind: dict[int, dict[Reporter, float]] = {}
         self.absent = 0
 
     def replace(self, partition: int, leader: int, epoch: int) -> Leader:

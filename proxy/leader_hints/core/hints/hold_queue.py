@@ -99,7 +99,7 @@ class HoldQueue:
         response = HeldResponse(
             held, next(self._numbers), now, detached=detached, deadline=deadline
         )
-        if not held.link.hintable(held.key, held.version):
+        if not held.link.policies.hintable(held.key, held.version):
             return self._finish(response, now, MissReason.HINTS_OFF)
         self._judge.judge(response, now)
         decided = response.partitions.judged or response.exposed

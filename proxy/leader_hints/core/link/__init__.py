@@ -1,10 +1,13 @@
 """One client connection joined to its own connection to the broker, as a byte machine.
 
-Bugs about messages that are changed, kept back or not understood are here. How bytes are moved, and
-how connections end, is net/pump.
+Bugs about messages that are lost, kept back, out of order or not understood, and about requests,
+are here. What is done with a single response is in core/responses. How bytes are moved, and how
+connections end, is in net/pump.
 
-- link, link_state: both directions and what they share; flow: one direction.
-- requests, responses: what is done with each message; exchange: a request that awaits its response.
-- held: an error response that waits; passthrough_scan: what is read of a response in passing.
+- link: both directions; flow: one direction, gathered_frame: a frame that it keeps.
+- request_flow, response_flow: the messages of each direction.
+- link_state: what both share: client, its topic_ids, request_policies (what is done with each
+  kind of request), exchanges.
+- exchange: a request that awaits its response; held: an error response that waits for its hints.
 - budget: bytes that may be kept; traffic_counters, latency_sampler: what is counted and timed.
 """

@@ -3,16 +3,13 @@
 from abc import ABC, abstractmethod
 
 from leader_hints.core.link.budget import Account
+from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.wire.scatter import Rest
 
 #: Pieces to be sent, in order. They may be views of the shared buffer: what cannot be sent at
 #: once must be copied before anything else is received there.
 Pieces = list[memoryview | bytes]
 
-#: Memory with which a frame begins to be gathered. It doubles as bytes come: what only claims to
-#: be large costs nothing.
-_FIRST = 65_536
-_FIRST_OF_STRANGERS = 8192
 #: Bytes of each frame, on average, from which on a link may receive much at once; and frames at
 #: once after which it never may again: nobody sends so many who means well.
 _LARGE = 128
@@ -44,18 +41,14 @@ class Flow(ABC):
         "_begun",
         "_bulk",
         "_carry",
-        "_filled",
         "_gather",
         "_instead",
-        "_kept_anyway",
         "_little",
         "_most",
         "_most_ever",
         "_owed",
-        "_reserved",
         "_rest",
         "_shared",
-        "_size",
         "_skip",
         "fault",
         "opaque",
@@ -73,14 +66,9 @@ class Flow(ABC):
         #: Bytes of a frame's own that are still to come and of which nothing more is read.
         self._skip = 0
         self._rest: Rest | None = None
-        self._gather: memoryview | None = None
+        self._gather: GatheredFrame | None = None
         self._instead: Pieces = []
-        self._filled = 0
-        #: Of the frame that is gathered: all its bytes, for how many the budget was asked, and
-        #: whether it cannot go on otherwise.
-        self._size = 0
-        self._reserved = 0
-        self._kept_anyway = False
+        #: What is reserved of the budget for frames that are gathered or were not sent yet.
         self._owed = 0
         self._bulk = False
         self.opaque = opaque
@@ -89,7 +77,7 @@ class Flow(ABC):
     def buffer(self) -> memoryview:
         """Return where the next bytes are to be received; never empty."""
         if self._gather is not None:
-            return self._gather[self._filled :]
+            return self._gather.memory[self._gather.filled :]
         if self._carry:
             size = len(self._carry)
             self._shared[:size] = self._carry
@@ -104,13 +92,7 @@ class Flow(ABC):
     def received(self, size: int) -> Pieces:
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""
         if self._gather is not None:
-            self._filled += size
-            frame = self._gather
-            pieces = self._gathered(frame)
-            full = self._gather is not None and self._filled == len(frame)
-            if full and not self._grow(2 * self._filled) and self.fault is None:
-                pieces += self._let_go(frame)
-            return pieces
+            return self._gather_more(self._gather, size)
         if self._carry:
             size += len(self._carry)
             self._carry = b""
@@ -144,7 +126,7 @@ class Flow(ABC):
         """Return what was kept back of an unfinished frame: the sender has no more to say."""
         pieces: Pieces = []
         if self._gather is not None:
-            pieces.append(self._gather[: self._filled])
+            pieces.append(self._gather.memory[: self._gather.filled])
             self._gather = None
         if self._carry:
             pieces.append(self._carry)
@@ -201,18 +183,15 @@ class Flow(ABC):
         """Walk the frames in ``data``, which begins where the last call ended."""
 
     @abstractmethod
-    def _let_go(self, begun: memoryview) -> Pieces:
+    def _let_go(self, gather: GatheredFrame) -> Pieces:
         """Go on with a frame, gathered up to here, that would need more than the budget has left.
 
         It goes on as one that was never gathered.
         """
 
     @abstractmethod
-    def _gathered(self, frame: memoryview) -> Pieces:
-        """Go on after bytes arrived in the gathered ``frame``, of which some are there.
-
-        ``frame`` is as large as the whole only when all has arrived.
-        """
+    def _gathered(self, gather: GatheredFrame) -> Pieces:
+        """Go on after bytes arrived in the gathered frame, of which some are there."""
 
     def _replace(self, pieces: Pieces, before: memoryview) -> None:
         """Append what goes in place of a frame, after what is forwarded unchanged ``before`` it."""
@@ -227,42 +206,38 @@ class Flow(ABC):
         What it takes is reserved as it is taken: anybody can claim that a frame is large. So the
         budget may be used up before all of it is there; see :meth:`_let_go`.
         """
-        self._kept_anyway = False
-        return size <= self._account.per_link and self._gather_into(begun, size)
+        return size <= self._account.per_link and self._gather_into(begun, size, must=False)
 
     def _gather_anyway(self, begun: memoryview, size: int) -> None:
         """As :meth:`_begin_gather`, for a frame that cannot go on as it is.
 
         Where the link may not take what it needs the stream is at fault.
         """
-        self._kept_anyway = True
-        self._gather_into(begun, size)
+        self._gather_into(begun, size, must=True)
 
-    def _gather_into(self, begun: memoryview, size: int) -> bool:
-        self._reserved = 0
-        self._size = size
-        self._filled = len(begun)
-        self._gather = begun
-        first = _FIRST if self._account.trusted else _FIRST_OF_STRANGERS
-        return self._grow(max(first, 2 * self._filled))
+    def _gather_more(self, gather: GatheredFrame, size: int) -> Pieces:
+        gather.filled += size
+        pieces = self._gathered(gather)
+        if self._gather is not gather or gather.filled < len(gather.memory):
+            return pieces
+        if not self._grow(gather) and self.fault is None:
+            pieces += self._let_go(gather)
+        return pieces
 
-    def _grow(self, capacity: int) -> bool:
-        """Go on in memory of ``capacity`` bytes, or of the whole frame; false if over budget."""
-        assert self._gather is not None
-        capacity = min(capacity, self._size)
-        more = max(capacity - self._reserved, 0)
-        take = self._account.take_anyway if self._kept_anyway else self._account.take
-        if more and not take(more):
-            self._gather = None
-            if self._kept_anyway:
-                self.fault = (
-                    f"frame of {self._size} bytes that must be kept whole, before the broker has "
-                    "answered anything that shows that the client may use it"
-                )
-            return False
-        self._owed += more
-        self._reserved += more
-        memory = memoryview(bytearray(capacity))
-        memory[: self._filled] = self._gather
-        self._gather = memory
-        return True
+    def _gather_into(self, begun: memoryview, size: int, *, must: bool) -> bool:
+        self._gather = GatheredFrame(self._account, begun, size, must=must)
+        return self._grow(self._gather)
+
+    def _grow(self, gather: GatheredFrame) -> bool:
+        """Make room for more of the gathered frame; false if over budget."""
+        before = gather.reserved
+        if gather.grow():
+            self._owed += gather.reserved - before
+            return True
+        self._gather = None
+        if gather.must:
+            self.fault = (
+                f"frame of {gather.size} bytes that must be kept whole, before the broker has "
+                "answered anything that shows that the client may use it"
+            )
+        return False

@@ -3,8 +3,8 @@
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account, Budget
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.core.link.requests import RequestFlow
-from leader_hints.core.link.responses import ResponseFlow
+from leader_hints.core.link.request_flow import RequestFlow
+from leader_hints.core.link.response_flow import ResponseFlow
 from leader_hints.core.route import Route
 
 #: Requests that may await a response before the broker has shown that it serves the client. None
@@ -34,7 +34,7 @@ class Link:
         address: str = "",
     ) -> None:
         self.state = LinkState(route, number, address)
-        opaque = not self.state.plan.reads
+        opaque = not self.state.policies.plan.reads
         self._most = requests_in_flight
         self._account = Account(budget, address)
         if route.broker.serves_anybody:
@@ -53,7 +53,7 @@ class Link:
         """
         if self._account.noted > self._account.per_link:
             return True
-        exchanges = len(self.state.exchanges)
+        exchanges = len(self.state.exchanges.waiting)
         return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
 
     @property
@@ -65,7 +65,7 @@ class Link:
     def resting(self) -> bool:
         """Whether no request is under way, nor a part of one or of a response."""
         return not (
-            self.state.exchanges
+            self.state.exchanges.waiting
             or self.requests.begun
             or self.responses.begun
             or self.responses.held is not None

@@ -42,6 +42,8 @@ class FetchSessions:
         self._capacity = capacity
         self._most_weight = most_weight
         self._sessions: OrderedDict[int, Asked] = OrderedDict()
+        #: Ids of sessions in which more than one partition has been asked for.
+        self._several: set[int] = set()
         #: Of all sessions.
         self.weight = 0
 
@@ -86,6 +88,7 @@ class FetchSessions:
 
     def _drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
+        self._several.discard(session_id)
         if session is not None:
             self.weight -= _weight(session)
 
@@ -131,16 +134,18 @@ class FetchSessions:
     def asks_one(self, request: FetchRequest) -> bool:
         """Whether no more than one partition is asked for, with those of its session.
 
-        False where the session is not known.
+        False where the session is not known, and once it has had more: requests may follow before
+        the one that has added some is answered.
         """
-        if sum(len(partitions) for _, partitions in request.topics) > 1:
-            return False
-        keys = set(_places(request.asked))
+        keys = set(islice(_places(request.asked), 2))
         if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
-            session = self._sessions.get(request.session_id)
-            if session is None or len(session) > 1:
+            session_id = request.session_id
+            session = self._sessions.get(session_id)
+            if session is None or session_id in self._several:
                 return False
             keys.update(islice(_places(session), 2))
+            if len(keys) > 1:
+                self._several.add(session_id)
         return len(keys) <= 1
 
 

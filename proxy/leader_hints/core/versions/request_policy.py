@@ -1,5 +1,7 @@
 """What is done with the requests of one API and version on one link."""
 
+from enum import IntEnum
+
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.traffic_counters import Cell
 from leader_hints.core.versions.address_rewriting import Rewriter
@@ -8,17 +10,32 @@ from leader_hints.core.versions.address_rewriting import Rewriter
 NOT_OFFERED = 1 << 16
 
 
+class ResponseUse(IntEnum):
+    """What a response that is not recoded is read for.
+
+    ``HINTS``: errors that get a hint. ``ERRORS``: errors that are only counted. ``ADDRESSES``:
+    those of brokers, which are replaced. ``NOTHING``: it passes; see
+    :mod:`leader_hints.core.responses.response_table` for the APIs that are read anyway.
+    """
+
+    HINTS = 0
+    ERRORS = 1
+    ADDRESSES = 2
+    NOTHING = 3
+
+
 class RequestPolicy:
     """Decided once for all such requests; see
-    :meth:`leader_hints.core.link.link_state.LinkState.decide`.
+    :meth:`leader_hints.core.link.request_policies.RequestPolicies.decide`.
 
     ``key`` and ``version``: as the client asks. ``sent``: the version that goes to the broker;
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
     hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
     and errors in it are counted; ``None``: nothing is counted. ``cell``: where they are counted.
     ``rackless``: what is done in its place where a consumer names no rack; ``None``: the same.
-    ``rewriter``: what puts a virtual cluster's addresses into the responses. ``unreadable``: one
-    of them did not say in a known form who the client is, so none is looked at for that.
+    ``rewriter``: what puts a virtual cluster's addresses into the responses. ``use``: what the
+    responses are read for, as an int, by which a table is faster. ``unreadable``: one of the
+    requests did not say in a known form who the client is, so none is looked at for that.
     """
 
     __slots__ = (
@@ -31,6 +48,7 @@ class RequestPolicy:
         "sent",
         "unhinted",
         "unreadable",
+        "use",
         "version",
     )
 
@@ -44,6 +62,7 @@ class RequestPolicy:
         recoded: bool = False,
         hintable: bool = False,
         unhinted: MissReason | None = None,
+        rewriter: Rewriter | None = None,
     ) -> None:
         self.key = key
         self.version = version
@@ -53,5 +72,14 @@ class RequestPolicy:
         self.hintable = hintable
         self.unhinted = unhinted
         self.rackless: RequestPolicy | None = None
-        self.rewriter: Rewriter | None = None
+        self.rewriter = rewriter
+        self.use = int(_use(hintable, unhinted, rewriter))
         self.unreadable = False
+
+
+def _use(hintable: bool, unhinted: MissReason | None, rewriter: Rewriter | None) -> ResponseUse:
+    if hintable:
+        return ResponseUse.HINTS
+    if unhinted is not None:
+        return ResponseUse.ERRORS
+    return ResponseUse.NOTHING if rewriter is None else ResponseUse.ADDRESSES

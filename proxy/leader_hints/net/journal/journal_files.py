@@ -140,14 +140,24 @@ class FileSink:
                 _rename_finished(path)
 
     def _remove_oldest(self) -> None:
-        """Keep the bound. Names begin with the time, so they are in the order of their making."""
-        newest_first = sorted(self._folder.glob(f"{self._name}_*{_FINISHED}"), reverse=True)
+        """Keep the bound: the files of this run are the newest, in the order of their numbers.
+
+        Names begin with the time, which orders those of other runs; but a clock may be set back,
+        and then a run's newest files have the lowest names.
+        """
+        paths = self._folder.glob(f"{self._name}_*{_FINISHED}")
+        newest_first = sorted(paths, key=self._made, reverse=True)
         total = 0
         for path in newest_first:
             with contextlib.suppress(FileNotFoundError):  # Collectors of files may remove them.
                 total += path.stat().st_size
                 if total > self._kept_bytes:
                     path.unlink()
+
+    def _made(self, path: Path) -> tuple[bool, str]:
+        """Return what orders files by the time of their making."""
+        _, is_of_this_run, number = path.name.rpartition(f"_{self._run}_")
+        return bool(is_of_this_run), number
 
 
 class _UnreadableError(Exception):

@@ -12,6 +12,7 @@ from leader_hints.apis.metadata_older import AskedById
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
+from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.sessions.fetch_by_name import FetchByName
 from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
@@ -45,13 +46,24 @@ _Reader = Callable[["RequestFlow", memoryview, int, RequestPolicy, int], bool]
 class RequestFlow(Flow):
     """Notes each request as an exchange, and brings raised versions down, in place."""
 
-    __slots__ = ("_begins", "_largest", "_letting_go", "_link")
+    __slots__ = (
+        "_begins",
+        "_client",
+        "_exchanges",
+        "_largest",
+        "_letting_go",
+        "_link",
+        "_policies",
+    )
 
     def __init__(
         self, shared: memoryview, account: Account, link: LinkState, largest: int, opaque: bool
     ) -> None:
         super().__init__(shared, account, opaque, little=_LITTLE_AT_ONCE, most=_MOST_AT_ONCE)
         self._link = link
+        self._client = link.client
+        self._policies = link.policies
+        self._exchanges = link.exchanges
         self._largest = largest
         self._begins = True
         self._letting_go = False
@@ -62,9 +74,9 @@ class RequestFlow(Flow):
         if at >= size:
             self._skip -= size
             return [data]
-        link = self._link
-        if link.mode is not link.route.mode:
-            link.follow_mode()
+        policies = self._policies
+        if policies.mode is not policies.route.mode:
+            policies.follow_mode()
         pieces: Pieces = []
         #: From here on data is forwarded unchanged.
         begun = 0
@@ -73,8 +85,8 @@ class RequestFlow(Flow):
             frames += 1
             (length,) = _SIZE.unpack_from(data, at)
             tls = self._begins and self._begins_with_tls(length)
-            if tls and link.route.config.relays_tls:
-                self.opaque = link.unread = True
+            if tls and policies.route.config.relays_tls:
+                self._stop_reading()
                 return [data]
             if tls or not _SMALLEST <= length <= self._largest:
                 self.fault = _describe(length, self._largest)
@@ -83,10 +95,10 @@ class RequestFlow(Flow):
                 break
             _, kind, correlation_id = _HEAD.unpack_from(data, at)
             length += _SIZE.size
-            policy = link.policies.get(kind) or link.decide(kind)
+            policy = policies.by_kind.get(kind) or policies.decide(kind)
             reader = self._READERS.get(policy.key)
             if reader is None:
-                self._forward(Exchange(correlation_id, policy))
+                self._exchanges.add(Exchange(correlation_id, policy))
             elif not reader(self, data[at : at + length], length, policy, correlation_id):
                 break
             if self._instead:
@@ -112,27 +124,23 @@ class RequestFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
-    def _gathered(self, frame: memoryview) -> Pieces:
-        if self._filled < self._size:
+    def _gathered(self, gather: GatheredFrame) -> Pieces:
+        if gather.filled < gather.size:
             return []
         self._gather = None
-        return self._walk(frame)
+        return self._walk(gather.memory)
 
-    def _let_go(self, begun: memoryview) -> Pieces:
+    def _let_go(self, gather: GatheredFrame) -> Pieces:
         self._letting_go = True
-        pieces = self._walk(begun)
+        pieces = self._walk(gather.memory)
         self._letting_go = False
         return pieces
 
     def _begin_gather(self, begun: memoryview, size: int) -> bool:
         return not self._letting_go and super()._begin_gather(begun, size)
 
-    def _forward(self, exchange: Exchange) -> None:
-        link = self._link
-        link.exchanges.append(exchange)
-        exchange.policy.cell.requests += 1
-        if link.latencies is not None:
-            link.begin_sample(link.latencies, exchange)
+    def _stop_reading(self) -> None:
+        self.opaque = self._exchanges.unread = True
 
     def _begins_with_tls(self, length: int) -> bool:
         """Whether the first length of all is the head of a TLS record and no length.
@@ -170,10 +178,10 @@ class RequestFlow(Flow):
                 return self._lost(f"Produce v{policy.version} request: {error}")
         elif policy.sent != policy.version:
             _VERSION.pack_into(frame, _VERSION_AT, policy.sent)
-        if self._link.client_id is None:
-            self._link.meet(frame)
+        if self._client.id is None:
+            self._client.meet(frame)
         if acks:
-            self._forward(Exchange(correlation_id, policy, recoded=recoded))
+            self._exchanges.add(Exchange(correlation_id, policy, recoded=recoded))
         else:
             # No response will come.
             policy.cell.requests += 1
@@ -195,29 +203,29 @@ class RequestFlow(Flow):
                 return False
         elif policy.unhinted is not None:
             request = self._copy(frame)
-        if self._link.client_id is None and len(frame) == length:
-            self._link.meet(frame)
+        if self._client.id is None and len(frame) == length:
+            self._client.meet(frame)
         if policy.sent != policy.version:
             _VERSION.pack_into(frame, _VERSION_AT, policy.sent)
-        self._forward(Exchange(correlation_id, policy, request))
+        self._exchanges.add(Exchange(correlation_id, policy, request))
         return True
 
     def _recode_fetch(self, frame: memoryview, policy: RequestPolicy, correlation_id: int) -> bool:
         link, route = self._link, self._link.route
         version = policy.version
-        if link.client_id is None:
-            link.meet(frame)
+        if self._client.id is None:
+            self._client.meet(frame)
         try:
             request = read_request(frame)
-            if link.plan.synthetic and version >= TOPIC_IDS_FROM:
+            if self._policies.plan.synthetic and version >= TOPIC_IDS_FROM:
                 if request.replica_id >= 0:
                     # A broker asks another by its own ids, and only for what that takes.
                     cell = link.traffic.cell(policy.key, version, version)
                     as_it_is = RequestPolicy(policy.key, version, cell, sent=version)
-                    self._forward(Exchange(correlation_id, as_it_is))
+                    self._exchanges.add(Exchange(correlation_id, as_it_is))
                     return True
                 if request.lacks_id:
-                    link.without_ids = True
+                    link.topic_ids.without_ids = True
                     self.fault = f"Fetch v{version} for a topic without an id"
                     return False
             if policy.rackless is not None and not request.rack:
@@ -241,7 +249,7 @@ class RequestFlow(Flow):
             return self._lost(f"Fetch v{version} request: {error}")
         if policy.hintable or policy.unhinted is not None:
             exchange.request = self._copy(frame)
-        self._forward(exchange)
+        self._exchanges.add(exchange)
         return True
 
     def _metadata(
@@ -249,7 +257,7 @@ class RequestFlow(Flow):
     ) -> bool:
         exchange = Exchange(correlation_id, policy)
         if not policy.recoded:
-            self._forward(exchange)
+            self._exchanges.add(exchange)
             return True
         if len(frame) < length:
             self._gather_anyway(frame, length)
@@ -265,15 +273,15 @@ class RequestFlow(Flow):
         if not self._note(exchange, exchange.by_id):
             return False
         self._instead = [request]
-        self._forward(exchange)
+        self._exchanges.add(exchange)
         return True
 
     def _sasl_handshake(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
         if policy.version == sasl_handshake.BARE_TOKENS_VERSION:
-            self.opaque = self._link.unread = True
-        self._forward(Exchange(correlation_id, policy))
+            self._stop_reading()
+        self._exchanges.add(Exchange(correlation_id, policy))
         return True
 
     def _api_versions(
@@ -281,8 +289,8 @@ class RequestFlow(Flow):
     ) -> bool:
         if len(frame) < length and self._begin_gather(frame, length):
             return False
-        if self._link.client_id is None:
-            self._link.meet(frame)
+        if self._client.id is None:
+            self._client.meet(frame)
         if policy.version >= api_versions.SOFTWARE_FROM and not policy.unreadable:
             try:
                 self._link.introduce(api_versions.read_software(frame))
@@ -290,7 +298,9 @@ class RequestFlow(Flow):
                 # A version newer than we know may be laid out differently; the broker judges.
                 self._link.traffic.raw["client software"] += 1
                 policy.unreadable = True
-        self._forward(Exchange(correlation_id, policy))
+        if policy.version < api_versions.SOFTWARE_FROM or policy.unreadable:
+            self._link.asked_without_name()
+        self._exchanges.add(Exchange(correlation_id, policy))
         return True
 
     def _copy(self, frame: memoryview) -> bytes | None:
@@ -298,7 +308,7 @@ class RequestFlow(Flow):
 
         The copy is the exchange's, and so is what it reserves.
         """
-        if self._link.exchanges.maxlen == 0 or not self._account.take_copy(len(frame)):
+        if self._exchanges.waiting.maxlen == 0 or not self._account.take_copy(len(frame)):
             return None
         return bytes(frame)
 
@@ -309,7 +319,7 @@ class RequestFlow(Flow):
         where the link may not keep so much. Who knows ids that have names has had them of a broker.
         """
         size = by_ids.size(named=self._account.trusted)
-        if not size or self._link.exchanges.maxlen == 0:
+        if not size or self._exchanges.waiting.maxlen == 0:
             return True
         if not self._account.take_note(size):
             self.fault = (
@@ -333,7 +343,7 @@ class RequestFlow(Flow):
             # Unread responses would tell the brokers' own addresses.
             self.fault = reason
             return False
-        self.opaque = self._link.unread = True
+        self._stop_reading()
         self._link.misunderstood("client", reason)
         return True
 

@@ -77,7 +77,7 @@ class PassthroughScan:
             asker = self._read_asker()
             if asker.replica or not (answered.brings or asker.full):
                 return
-        client = Client(link.number, link.client_id or "", link.software)
+        client = Client(link.number, link.client.id or "", link.client.software)
         name, topic = (
             api_name(self._exchange.policy.key),
             link.route.broker.topic_name(answered.topic),

@@ -1,0 +1,75 @@
+"""Who the client of a link is, and which hints it can use."""
+
+from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.header import read_request_header
+from leader_hints.core.cluster.unknown_ids import Client
+from leader_hints.core.versions.client_capabilities import (
+    BUILT_IN,
+    KIP_951,
+    NO_HINTS,
+    OWN_NAME,
+    ClientTable,
+    HintForms,
+)
+from leader_hints.wire.errors import WireError
+
+#: Letters of what a client may say of itself. Brokers take any number (KIP-511).
+LONGEST_TEXT = 255
+
+
+class LinkClient:
+    """What a link's client has said of itself so far.
+
+    ``clients``: which clients use hints. ``address``: where it comes from, "" if not known.
+    ``id``: its client id, ``None`` before its first request that is read. ``software``: as
+    name/version, "" while it has said nothing. ``hint_forms``: the hints that it can use; before
+    ApiVersions it is taken for one that was offered raised versions on another link, if it uses
+    them. ``is_proxy``: it is a proxy like this one.
+    """
+
+    __slots__ = ("_clients", "address", "hint_forms", "id", "is_proxy", "software")
+
+    def __init__(self, address: str = "", clients: ClientTable = BUILT_IN) -> None:
+        self._clients = clients
+        self.address = address
+        self.id: str | None = None
+        self.software = ""
+        self.hint_forms = KIP_951
+        self.is_proxy = False
+
+    @property
+    def known_as(self) -> Client:
+        """Host and client id: what distinguishes it from others on its later links."""
+        return self.address.rpartition(":")[0], (self.id or "")[:LONGEST_TEXT]
+
+    def meet(self, frame: memoryview) -> None:
+        """Take the client id from a request.
+
+        It is kept as long as the link lasts, so of a long one no more than tells that it is long.
+        """
+        try:
+            self.id = (read_request_header(frame).client_id or "")[: LONGEST_TEXT + 1]
+        except WireError:
+            self.id = ""
+
+    def asked_without_name(self) -> bool:
+        """Note that it asked for versions without naming itself; returns whether that is new.
+
+        A client that named itself on this link stays known: a broker refused its newer request.
+        """
+        forms = self._clients.forms(None)
+        if self.software or self.hint_forms == forms:
+            return False
+        self.hint_forms = forms
+        return True
+
+    def introduce(self, software: ClientSoftware) -> HintForms | None:
+        """Take what the client says of itself in ApiVersions.
+
+        Returns the hints that such clients are known to use, ``None`` if nothing is known of them.
+        """
+        known = self._clients.known_forms(software)
+        self.hint_forms = known or NO_HINTS
+        self.is_proxy = software.name == OWN_NAME
+        self.software = f"{software.name[:LONGEST_TEXT]}/{software.version[:LONGEST_TEXT]}"
+        return known

@@ -1,0 +1,288 @@
+"""The direction from the broker to the client."""
+
+import struct
+from collections.abc import Sequence
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Account
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.flow import Flow, Pieces
+from leader_hints.core.link.gathered_frame import GatheredFrame
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.responses import fetch_responses
+from leader_hints.core.responses.outcome import Fault, Gather, Instead, Outcome
+from leader_hints.core.responses.passthrough_scan import PassthroughScan
+from leader_hints.core.responses.response_notes import ResponseNotes
+from leader_hints.core.responses.response_table import BY_API, OTHERS, reader_of
+from leader_hints.wire.scatter import Rest
+
+#: Size prefix, correlation id.
+_HEAD = struct.Struct(">ii")
+_SMALLEST = 4
+_SIZE_PREFIX = 4
+_NOTHING = memoryview(b"")
+#: What a broker answers before it has authenticated a client: to anything else it ends the
+#: connection (SaslServerAuthenticator). So any other answer shows that it serves the client, or
+#: authenticates none on this listener.
+_ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+#: Bytes received at once where responses begin and are small; else as many as there is room for.
+_LITTLE_AT_ONCE = 32_768
+
+
+class ResponseFlow(Flow):
+    """Matches responses with exchanges, has them read, and does what comes of that.
+
+    ``held``: set when a response waits for its hints; then nothing may be received until
+    :meth:`release` was called.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_behind",
+        "_exchanges",
+        "_link",
+        "_notes",
+        "_passthrough",
+        "held",
+    )
+
+    def __init__(
+        self,
+        shared: memoryview,
+        account: Account,
+        link: LinkState,
+        recovery: Recovery,
+        opaque: bool,
+    ) -> None:
+        super().__init__(shared, account, opaque, little=_LITTLE_AT_ONCE, most=len(shared))
+        self._link = link
+        self._exchanges = link.exchanges
+        self._notes = ResponseNotes(link, recovery)
+        #: What came behind the response that is held.
+        self._backlog: bytearray | None = None
+        #: What is reserved of the budget for it, and was for one before it.
+        self._behind = 0
+        #: Of the frame whose rest is passed on as it comes.
+        self._passthrough: PassthroughScan | None = None
+        self.held: Held | None = None
+
+    def release(self, hints: Sequence[LeaderHint | None]) -> Pieces:
+        """Let the held response go on with ``hints``, and what came behind it."""
+        assert self.held is not None
+        held, self.held = self.held, None
+        # Its tag sections were read before: this cannot fail.
+        pieces = held.answer(hints)
+        # Where hints are only counted the hold queue keeps it on, and needs no more of it.
+        held.frame = _NOTHING
+        kept, self._backlog = self._backlog, None
+        if kept:
+            backlog = memoryview(kept)
+            pieces += [backlog] if self.opaque else self._walk(backlog)
+        return pieces
+
+    def _walk(self, data: memoryview) -> Pieces:
+        size = len(data)
+        at = self._skip
+        if self._passthrough is not None and self._passthrough.see(data[:at]):
+            self._passthrough = None
+        if at >= size:
+            self._skip -= size
+            return [data]
+        self._skip = 0
+        pieces: Pieces = []
+        #: From here on data is forwarded unchanged.
+        begun = 0
+        frames = 0
+        while size - at >= _HEAD.size:
+            frames += 1
+            length, correlation_id = _HEAD.unpack_from(data, at)
+            exchange = self._match(length, correlation_id)
+            if exchange is None:
+                return [*pieces, data[begun : at if self.fault else size]]
+            length += _SIZE_PREFIX
+            end = at + length
+            policy = exchange.policy
+            readers = BY_API.get(policy.key, OTHERS)
+            reader = readers.recoded if exchange.recoded else readers[policy.use]
+            if reader is not None:
+                frame = data[at:end]
+                outcome = reader(self._notes, exchange, frame, length)
+                if outcome is not None:
+                    if not self._do(outcome, exchange, frame, length):
+                        if self.held is not None:
+                            self._put_behind(data[end:])
+                        if at > begun:
+                            pieces.append(data[begun:at])
+                        return pieces
+                    if self._instead:
+                        self._replace(pieces, data[begun:at])
+                        begun = end
+            at = end
+            if at >= size:
+                if size >= self._little:
+                    self._fit(size, frames)
+                self._skip = at - size
+                if begun < size:
+                    pieces.append(data[begun:])
+                return pieces
+        if at < size and not self._exchanges.waiting:
+            # Nothing is awaited, so no header begins here: do not keep it back.
+            self._stop_looking()
+            return [*pieces, data[begun : at if self.fault else size]]
+        if size >= self._little:
+            self._fit(size, frames)
+        self._carry = bytes(data[at:])
+        if at > begun:
+            pieces.append(data[begun:at])
+        return pieces
+
+    @property
+    def passing(self) -> int:
+        """See :attr:`leader_hints.core.link.flow.Flow.passing`."""
+        if self._passthrough is not None or not (self._skip or self.opaque):
+            return 0
+        return super().passing
+
+    def flushed(self) -> None:
+        """See :meth:`leader_hints.core.link.flow.Flow.flushed`: what is held has not been sent."""
+        if self.held is None:
+            super().flushed()
+            if not self._owed:
+                self._behind = 0
+
+    def close(self) -> None:
+        """See :meth:`leader_hints.core.link.flow.Flow.close`."""
+        self.held = None
+        self._give_back_requests()
+        super().close()
+
+    def _put_behind(self, data: memoryview) -> None:
+        """Keep what came behind a response that is held: at most one receive buffer.
+
+        Where that was kept behind another one before, it is reserved already.
+        """
+        more = max(len(data) - self._behind, 0)
+        self._account.take_anyway(more)
+        self._owed += more
+        self._behind += more
+        self._backlog = bytearray(data)
+
+    def _give_back_requests(self) -> None:
+        for exchange in self._exchanges.waiting:
+            self._give_back(exchange)
+
+    def _give_back(self, exchange: Exchange) -> None:
+        if exchange.request is not None:
+            self._account.give_back_copy(len(exchange.request))
+        if exchange.noted:
+            self._account.give_back_note(exchange.noted)
+
+    def _match(self, length: int, correlation_id: int) -> Exchange | None:
+        """Return the exchange that a response answers; ``None``: stop looking at responses."""
+        waiting = self._exchanges.waiting
+        if waiting and waiting[0].correlation_id == correlation_id and length >= _SMALLEST:
+            exchange = waiting.popleft()
+            if exchange.request is not None or exchange.noted:
+                self._give_back(exchange)
+            exchange.policy.cell.responses += 1
+            if not self._account.trusted and exchange.policy.key not in _ANSWERED_TO_ANYBODY:
+                self._account.trust()
+            if self._exchanges.timed is exchange:
+                self._link.sampled(exchange, self._exchanges.end_timing())
+            return exchange
+        self._stop_looking()
+        return None
+
+    def _stop_looking(self) -> None:
+        self.opaque = True
+        if self._link.route.config.address_rewriting is not None:
+            self.fault = "response that answers no request"
+        if not self._exchanges.unread:
+            self._link.misunderstood("broker", "response that answers no request")
+        self._give_back_requests()
+        self._exchanges.stop()
+
+    def _do(self, outcome: Outcome, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        """Return whether a response goes on, as it is or with what is ``_instead``.
+
+        If it does not, it is held, or it has begun to be gathered, or it has ended the link.
+        """
+        if isinstance(outcome, Instead):
+            self._instead, self._rest, self._passthrough = outcome
+        elif isinstance(outcome, Gather):
+            return self._keep(outcome, exchange, frame, length)
+        elif isinstance(outcome, Held):
+            return not self._hold(outcome, exchange)
+        elif isinstance(outcome, Fault):
+            self.fault = outcome.reason
+            return False
+        else:
+            self._passthrough = outcome
+        return True
+
+    def _keep(self, outcome: Gather, exchange: Exchange, frame: memoryview, length: int) -> bool:
+        """Begin to gather a response; true where it goes on all the same, over budget."""
+        if outcome.must:
+            self._gather_anyway(frame, length)
+        elif not self._begin_gather(frame, length):
+            self._passthrough = self._notes.over_budget(exchange, frame, length, outcome.scan)
+            return True
+        if self._gather is not None:
+            self._gather.exchange, self._gather.scan = exchange, outcome.scan
+        return False
+
+    def _hold(self, held: Held, exchange: Exchange) -> bool:
+        """Keep an error response until it is released; false if it goes on, over budget."""
+        frame = held.frame
+        if frame.obj is self._shared.obj or exchange.recoded:
+            # What was gathered has its bytes reserved; this has not.
+            if not self._account.take(len(frame)):
+                self._notes.hold_lacks_budget(held)
+                if exchange.recoded:
+                    self._instead = [frame]
+                return False
+            self._owed += len(frame)
+            held.frame = memoryview(bytes(frame))
+        self._notes.hold_begins(held)
+        self.held = held
+        return True
+
+    def _gathered(self, gather: GatheredFrame) -> Pieces:
+        exchange = gather.exchange
+        assert exchange is not None
+        frame = gather.memory[: gather.filled]
+        if gather.scan is not None:
+            outcome = fetch_responses.go_on(self._notes, exchange, gather.scan, frame, gather.size)
+        elif gather.filled == gather.size or (
+            exchange.recoded and gather.filled == len(gather.memory)
+        ):
+            # The beginning of one that is recoded may do. It is read whenever what there is of it
+            # has doubled, so that all times together cost no more than two.
+            reader = reader_of(exchange)
+            outcome = reader and reader(self._notes, exchange, frame, gather.size)
+        else:
+            return []
+        if isinstance(outcome, Gather):
+            return []
+        self._gather = None
+        if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
+            return []
+        self._skip = gather.size - gather.filled
+        instead, self._instead = self._instead, []
+        return instead or [frame]
+
+    def _let_go(self, gather: GatheredFrame) -> Pieces:
+        exchange = gather.exchange
+        assert exchange is not None
+        begun = gather.memory[: gather.filled]
+        self._skip = gather.size - gather.filled
+        self._passthrough = self._notes.over_budget(exchange, begun, gather.size, gather.scan)
+        return [begun]
+
+    def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
+        if self._passthrough is not None and self._passthrough.see(data[: self._skip]):
+            self._passthrough = None
+        return super()._go_on(data, rest)

@@ -1,0 +1,36 @@
+"""A virtual cluster's addresses in place of the brokers' in responses."""
+
+from leader_hints.apis.keys import api_name
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.flow import Pieces
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.responses.outcome import GATHER_ANYWAY, Fault, Instead, Outcome
+from leader_hints.core.responses.response_notes import ResponseNotes
+from leader_hints.core.versions.request_policy import RequestPolicy
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.splice import spliced
+
+
+def readdressed(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
+) -> Outcome:
+    """Put other addresses into a whole response."""
+    if len(frame) < length:
+        return GATHER_ANYWAY
+    policy = exchange.policy
+    try:
+        return Instead(readdress(notes.link, policy, frame))
+    except WireError as error:
+        # Nothing of it may go on: it has addresses.
+        return Fault(f"{api_name(policy.key)} v{policy.version} response: {error}")
+
+
+def readdress(link: LinkState, policy: RequestPolicy, frame: memoryview) -> Pieces:
+    """Return a response with other addresses.
+
+    :raises WireError: it is not well formed.
+    """
+    rewriting = link.route.config.address_rewriting
+    assert policy.rewriter is not None
+    assert rewriting is not None
+    return spliced(frame, policy.rewriter(frame, policy.version, rewriting.readdress))

@@ -1,0 +1,86 @@
+"""Fetch responses: those that may get hints, and those that are converted to another version."""
+
+from leader_hints.apis.fetch_older import Names, Raised, response_up
+from leader_hints.apis.fetch_response import FetchScan, glance
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.held import Held
+from leader_hints.core.responses.outcome import GATHER_ANYWAY, Fault, Gather, Instead, Outcome
+from leader_hints.core.responses.response_notes import ResponseNotes
+from leader_hints.wire.errors import WireError
+
+
+def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
+    """Look for errors that a hint can answer."""
+    version = exchange.policy.version
+    glanced = glance(frame, version)
+    if glanced is not None:
+        notes.session_answered(exchange, *glanced)
+        return notes.passing(exchange, frame, length, version)
+    return go_on(notes, exchange, FetchScan(version), frame, length)
+
+
+def go_on(
+    notes: ResponseNotes, exchange: Exchange, scan: FetchScan, frame: memoryview, length: int
+) -> Outcome:
+    """Look further into a response of which ``scan`` has seen the beginning, or nothing yet."""
+    version = exchange.policy.version
+    try:
+        scan.advance(frame, len(frame), length)
+        if not scan.clean and scan.scanned is None:
+            return Gather(must=False, scan=scan)
+    except WireError as error:
+        notes.link.misunderstood("broker", f"Fetch v{version}: {error}")
+        notes.session_unread(exchange, scan)
+        return None
+    notes.session_answered(exchange, scan.session_id, scan.error)
+    passing = notes.passing(exchange, frame, length, exchange.policy.version)
+    if scan.scanned is None:
+        return passing
+    return notes.held(exchange, frame, scan.scanned) or passing
+
+
+def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
+    """Convert a response, or its beginning, to the client's version."""
+    names = _names(notes, exchange)
+    try:
+        raised = response_up(frame, length, exchange.recoded, names)
+    except (WireError, KeyError) as error:
+        if len(frame) < length:
+            # That is judged when all of it is there.
+            return GATHER_ANYWAY
+        return Fault(f"Fetch v{exchange.recoded} response: {error}")
+    if exchange.policy.hintable and raised.failed:
+        if len(frame) < length:
+            return GATHER_ANYWAY
+        return _hinted_whole(notes, exchange, raised)
+    _opened(notes, exchange, raised)
+    scan = None
+    if names is None or not names.stale:
+        # What is said of another topic is none of this client's.
+        scan = notes.passing(exchange, frame, length, exchange.recoded)
+    if exchange.policy.hintable:
+        notes.session_answered(exchange, raised.session_id, raised.error)
+    return Instead(raised.pieces, raised.rest, scan)
+
+
+def _hinted_whole(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> Outcome:
+    """Look for errors in a response that was converted."""
+    _opened(notes, exchange, raised)
+    frame = memoryview(b"".join(raised.pieces))
+    outcome = go_on(notes, exchange, FetchScan(exchange.policy.version), frame, len(frame))
+    return outcome if isinstance(outcome, Held) else Instead([frame])
+
+
+def _names(notes: ResponseNotes, exchange: Exchange) -> Names | None:
+    named = exchange.by_name
+    return None if named is None else named.names(notes.link.route.broker.known)
+
+
+def _opened(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> None:
+    """Take note of the session that is opened by name, and of ids without a name."""
+    named = exchange.by_name
+    if named is None:
+        return
+    notes.link.topic_ids.lack(named.unknown)
+    if raised.session_id and not raised.error:
+        named.opened(notes.link.route.sessions_by_name, raised.session_id)

@@ -1,0 +1,134 @@
+"""What is noted of responses, whatever becomes of them."""
+
+from contextlib import suppress
+
+from leader_hints.apis.fetch_request import read_request, read_session
+from leader_hints.apis.fetch_response import FetchScan
+from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.apis.leader_hint import Scanned
+from leader_hints.apis.response_scan import has_no_failure
+from leader_hints.core.events import HintMissed
+from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.exchange import Exchange
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.responses.passthrough_scan import PassthroughScan
+from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
+from leader_hints.wire.errors import WireError
+
+
+class ResponseNotes:
+    """Errors and successes that pass, why an error is not held, and the state of fetch sessions."""
+
+    __slots__ = ("_recovery", "link")
+
+    def __init__(self, link: LinkState, recovery: Recovery) -> None:
+        self.link = link
+        self._recovery = recovery
+
+    def passing(
+        self, exchange: Exchange, frame: memoryview, length: int, version: int
+    ) -> PassthroughScan | None:
+        """Look at what a response answers that goes on, where that tells something.
+
+        Return what is to see the rest of it, if not all that is of interest is there.
+        """
+        reason = exchange.policy.unhinted
+        if reason is None:
+            if not (self.link.route.awaited and exchange.policy.hintable):
+                # Of one that was asked while hints were off nothing is looked at.
+                return None
+        elif not self.link.route.awaited and has_no_failure(frame, exchange.policy.key, version):
+            return None
+        return self._follow(exchange, frame, length, version, reason)
+
+    def over_budget(
+        self, exchange: Exchange, frame: memoryview, length: int, scan: FetchScan | None
+    ) -> PassthroughScan | None:
+        """Look at a response that should be gathered, and goes on since the budget is used up."""
+        self.link.traffic.raw["budget"] += 1
+        self.session_unread(exchange, scan)
+        if not exchange.policy.hintable:
+            return None
+        return self._follow(exchange, frame, length, exchange.policy.version, MissReason.BUDGET)
+
+    def _follow(
+        self,
+        exchange: Exchange,
+        frame: memoryview,
+        length: int,
+        version: int,
+        reason: MissReason | None,
+    ) -> PassthroughScan | None:
+        scan = PassthroughScan(self.link, self._recovery, exchange, version, length, reason)
+        return None if scan.see(frame) else scan
+
+    def session_answered(self, exchange: Exchange, session_id: int, error: int) -> None:
+        """Take note of the fetch session of a response."""
+        sessions = self.link.route.sessions
+        if exchange.request is None:
+            sessions.missed(session_id)
+            return
+        try:
+            sessions.answered(exchange.request, session_id, error)
+        except WireError as wrong:
+            self.link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {wrong}")
+
+    def session_unread(self, exchange: Exchange, scan: FetchScan | None) -> None:
+        """Take note that it is not known what came of a request whose response is not read.
+
+        ``scan``: what was read of it all the same.
+        """
+        route = self.link.route
+        if exchange.policy.key != ApiKey.FETCH:
+            return
+        if exchange.request is not None:
+            with suppress(WireError):
+                session_id, *_ = read_session(memoryview(exchange.request))
+                route.sessions.missed(session_id)
+        elif scan is not None and scan.started:
+            route.sessions.missed(scan.session_id)
+        else:
+            # It may have changed any of them.
+            route.sessions = route.sessions.empty()
+
+    def held(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> Held | None:
+        """Return an error response to be held; ``None`` where it must not wait.
+
+        That is a replica's, and one to a request that cannot be read: it might be a replica's.
+        """
+        link, policy = self.link, exchange.policy
+        epochs = [UNKNOWN_EPOCH] * len(scanned.failures)
+        if exchange.request is not None:
+            try:
+                request = read_request(memoryview(exchange.request))
+            except WireError as error:
+                link.misunderstood("client", f"Fetch v{policy.version} request: {error}")
+                return None
+            if request.replica_id >= 0:
+                self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA)
+                return None
+            epochs = link.route.sessions.epochs(request, scanned.failures)
+        return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
+
+    def hold_begins(self, held: Held) -> None:
+        """Take note of the errors of a response that is held."""
+        self._recovery.failed(
+            self.link.route,
+            self.link.client.id or "",
+            api_name(held.key),
+            (
+                (self.link.route.broker.topic_name(failure.topic), failure.partition)
+                for failure in held.scanned.failures
+            ),
+        )
+
+    def hold_lacks_budget(self, held: Held) -> None:
+        """Take note of the errors of a response that cannot be kept, and so is not held."""
+        self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
+
+    def _missed(self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason) -> None:
+        for failure in scanned.failures:
+            answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)
+            self.link.events.append(HintMissed(answered=answered, reason=reason))
