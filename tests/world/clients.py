@@ -210,7 +210,7 @@ class Client:
         """Ask nothing until :meth:`start`."""
         self._paused = True
 
-    def begin_anew(self) -> None:
+    def begin_again(self) -> None:
         """Forget all that is known, as a process that is started again."""
         for connection in [*self._connections.values()]:
             connection.end.close()

@@ -160,7 +160,7 @@ _EPISODES: Final = {
         (0.2, "move", 0, 0.0),
         (1.4, "move", 1, 0.0),
     ),
-    # Clients learn of moves elsewhere: one process has not heard of them.
+    # Clients learn of moves elsewhere: one process has not learnt of them.
     "a broker lags": (
         (0.0, "stale", 0, 3.0),
         (0.1, "move", 1, 0.0),

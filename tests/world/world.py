@@ -276,20 +276,20 @@ class World:
         self.say(f"clients are away for {happening.seconds} s")
         for number, client in enumerate(self.clients):
             client.pause()
-            anew = happening.number != number
-            self.schedule.after(happening.seconds, self._come_back, client, anew)
+            renewed = happening.number != number
+            self.schedule.after(happening.seconds, self._come_back, client, renewed)
 
     def _go_away(self, happening: Happening) -> None:
         client = self.clients[happening.number]
         self.say(f"{client.name} is away for {happening.seconds} s")
         client.pause()
-        anew = happening.node == NODES[0]
-        self.schedule.after(happening.seconds, self._come_back, client, anew)
+        renewed = happening.node == NODES[0]
+        self.schedule.after(happening.seconds, self._come_back, client, renewed)
 
-    def _come_back(self, client: Client, anew: bool) -> None:
-        self.say(f"{client.name} {'is started again' if anew else 'comes back'}")
-        if anew:
-            client.begin_anew()
+    def _come_back(self, client: Client, renewed: bool) -> None:
+        self.say(f"{client.name} {'is started again' if renewed else 'comes back'}")
+        if renewed:
+            client.begin_again()
         client.start()
 
     def _end_process(self, happening: Happening) -> None:
