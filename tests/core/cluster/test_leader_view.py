@@ -35,7 +35,7 @@ def test_a_topic_is_known_by_name_and_by_id() -> None:
     assert view.topics.name(topic_id(2)) is None
 
 
-def test_brokers_are_told_by_partitions_that_are_not_hidden() -> None:
+def test_identity_is_asked_by_partitions_that_are_not_hidden() -> None:
     """Of a hidden topic brokers answer TOPIC_AUTHORIZATION_FAILED, which proves nothing."""
     view = view_of({0: (1, 5)})
     view.learn(answer({0: (1, 3)}, name="u"), None)
