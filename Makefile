@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 		&& echo $$python && break; done)
 
-# Tests that run at once. Those on real brokers wait most of their time.
+# Tests that run at the same time. Those on real brokers wait most of the time.
 WORKERS ?= 2
 # `make test COVERAGE=1` measures which lines and branches run, at twice the time.
 MEASURED := $(if $(COVERAGE),--cov --cov-report=)
@@ -23,7 +23,7 @@ MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-venv: $(STAMP) ## Make .venv and install the package with all that its development needs
+venv: $(STAMP) ## Create .venv and install the package with its development tools
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found" >&2; exit 1; }
@@ -31,43 +31,43 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[pipeline,dev]'
 	@touch $@
 
-demo: $(STAMP) ## Show leader moves with hints off and on, on an embedded cluster
+demo: $(STAMP) ## Show leader moves with hints off and on; needs only Python
 	$(BIN)/python -m demo
 
-demo-report: $(STAMP) ## Go from leader moves to the page of leader-hints-report; needs Java 17
+demo-report: $(STAMP) ## Run the whole chain from leader moves to the report's page; needs Java 17
 	$(BIN)/python -m demo.fleet_report
 
-unit: $(STAMP) ## Run the tests of the pure layers, and of Trio with fakes
+unit: $(STAMP) ## Run the unit tests
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier unit tests
 
-test: $(STAMP) ## Run unit, mock cluster and a slice of real brokers, fetched where Java and Maven are
+test: $(STAMP) ## Run unit tests, the mock cluster, and some real brokers if Java 17 and Maven are there
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier test $(MEASURED) tests --ignore tests/deploy
 
-coverage: $(STAMP) ## Report what `make test COVERAGE=1` measured; fails where it is too little
+coverage: $(STAMP) ## Report the coverage of `make test COVERAGE=1`; fail below the limits
 	$(BIN)/python -m coverage report --include='*/leader_hints/wire/*,*/leader_hints/apis/*,*/leader_hints/core/*' --fail-under=97
 	$(BIN)/python -m coverage report --fail-under=92
 
-test-all: $(STAMP) ## Run all tests but those of the deployment
+test-all: $(STAMP) ## Run all tests except test-deploy
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) tests --ignore tests/deploy
 
-test-rest: $(STAMP) ## Run what `make test` leaves out of `make test-all`
+test-rest: $(STAMP) ## Run the tests of test-all that test leaves out
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier rest tests --ignore tests/deploy
 
-test-deploy: $(STAMP) ## Check and run the deployment's files; needs root, and Debian's buildah and podman
+test-deploy: $(STAMP) ## Check and run the deployment files; needs root, buildah and podman
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'
 	$(BIN)/python -m tests.deploy.tools
 	$(BIN)/python -m pytest tests/deploy
 
-simulate: $(STAMP) ## Live simulated worlds until one breaks a rule; SIMULATE="--first 1000 --seeds 500"
+simulate: $(STAMP) ## Run simulated clusters until one breaks a rule; SIMULATE="--first 1000 --seeds 500"
 	$(BIN)/python -m tests.world $(SIMULATE)
 
 test-matrix: $(STAMP) ## Run every client with every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)
 
-test-chaos: $(STAMP) ## Do faults to real brokers for 20 minutes, with proxies and without
+test-chaos: $(STAMP) ## Inject faults into real brokers for 20 minutes, with and without proxies
 	$(BIN)/python -m tests.chaos $(CHAOS)
 
-soak: $(STAMP) ## 2000 connections that come and go for 20 minutes, then 9000 links at once
+soak: $(STAMP) ## Open and close 2000 connections for 20 minutes, then keep 9000 open
 	$(BIN)/python -m tests.soak $(SOAK)
 
 lint: $(STAMP) ## Check style and format
@@ -77,33 +77,33 @@ lint: $(STAMP) ## Check style and format
 types: $(STAMP) ## Check types
 	$(BIN)/mypy
 
-contracts: $(STAMP) ## Check which layer imports which
+contracts: $(STAMP) ## Check the layers' imports
 	$(BIN)/lint-imports
 
-scan: $(STAMP) ## Look for what is unsafe in the package's code
+scan: $(STAMP) ## Scan the code for security problems
 	$(BIN)/bandit -q -c pyproject.toml -r proxy
 
-audit: $(STAMP) ## Look whether packages in constraints.txt have known holes; needs the network
+audit: $(STAMP) ## Check constraints.txt against known vulnerabilities; needs the network
 	$(BIN)/python -m tests.audit
 
-check: lint types contracts scan ## All checks that run no code
+check: lint types contracts scan ## Run lint, types, contracts and scan
 
-fuzz: $(STAMP) ## One million mutated messages through links of all kinds
+fuzz: $(STAMP) ## Send a million mutated messages through links of all kinds
 	$(BIN)/python -m tests.fuzz --messages 1000000
 
-fuzz-sockets: $(STAMP) ## Attack a proxy's listeners and its admin server for five minutes
+fuzz-sockets: $(STAMP) ## Attack the listeners and the admin server for five minutes
 	$(BIN)/python -m tests.fuzz.sockets $(FUZZ)
 
-docs: $(STAMP) ## Write the pages of docs/ that are made of the code
+docs: $(STAMP) ## Write the pages of docs/ that are generated from the code
 	$(BIN)/python -m tests.docs.pages
 
 site: $(STAMP) ## Build the documentation site into build/site; any warning fails
 	$(BIN)/mkdocs build --strict
 
-bench: $(STAMP) ## Run the benchmark WHAT=stall, cost, ..., with ARGS; without WHAT list them
+bench: $(STAMP) ## Run a benchmark, such as WHAT=stall; without WHAT list them
 	$(BIN)/python -m bench $(or $(WHAT),--help) $(ARGS)
 
-release: $(STAMP) ## Put wheel, sdist, chart, image, SBOM and checksums of HEAD into dist/
+release: $(STAMP) ## Build wheel, sdist, chart, image, SBOM and checksums of HEAD into dist/
 	$(BIN)/python -m release $(ARGS)
 
 clean: ## Remove the environment, caches and builds

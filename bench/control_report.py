@@ -145,13 +145,13 @@ def _judge_sidecars(cost: SidecarCost) -> Verdict:
 
 
 def _poll_table(polled: Polls) -> str:
-    head = ["CPU seconds of a poll", "polls", "median", "most"]
+    head = ["CPU seconds of a poll", "polls", "median", "max"]
     rows = [
         [name, str(len(of)), f"{median(of):.3f}", f"{max(of):.3f}"]
         for name, of in (("all at once", polled.whole), ("in slices", polled.sliced))
         if of
     ]
-    memory = f"Memory of the process, at most: {polled.process / _MB:.0f} MB."
+    memory = f"Peak memory of the process: {polled.process / _MB:.0f} MB."
     return f"{table(head, rows)}\n\n{memory}"
 
 
@@ -173,10 +173,10 @@ def _storm_table(storm: Storm) -> str:
         ["the same, p99, ms", f"{quantile(storm.waits, 0.99):.0f}"],
         ["Metadata requests", str(traffic.requests[METADATA])],
         ["partitions in their answers", str(traffic.partitions)],
-        ["bytes of Metadata, asked", str(traffic.asked[METADATA])],
-        ["bytes of Metadata, answered", str(traffic.answered[METADATA])],
+        ["bytes of Metadata requests", str(traffic.asked[METADATA])],
+        ["bytes of Metadata responses", str(traffic.answered[METADATA])],
         ["ListOffsets requests", str(traffic.requests[LIST_OFFSETS])],
-        ["bytes of ListOffsets, both ways", str(_both(storm, LIST_OFFSETS))],
+        ["bytes of ListOffsets, requests and responses", str(_both(storm, LIST_OFFSETS))],
     ]
     return table(["storm", "figure"], rows)
 

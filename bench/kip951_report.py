@@ -26,8 +26,8 @@ _LEAST_INSIDE = 0.005
 _MOST_BUSY = 0.5
 _MEGABYTE = 1024 * 1024
 _HOW: Mapping[Lateness, str] = {
-    "stale": f"Metadata says what was so {kip951.LATE_MS} ms ago",
-    "slow": f"Metadata responses are kept back for {kip951.LATE_MS} ms, and what is behind them",
+    "stale": f"Metadata that is {kip951.LATE_MS} ms old",
+    "slow": f"Metadata responses, and all behind them, delayed by {kip951.LATE_MS} ms",
 }
 
 

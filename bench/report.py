@@ -10,7 +10,7 @@ import click
 
 from bench.samples import Samples
 
-#: What was measured, the figure, what it aims at, and whether that is met.
+#: What was measured, the figure, its target, and whether that is met.
 Verdict = tuple[str, str, str, bool]
 
 
@@ -21,7 +21,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_section(page: Path, name: str, text: str) -> None:
-    """Replace what stands between the markers of section ``name``.
+    """Replace the text between the markers of section ``name``.
 
     :raises ValueError: the page has no such section.
     """
@@ -33,10 +33,10 @@ def write_section(page: Path, name: str, text: str) -> None:
     page.write_text(replaced)
 
 
-def target_table(verdicts: Iterable[Verdict], what: str = "target") -> str:
+def target_table(verdicts: Iterable[Verdict], what: str = "figure") -> str:
     """Return a table of all targets, and whether each is met."""
     rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
-    return table([what, "measured", "aim", "met"], rows)
+    return table([what, "measured", "target", "met"], rows)
 
 
 def finish(

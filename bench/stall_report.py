@@ -238,7 +238,7 @@ def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
 
 
 def _stall_table(pools: Mapping[Arm, Sample]) -> str:
-    head = ["stall, ms", "moves", "median", "95 % interval of it", "p90", "max"]
+    head = ["stall, ms", "moves", "median", "95 % interval of the median", "p90", "max"]
     rows = []
     for kind in ("produce", "consume"):
         for arm, sample in pools.items():
@@ -278,7 +278,7 @@ def _hint_table(pools: Mapping[Arm, Sample]) -> str:
 
 
 def _beside_table(pools: Mapping[Arm, Sample]) -> str:
-    head = ["latency around moves, ms", "records", "median", "p99", "95 % interval of it", "max"]
+    head = ["latency around moves, ms", "records", "median", "p99", "95 % interval of p99", "max"]
     rows = []
     for kind in ("produce", "consume"):
         for arm, sample in pools.items():

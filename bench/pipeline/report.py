@@ -185,12 +185,12 @@ def _text(figures: list[Figure], samples: Samples) -> str:
     long = [stage for name, of in stages.items() for stage in _long(name, of)]
     return "\n\n".join(
         [
-            table(["work", "measured", "aim", "met"], rows),
+            table(["work", "measured", "target", "met"], rows),
             "The three queries, seconds:",
             table(["query", "Spark", "DuckDB"], queries),
             f"Where the time goes, seconds of all tasks together. {plain.events:,} events, and "
-            f"{hot.events:,} of which one partition has half; what several tables need is made by "
-            "the first of them:",
+            f"{hot.events:,} of which one partition has half; the first table makes what "
+            "several tables need:",
             table(["step", "from JSON", "from stored events", "from JSON, one hot"], steps),
             f"Stages over {LONG_S:g} s:",
             table(["stage", "seconds", "tasks", "median task, s", "longest task, s"], long)

@@ -1,14 +1,22 @@
 """What leader moves cost a fleet, and what hints save: the journals of many sidecars, on Spark.
 
+Bugs about a run that fails, reads a journal twice, or overwrites what it has stored are here. Those
+about lines are in journal, about figures in tables, about the page in report.
+
+- batch: one run over what is new; streaming: the same while journals are written.
+- store: events and tables of an output folder, and which inputs they come from.
+- generator: synthetic journals, and the answers that the tables must give.
+- spark_session: Spark's settings and flags; progress: the present step, on a terminal.
+- cli: the command; errors: those that an operator can fix; text: foreign text, made safe to show.
+
 Nouns:
 
 - Event: a line of the journal that was understood; Quarantined: one that was not, and why.
-- Encounter: what one client met at one partition, errors and successes, while it was not quiet.
+- Encounter: what one client met at one partition, until it was quiet for a while.
 - Sighting: a leader move as one sidecar saw it; Move: one leader epoch, as all sidecars saw it.
 - Recovery: from a client's first error to its first success, at any sidecar.
-- Incident: moves of a cluster that belong together; its rules tell a roll from a failure.
+- Incident: moves of a cluster that belong together; its rules distinguish a roll from a failure.
 - Skew: how far a sidecar's clock is from those of the others.
-- Store: the events and tables of an output folder, and which inputs they are made of.
 - Table: what is written; :mod:`leader_hints_report.tables.columns` has the columns and meanings of
   all.
 
@@ -16,6 +24,6 @@ Functions go from DataFrame to DataFrame or from Column to Column, and take the 
 argument where they need one. None depends on the session's time zone, and there is no Python code
 between rows: all of it is Spark's own expressions.
 
-Nothing here imports the proxy, nor the proxy anything of this: what joins them is the journal's
-format, docs/journal.schema.json.
+The pipeline and the proxy do not import each other: they share only the journal's format,
+docs/journal.schema.json.
 """

@@ -121,6 +121,8 @@ def pages() -> Iterator[Path]:
         yield _ROOT / name
     yield _ROOT / "deploy" / "README.md"
     yield _ROOT / "config" / "leader-hints.yaml"
+    yield _ROOT / "Makefile"
+    yield _ROOT / "pyproject.toml"
     yield from sorted(DOCS.rglob("*.md"))
 
 

@@ -21,13 +21,15 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import PASS, plan_for
 from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.pump.limits import PumpLimits
 from leader_hints.net.pump.poller import Poller
-from leader_hints.net.pump.pump import Pump, PumpLimits, Snoop
+from leader_hints.net.pump.pump import Pump
+from leader_hints.net.pump.reports import Snoop
 from tests.harness.waiting import until
 
 #: What a broker of 3.6 takes, and so what is raised.
 LEGACY = {0: 9, 1: 15, 3: 12, 18: 3}
-LIMITS = PumpLimits(request_bytes=1 << 20, requests_in_flight=1000)
+LIMITS = PumpLimits(request_bytes=1 << 20, requests_in_flight=1000, queued_bytes=1 << 28)
 #: Far more steps than any test needs: a pump that is still busy then spins on a socket.
 _MOST_STEPS = 20_000
 #: Bounds a broken test.

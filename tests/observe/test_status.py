@@ -7,10 +7,12 @@ from typing import Any
 
 import jsonschema
 
+from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.client_capabilities import BUILT_IN, form_names
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import History
@@ -22,7 +24,15 @@ _NOW = 1_800_000_000.0
 
 
 def _seen(software: str, version: str) -> ClientSeen:
-    return ClientSeen(route="a", link=1, client_id="c", software=software, version=version)
+    forms = BUILT_IN.known_forms(ClientSoftware(software, version))
+    return ClientSeen(
+        route="a",
+        link=1,
+        client_id="c",
+        software=software,
+        version=version,
+        uses=None if forms is None else form_names(forms),
+    )
 
 
 def _told() -> Status:
@@ -54,6 +64,8 @@ def _told() -> Status:
         _seen("apache-kafka-java", "3.6.2"),
         _seen("kafka-python", "3.0.1"),
         _seen("sarama", "1.43"),
+        # Its versions are no versions, so they are counted as one.
+        _seen("kgo", "a b"),
     ]
     for event in events:
         counts.take(event)
@@ -121,6 +133,7 @@ def test_what_clients_can_use_is_told() -> None:
         ("apache-kafka-java", "3.6.2"): [],
         ("apache-kafka-java", "3.9.1"): ["fetch", "fetch_without_endpoints", "produce"],
         ("kafka-python", "3.0.1"): ["fetch_without_endpoints"],
+        ("kgo", "other"): None,
         ("sarama", "1.43"): None,
     }
 

@@ -1,5 +1,8 @@
 """The subcommands of `leader-hints-report`.
 
-One module for each, named as it; its ``command`` is a click command. Spark is imported when one
-begins to work, so that --help answers at once.
+Bugs about an option, a refusal or an exit code are here.
+
+- batch, stream, generate, html, kip951: one subcommand each; ``command`` is a click command.
+
+Spark is imported when a command starts to work, so that --help answers immediately.
 """

@@ -1,4 +1,4 @@
-"""Journals as they are read: their format, where they come from, and whether they are whole.
+"""Journals as they are read: their format, where they come from, and whether they are complete.
 
 Bugs about lines that are refused, doubled or missing are here.
 

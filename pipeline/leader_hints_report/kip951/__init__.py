@@ -1,10 +1,12 @@
 """The tables of KIP-951's benchmarks: those that were published, and the same from own samples.
 
-Nouns:
+Bugs about a figure of `leader-hints-report kip951` are here.
 
-- Sample: one record that a producer sent in a benchmark, and the time to its acknowledgement.
-- Run: the samples of one arm from its first record to its last; Arm: what is compared.
-- RunFigures: the line that kafka-producer-perf-test prints at the end of a run, as numbers.
-- Published: the KIP's own figures; Check: one of them worked out again.
-- Comparison: runs of all arms side by side, their averages, and the changes to a baseline.
+- samples: the time from sending a record to its acknowledgement, and the runs of one arm.
+- run_figures: the line that kafka-producer-perf-test prints at the end of a run, as numbers.
+- published: the KIP's own figures, and whether their arithmetic is right.
+- comparison: runs of all arms side by side, their averages, and the changes to a baseline.
+- document: the same as JSON, as CSV and as Markdown.
+
+An arm is one of the setups that are compared.
 """

@@ -1,12 +1,10 @@
 """The report: a fleet's tables as a page for people and as data for programs.
 
-Nouns:
+Bugs about the page, its figures, or its JSON and CSV are here; a wrong number is a bug of tables.
 
-- Listing: a table of the report: its columns, what they mean, and how many rows it has at most.
-- Numbers: the rows of all listings; page, JSON and CSV are made of them and nothing else.
-- Gathering: how the rows come out of the pipeline's tables, on Spark.
-- Drawing: one figure, as SVG, in a wide and a narrow form. Its colours are the page's.
-- Page: one HTML document that needs nothing besides itself.
-
-Only :mod:`leader_hints_report.report.gathering` knows Spark.
+- listings: the tables of the report: their columns, what they mean, and how many rows they have.
+- gathering: reads the rows from the pipeline's tables. Only this module knows Spark.
+- figures: which numbers are drawn; drawing: one figure as SVG, in the page's colours.
+- page: one HTML document that needs nothing else; format: values as people read them.
+- files: the page, the JSON and the CSV, all of the same numbers.
 """

@@ -82,7 +82,7 @@ _EPISODES: Final = Column(
     "episodes", "episodes", Kind.COUNT, "Times that a client lost a partition, first errors."
 )
 _LOST: Final = Column(
-    "lost_ms", "time lost", Kind.MS, "Recoveries added up: from first error to first success."
+    "lost_ms", "time lost", Kind.MS, "The sum of recoveries, from first error to first success."
 )
 
 CLUSTERS: Final = Listing(
@@ -94,7 +94,7 @@ CLUSTERS: Final = Listing(
         Column("last_day", "to", Kind.DAY, "The last day of its leader moves."),
         Column("epochs", "epochs", Kind.COUNT, "Leader epochs that began."),
         Column("moved", "moves", Kind.COUNT, "How many of them changed the leader."),
-        Column("sidecars", "seen by", Kind.COUNT, "Sidecars that saw one move, at most."),
+        Column("sidecars", "seen by", Kind.COUNT, "The most sidecars that saw one move."),
         Column(
             "apart_p50_ms",
             "apart, median",
@@ -161,8 +161,8 @@ BROKER_HOURS: Final = Listing(
         _CLUSTER,
         Column("node", "broker", Kind.COUNT, "Node id of the broker."),
         Column("hour", "hour", Kind.COUNT, "Hour of the day, UTC; all days together."),
-        Column("left", "leaders left", Kind.COUNT, "Leaderships that went away from it."),
-        Column("joined", "leaders came", Kind.COUNT, "Leaderships that came to it."),
+        Column("left", "leaders left", Kind.COUNT, "Partitions that it stopped leading."),
+        Column("joined", "leaders came", Kind.COUNT, "Partitions that it started to lead."),
         _ERRORS,
         Column("hints", "with hint", Kind.COUNT, "Errors that had a hint."),
         _LOST,
@@ -180,7 +180,7 @@ COVERAGE: Final = Listing(
         Column("would_give", "observed", Kind.COUNT, "Errors that would have had one: observe."),
         _EPISODES,
         Column("hinted", "began with hint", Kind.COUNT, "Episodes whose first error had a hint."),
-        Column("used", "hint used", Kind.COUNT, "Of these, the client went there at once."),
+        Column("used", "hint used", Kind.COUNT, "Of these, the client went there immediately."),
         Column("with_n", "n with", Kind.COUNT, "Recoveries after a hint."),
         Column("with_mean_ms", "mean with", Kind.MS, "Mean recovery after a hint."),
         Column("with_p50_ms", "median with", Kind.MS, "Median recovery after a hint."),
@@ -261,22 +261,22 @@ SKEW: Final = Listing(
         _CLUSTER,
         Column("sidecar", "sidecar", Kind.TEXT, "The sidecar."),
         Column("moves", "moves", Kind.COUNT, "Moves that others saw too."),
-        Column("skew_ms", "ahead by", Kind.MS, "Against the middle of its cluster: an estimate."),
-        Column("bound_ms", "within", Kind.MS, "Nine of ten sights are within so much of that."),
-        Column("corrected", "taken away", Kind.YES, "Times of the tables had it taken away."),
+        Column("skew_ms", "ahead by", Kind.MS, "Compared to its cluster's median; an estimate."),
+        Column("bound_ms", "within", Kind.MS, "Nine of ten sightings are within this of it."),
+        Column("corrected", "corrected", Kind.YES, "Times in the tables were corrected by it."),
     ),
     100,
 )
 JOURNALS: Final = Listing(
     "journals",
-    "Whether the journals are whole",
+    "Completeness of the journals",
     (
         Column("sidecar", "sidecar", Kind.TEXT, "The sidecar."),
         Column("runs", "runs", Kind.COUNT, "Runs of its process, counted once on each day."),
         Column("events", "events", Kind.COUNT, "Different events."),
-        Column("duplicates", "duplicates", Kind.COUNT, "Lines that told an event once more."),
+        Column("duplicates", "duplicates", Kind.COUNT, "Lines that repeat an event."),
         Column("missing", "missing", Kind.COUNT, "Numbers without an event."),
-        Column("told", "told", Kind.COUNT, "How many of these its gap events told of."),
+        Column("told", "reported", Kind.COUNT, "How many of these its gap events report."),
     ),
     100,
 )

@@ -32,63 +32,61 @@ class _Section(NamedTuple):
 _SECTIONS: Final = (
     _Section(
         "How long clients were without their leader",
-        "A recovery is the time from the first error that a client got for a partition to its "
-        "first success there, at whichever broker. Each line says which share of the recoveries "
-        "took no longer than the time below it: the further left, the better. Whether a recovery "
-        "counts as one with a hint is determined by its first error. Clients with hints and "
-        "clients without are often different programs, so part of the distance may be theirs; the "
-        "table by client version compares each with itself. Episodes without a seen success are "
-        "in no line.",
+        "A recovery is the time from a client's first error for a partition to its first success "
+        "there, at any broker. Each line shows which share of the recoveries took at most the "
+        "time below it: further left is better. The first error decides whether a recovery counts "
+        "as one with a hint. Clients with hints and clients without are often different programs, "
+        "which may explain part of the difference; the table by client version compares each with "
+        "itself. Episodes without a seen success are not included.",
         figures.recovery_curves,
         (listings.RECOVERY,),
     ),
     _Section(
         "Incidents",
-        "Leader moves of a cluster without five minutes of quiet between them are one incident. A "
-        "mark shows where it began, a line goes on to its last move. Rules determine the kind "
-        "from the moves alone; the last column names the rule. Time lost is the sum of the "
-        "recoveries of all clients.",
+        "Leader moves of a cluster with less than five minutes between them are one incident. A "
+        "mark shows its first move, and a line ends at its last. Rules classify an incident by its "
+        "moves alone; the last column names the rule. Time lost is the sum of the recoveries of "
+        "all clients.",
         figures.incident_timeline,
         (listings.INCIDENTS,),
     ),
     _Section(
         "Brokers and hours",
-        "What clients lost through errors of a broker, by the hour of the day in UTC; all days are "
-        "added up. A broker that stands out at one hour points to a job that moves leaders then; "
-        "one that stands out all day, to a broker that is not well. Brokers without any are left "
-        "out.",
+        "The time that clients lost through errors of a broker, by the hour of the day in UTC, "
+        "summed over all days. A broker that stands out at one hour points to a job that moves "
+        "leaders then; one that stands out all day may be unhealthy. Brokers without lost time are "
+        "left out.",
         figures.broker_heat,
         (listings.BROKER_HOURS,),
     ),
     _Section(
         "Which clients get hints",
-        "The share of the errors of each client version that had a hint. Observed: the sidecar "
-        "only counted, and would have given one. Versions that cannot take hints show none however "
-        "long the sidecar runs: they are what an upgrade of clients could win. Saved is an "
-        "estimate, made only where the same version recovered at least 20 times with and 20 times "
-        "without a hint.",
+        "The share of each client version's errors that had a hint. Observed: the sidecar was in "
+        "mode observe, and would have given one. Versions that cannot use hints never show any: "
+        "they are what an upgrade of clients could gain. Saved is an estimate. It is made only "
+        "where the same version recovered at least 20 times with and 20 times without a hint.",
         figures.hint_coverage,
         (listings.COVERAGE, listings.MISSES),
     ),
     _Section(
         "Clients that cannot use hints",
-        "Ranked by the time that they lost: the first to upgrade.",
+        "Ranked by the time that they lost: upgrade the first ones first.",
         None,
         (listings.CLIENTS,),
     ),
     _Section("Topics", "Ranked by the time that their clients lost.", None, (listings.TOPICS,)),
     _Section(
         "Latencies beside the moves",
-        "Ordinary exchanges that the sidecars sampled, by day. Percentiles of days cannot "
-        "be added up, so each stands for itself.",
+        "Ordinary exchanges that the sidecars sampled, by day. Percentiles of several days cannot "
+        "be combined.",
         None,
         (listings.LATENCIES,),
     ),
     _Section(
         "Whether the figures can be trusted",
-        "Sidecars' clocks are compared by the moves that several of them saw; journals are held "
-        "against the numbers of their events. Numbers that are missing and were not told of by "
-        "the journal itself point to a killed process or to a file that was not collected.",
+        "Sidecars' clocks are compared by the moves that several of them saw. Journals are checked "
+        "for missing event numbers. If a journal does not report why numbers are missing, a "
+        "process was killed or a file was not collected.",
         None,
         (listings.CLUSTERS, listings.SKEW, listings.JOURNALS, listings.QUARANTINE),
     ),

@@ -13,7 +13,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.net.metadata.broker_poller import PollerSettings
-from leader_hints.net.pump.pump import PumpLimits
+from leader_hints.net.pump.limits import PumpLimits
 from leader_hints.observe.event_log import EventLog
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.limits import LimitSettings

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from leader_hints.core.events import (
     LeaderMoved,
     Recovered,
 )
+from leader_hints.core.versions.client_capabilities import BUILT_IN
 from leader_hints.observe.client_names import ClientNames
 
 #: Seconds that are remembered, and into how long slots they are cut.
@@ -76,16 +77,17 @@ class History:
     """Leader moves, hints, holds and recoveries of the last hour, and the clients seen.
 
     ``clock``: Unix time in seconds. If it is set back, what lies in the future then is left out.
+    ``known``: see :class:`leader_hints.observe.client_names.ClientNames`.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], known: Collection[str] = BUILT_IN.names) -> None:
         self._clock = clock
         self._slots: deque[Slot] = deque()
         self._moves: deque[Move] = deque(maxlen=_MOVES)
         self._holds: dict[str, _Times] = {}
         self._recoveries: dict[str, dict[tuple[str, bool], _Times]] = {}
         self._clients: dict[tuple[str, str], float] = {}
-        self._names = ClientNames()
+        self._names = ClientNames(known)
 
     def take(self, event: Event) -> None:
         """Remember ``event``."""

@@ -10,12 +10,9 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import api_name
 from leader_hints.core.route import Route
-from leader_hints.core.versions.client_capabilities import KNOWN_NAMES, hint_forms
 from leader_hints.observe import history
-from leader_hints.observe.client_names import OTHER
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import SLOT, SPAN, History
 from leader_hints.observe.watched import Watched
@@ -139,7 +136,9 @@ class Client(_Model):
     links: Count = Field(ge=1, description="Connections on which it said so, since the start.")
     last_seen: UnixTime = Field(description="When it last did; Unix time in seconds.")
     uses: list[Literal["produce", "fetch", "fetch_without_endpoints"]] | None = Field(
-        description="The hints that it can use; an empty list: none; null: not known."
+        description="The hints that it is known to use: only with some is it offered newer "
+        "versions than its broker's. An empty list: none; null: its name is not known, or several "
+        "versions are counted as one."
     )
 
 
@@ -242,7 +241,7 @@ def _clients(counts: Counts, past: History, started: float) -> list[Client]:
             version=version,
             links=links,
             last_seen=past.last_seen((software, version)) or started,
-            uses=_uses(software, version),
+            uses=_uses(counts.uses[software, version]),
         )
         for (software, version), links in sorted(counts.clients.items())
     ]
@@ -315,7 +314,5 @@ def _of(times: history.Percentiles) -> Percentiles:
     return Percentiles(count=count, p50_ms=p50, p90_ms=p90, p99_ms=p99, most_ms=most)
 
 
-def _uses(software: str, version: str) -> Any:
-    if software not in KNOWN_NAMES or version == OTHER:
-        return None
-    return sorted(use.name.lower() for use in hint_forms(ClientSoftware(software, version)))
+def _uses(uses: tuple[str, ...] | None) -> Any:
+    return None if uses is None else [*uses]

@@ -9,9 +9,11 @@ import pytest
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.hold_deadlines import HoldDeadlines
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
-from tests.core.hold_queues import BEGIN, Counter, hint, learn, route
+from tests.core.hold_queues import BEGIN, Counter, failed, hint, learn, route
 from tests.core.samples import NOT_LEADER, topic_id
 
 T = BEGIN
@@ -127,3 +129,19 @@ def test_what_is_over_is_found_without_a_walk() -> None:
     decided: list[object] = []
     assert _lines(lambda: decided.extend(counter.review(T + 0.0201))) < _FEW
     assert decided == [[None]]
+
+
+def test_so_it_is_where_very_many_came_at_the_same_time() -> None:
+    on, deadlines = route(), HoldDeadlines()
+    over: list[HeldResponse | None] = []
+    for number in range(_MANY):
+        held = failed(LinkState(on, number), {0: -1}, ApiKey.PRODUCE)
+        deadlines.enter(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
+    # The delay of reviews may still let all of them go on.
+    assert _lines(lambda: deadlines.due(T + 0.09, 0.0)) < 2 * _FEW
+    assert deadlines.next(0.0) == T + 0.1
+    while deadlines.next(0.0) <= T + 0.1:
+        assert _lines(lambda: over.append(deadlines.due(T + 0.1, 0.0))) < 2 * _FEW
+        if over[-1] is not None:
+            deadlines.remove(over[-1])
+    assert len({*over} - {None}) == _MANY

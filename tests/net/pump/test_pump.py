@@ -38,7 +38,8 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.plan import plan_for
-from leader_hints.net.pump import pump
+from leader_hints.net.pump import turns
+from leader_hints.net.pump.endings import Endings
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER, TOPIC_ID
@@ -221,7 +222,7 @@ def _busy_for_ever(rig: Rig) -> None:
 async def test_a_turn_ends_when_something_can_be_read_that_other_tasks_watch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pump, "_TURN", math.inf)
+    monkeypatch.setattr(turns, "_TURN", math.inf)
     rig = Rig()
     here, there = socket_pair()
     _busy_for_ever(rig)
@@ -239,7 +240,7 @@ async def test_a_turn_ends_when_something_can_be_read_that_other_tasks_watch(
 async def test_turns_are_short_while_something_urgent_is_done_or_a_response_is_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pump, "_TURN", math.inf)
+    monkeypatch.setattr(turns, "_TURN", math.inf)
     rig = Rig()
     _busy_for_ever(rig)
     async with trio.open_nursery() as nursery:
@@ -289,8 +290,8 @@ async def test_a_turn_is_short_from_the_moment_a_response_is_held_in_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Thousands may come at once, and their hints come through other tasks."""
-    monkeypatch.setattr(pump, "_TURN", math.inf)
-    monkeypatch.setattr(pump, "_SHORT_TURN", 0.0)
+    monkeypatch.setattr(turns, "_TURN", math.inf)
+    monkeypatch.setattr(turns, "_SHORT_TURN", 0.0)
     rig = Rig()
     ends = [socket_pair() for _ in range(3)]
     for number, (client, near) in enumerate(ends):
@@ -1044,14 +1045,14 @@ def test_a_defect_at_the_look_for_links_whose_time_is_over_ends_one_link(
     limits = replace(LIMITS, idle=10.0)
     with opened(Rig(limits=limits)) as rig:
         unlucky, idle = rig.link(hinting_route("unlucky")), rig.link(hinting_route("idle"))
-        expire = pump.Pump._expire
+        expire = Endings._expire
 
-        def broken(of: pump.Pump, pair: Any, limit: str) -> None:
+        def broken(of: Endings, pair: Any, limit: str) -> None:
             if pair.link.state.route.name == "unlucky":
                 raise KeyError(limit)
             expire(of, pair, limit)
 
-        monkeypatch.setattr(pump.Pump, "_expire", broken)
+        monkeypatch.setattr(Endings, "_expire", broken)
         for now in (0.0, 20.0):
             rig.pump.sweep(now)
         assert ended(unlucky.client)

@@ -131,7 +131,7 @@ def test_without_rows_it_says_so() -> None:
 def test_a_part_without_rows_says_so() -> None:
     numbers = make_numbers(incidents=[row(listings.INCIDENTS, kind="roll")])
     text = _Seen(make_page(numbers, make_document(None))).text
-    assert "Recoveries: nothing was seen." in text
+    assert "Recoveries: no data." in text
     assert "none" in text
 
 

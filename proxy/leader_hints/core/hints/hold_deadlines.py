@@ -9,6 +9,10 @@ from leader_hints.core.hints.held_response import HeldResponse
 #: compared.
 _Entry = tuple[float, int, HeldResponse]
 
+#: Responses that may be over and are not yet, of which one call takes note. Thousands may have come
+#: at the same time.
+_PASSED_AT_ONCE = 50
+
 
 class _Timetable:
     """Responses in the order of a time. A sorted list: an entry can be dropped without a walk."""
@@ -75,15 +79,17 @@ class HoldDeadlines:
     def due(self, now: float, ahead: float) -> HeldResponse | None:
         """Return a response whose time has come; the same one until its times change.
 
+        ``None`` too if very many are to be looked at: then :meth:`next` says when to go on.
         ``ahead``: how many seconds late the next call may be.
         """
-        at, response = self._earliest.first
-        while response is not None and at <= now:
-            self._pass_earliest(response)
+        for _ in range(_PASSED_AT_ONCE):
+            at, response = self._may_end.first
+            if at - ahead <= now:
+                return response
             at, response = self._earliest.first
-        at, response = self._may_end.first
-        if response is not None and at - ahead <= now:
-            return response
+            if response is None or at > now:
+                break
+            self._pass_earliest(response)
         at, response = self._confirms.first
         return response if at <= now else None
 

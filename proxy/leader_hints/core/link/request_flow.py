@@ -298,6 +298,8 @@ class RequestFlow(Flow):
                 # A version newer than we know may be laid out differently; the broker judges.
                 self._link.traffic.raw["client software"] += 1
                 policy.unreadable = True
+        if policy.version < api_versions.SOFTWARE_FROM or policy.unreadable:
+            self._link.asked_without_name()
         self._exchanges.add(Exchange(correlation_id, policy))
         return True
 

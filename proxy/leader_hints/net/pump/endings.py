@@ -1,0 +1,219 @@
+"""How links end: what is still delivered, and when both sockets are closed."""
+
+import math
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached, LinkFailed
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.errors import places_of
+from leader_hints.net.clients.reset import RESETS
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.pump.limits import PumpLimits
+from leader_hints.net.pump.link_times import LinkTimes
+from leader_hints.net.pump.reports import Reports
+from leader_hints.net.pump.send_queues import SendQueues
+from leader_hints.net.pump.socket_pair import Side, SocketPair
+from leader_hints.net.pump.watched_sides import WatchedSides
+
+
+class Endings:
+    """Takes links out of ``pairs`` as they end.
+
+    ``times``: of all links. ``draining``: which links are not closed while the process ends;
+    ``None``: it does not.
+    """
+
+    __slots__ = (
+        *("_closed", "_hold_timer", "_pairs", "_queues", "_reports", "_reviews_all", "_watched"),
+        *("draining", "times"),
+    )
+
+    def __init__(
+        self,
+        pairs: dict[int, SocketPair],
+        watched: WatchedSides,
+        queues: SendQueues,
+        hold_timer: HoldTimer,
+        reports: Reports,
+        limits: PumpLimits,
+    ) -> None:
+        self._pairs = pairs
+        self._watched = watched
+        self._queues = queues
+        self._hold_timer = hold_timer
+        self._reports = reports
+        self._reviews_all = limits.idle < math.inf
+        self.times = LinkTimes(limits)
+        self.draining: Callable[[LinkState], bool] | None = None
+        #: Links that are closed, and whose parts still keep each other.
+        self._closed: list[SocketPair] = []
+
+    # One side ends.
+
+    def end(self, side: Side) -> None:
+        """The other end has no more to say: pass on what was kept back, and say so too."""
+        pair = side.pair
+        side.ended = True
+        if side is pair.broker:
+            # A broker that closes has closed both directions.
+            self._close_write(side)
+            if pair.link.responses.held is not None:
+                return
+        error = self._queues.send(side.peer, side.flow.ended())
+        if error is not None:
+            self.refused(side.peer, error)
+        if pair.open:
+            side.peer.shut = True
+            if not side.peer.queue:
+                self.shut(side.peer)
+            if pair.open:
+                self._watched.update(side)
+                self.times.linger(pair)
+
+    def peer_closed(self, side: Side) -> None:
+        """A side that is not read now has ended: who takes what it said must not take for ever."""
+        side.peer_closed = True
+        self.times.linger(side.pair)
+        self._watched.update(side)
+
+    def shut(self, side: Side) -> None:
+        """Say to a socket that has got everything that no more will come."""
+        pair = side.pair
+        if side is pair.client:
+            # The broker has closed, and the client has all that it sent.
+            self.close(pair)
+            return
+        if side.write_closed:
+            return
+        try:
+            side.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.close(pair)
+
+    def refused(self, side: Side, error: OSError) -> None:
+        """Go on without what cannot be sent, or close the link.
+
+        A broker that has closed may have answered before: its bytes are read to their end,
+        which is what closes the link then.
+        """
+        if side is side.pair.broker and isinstance(error, ConnectionError):
+            self._close_write(side)
+        else:
+            self.close(side.pair)
+
+    def _close_write(self, side: Side) -> None:
+        side.write_closed = True
+        self._queues.drop(side)
+        side.peer.flow.flushed()
+        self._watched.update(side)
+        self._watched.update(side.peer)
+
+    # Both end.
+
+    def close(self, pair: SocketPair) -> None:
+        """Close both sockets."""
+        if not pair.open:
+            return
+        pair.open = False
+        state = pair.link.state
+        for side in (pair.client, pair.broker):
+            self._watched.forget(side)
+            self._queues.drop(side)
+            side.socket.close()
+        if state.events:
+            self._reports.events(state)
+        pair.link.close()
+        state.traffic.links_open -= 1
+        self._hold_timer.forget(state.number)
+        self._pairs.pop(state.number, None)
+        self.times.forget(pair)
+        # What has called this may still look at its sides.
+        self._closed.append(pair)
+
+    def turn_away(self, pair: SocketPair) -> None:
+        """Close a link on which the broker has said nothing; see
+        :mod:`leader_hints.net.clients.reset`."""
+        with suppress(OSError):
+            pair.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        self.close(pair)
+
+    def client_at_fault(self, pair: SocketPair, fault: str) -> None:
+        """Close a link whose client sent what cannot be served."""
+        route = pair.link.state.route
+        self._reports.emit(BadClientBytes(route=route.name, client=pair.client_name, reason=fault))
+        self.close(pair)
+        if pair.link.state.topic_ids.without_ids:
+            self._reports.doubt(route)
+
+    def broker_at_fault(self, pair: SocketPair, fault: str) -> None:
+        """Close a link whose broker sent what cannot be passed on."""
+        state = pair.link.state
+        event = BadBrokerBytes(route=state.route.name, link=state.number, reason=fault)
+        self._reports.emit(event)
+        self.close(pair)
+
+    def failed(self, pair: SocketPair, error: Exception) -> None:
+        """Close a link that a defect of the proxy has ended."""
+        state = pair.link.state
+        places = places_of(error)
+        self._reports.emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
+        self.close(pair)
+
+    def close_at_rest(self, pair: SocketPair, *, quiet: bool) -> None:
+        """While the process ends, close a link that has no request under way.
+
+        ``quiet``: it has moved no byte for a while.
+        """
+        link = pair.link
+        assert self.draining is not None
+        if pair.queued or self.draining(link.state):
+            return
+        if not link.resting if link.matched else not quiet:
+            return
+        if pair.answered:
+            self.close(pair)
+        else:
+            self.turn_away(pair)
+
+    def close_outdated(self, pair: SocketPair) -> None:
+        """Close a link whose client is to be offered other versions, once nothing is under way."""
+        if pair.open and pair.link.resting and not pair.queued:
+            self.close(pair)
+
+    # Their time is over.
+
+    def sweep(self, now: float) -> None:
+        """End links whose time is over, and free the memory of those that have ended."""
+        self._free()
+        for pair in self.times.silent(self._pairs, now):
+            self._expire(pair, "first_bytes_ms")
+        everyone = self.draining is not None or self._reviews_all
+        for pair in list(self._pairs.values() if everyone else self.times.ending):
+            try:
+                self._review(pair, now)
+            except Exception as error:
+                self.failed(pair, error)
+
+    def _review(self, pair: SocketPair, now: float) -> None:
+        review = self.times.review(pair, now)
+        if review.limit:
+            self._expire(pair, review.limit)
+        elif self.draining is not None and not review.moves:
+            self.close_at_rest(pair, quiet=True)
+
+    def _expire(self, pair: SocketPair, limit: str) -> None:
+        route = pair.link.state.route.name
+        self._reports.emit(LimitReached(route=route, limit=limit, client=pair.client_name))
+        self.close(pair)
+
+    def _free(self) -> None:
+        """Free the memory of links that have ended.
+
+        Else it would only be freed when Python looks through everything for what cannot be reached:
+        that is seldom, and stops all links for a while.
+        """
+        closed, self._closed = self._closed, []
+        for pair in closed:
+            pair.part()

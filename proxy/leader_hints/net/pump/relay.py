@@ -1,0 +1,157 @@
+"""What is done when a socket is ready: bytes go through the link to the other one."""
+
+from collections.abc import Sequence
+
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.pump.endings import Endings
+from leader_hints.net.pump.pipe import UnfitError
+from leader_hints.net.pump.poller import PEER_CLOSED, READ, WRITE
+from leader_hints.net.pump.reports import Reports
+from leader_hints.net.pump.send_queues import SendQueues
+from leader_hints.net.pump.socket_pair import Side, SocketPair
+from leader_hints.net.pump.watched_sides import WatchedSides
+
+#: Bytes that go on as they come, whatever they are, from which on they are moved within the system.
+_MOVED = 65_536
+
+
+class Relay:
+    """Serves the sockets of all links, one at a time."""
+
+    __slots__ = ("_endings", "_hold_timer", "_queues", "_reports", "_watched")
+
+    def __init__(
+        self,
+        watched: WatchedSides,
+        queues: SendQueues,
+        endings: Endings,
+        hold_timer: HoldTimer,
+        reports: Reports,
+    ) -> None:
+        self._watched = watched
+        self._queues = queues
+        self._endings = endings
+        self._hold_timer = hold_timer
+        self._reports = reports
+
+    def ready(self, side: Side, events: int) -> None:
+        """Serve a side that is ready for more than to be read."""
+        if events & ~READ and side.events & WRITE:
+            self._writable(side)
+        if events & ~WRITE and side.events & READ:
+            self.readable(side)
+        elif events & ~(READ | WRITE) and side.events & PEER_CLOSED:
+            self._endings.peer_closed(side)
+
+    def readable(self, side: Side) -> None:
+        """Receive what is there, and send what becomes of it to the other side."""
+        flow, queues = side.flow, self._queues
+        pipe = queues.pipe_from(side) if flow.passing >= _MOVED else None
+        try:
+            if pipe is not None:
+                size = queues.fill(pipe, side)
+            else:
+                buffer = flow.buffer()
+                if queues.queued > queues.most:
+                    buffer = queues.little_of(buffer)
+                size = side.socket.recv_into(buffer)
+        except UnfitError:
+            # It is tried in the other way at once: the socket stays ready.
+            queues.stop_moving()
+            return
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            if side is side.pair.client:
+                self._endings.close(side.pair)
+                return
+            if not side.pair.answered:
+                self._endings.turn_away(side.pair)
+                return
+            # A reset broker: the answers that came before it are good all the same.
+            size = 0
+        if not size:
+            self._endings.end(side)
+            return
+        pair = side.pair
+        pair.moves += 1
+        if pipe is not None:
+            flow.passed(size)
+            error = queues.pour(side.peer, pipe)
+        else:
+            error = queues.send(side.peer, flow.received(size))
+        if error is not None:
+            self._endings.refused(side.peer, error)
+        if side is pair.client:
+            pair.link.state.traffic.up += size
+            if flow.fault is not None:
+                self._endings.client_at_fault(pair, flow.fault)
+            elif pair.open:
+                self._requested(pair)
+        else:
+            pair.link.state.traffic.down += size
+            pair.answered = True
+            if pair.open:
+                self._responded(pair)
+
+    def release(self, pair: SocketPair, hints: Sequence[LeaderHint | None]) -> None:
+        """Let a held response go on with its hints."""
+        self._release(pair, hints)
+        if pair.open:
+            self._responded(pair)
+
+    def _writable(self, side: Side) -> None:
+        try:
+            if not self._queues.flush(side):
+                return
+        except OSError as error:
+            self._endings.refused(side, error)
+            return
+        if side.shut:
+            self._endings.shut(side)
+        if side.pair.open:
+            self._watched.update(side)
+            self._watched.update(side.peer)
+
+    def _requested(self, pair: SocketPair) -> None:
+        if pair.link.state.events:
+            self._reports.events(pair.link.state)
+        if pair.client.events != READ or pair.link.crowded:
+            self._watched.update(pair.client)
+
+    def _responded(self, pair: SocketPair) -> None:
+        responses = pair.link.responses
+        while responses.held is not None and pair.open:
+            hints = self._hold_timer.submit(responses.held)
+            if hints is None:
+                break
+            self._release(pair, hints)
+        if responses.fault is not None and pair.open:
+            self._endings.broker_at_fault(pair, responses.fault)
+        state = pair.link.state
+        if state.snooped:
+            self._reports.metadata(state)
+        if state.topic_ids.lacking:
+            self._reports.lacking_ids(state)
+        if not pair.open:
+            return
+        if state.events:
+            self._reports.events(state)
+        if pair.broker.ended:
+            self._endings.end(pair.broker)
+            return
+        if pair.broker.events != READ or responses.held is not None:
+            self._watched.update(pair.broker)
+        if not pair.client.events & READ:
+            # A response may have made room for requests.
+            self._watched.update(pair.client)
+        if self._endings.draining is not None:
+            self._endings.close_at_rest(pair, quiet=False)
+        elif state.topic_ids.outdated:
+            self._endings.close_outdated(pair)
+
+    def _release(self, pair: SocketPair, hints: Sequence[LeaderHint | None]) -> None:
+        error = self._queues.send(pair.client, pair.link.responses.release(hints))
+        if error is not None:
+            self._endings.refused(pair.client, error)

@@ -1,0 +1,67 @@
+"""Which sockets are watched, and for what."""
+
+from collections.abc import Iterable
+
+from leader_hints.net.pump.poller import PEER_CLOSED, READ, WRITE, Poller
+from leader_hints.net.pump.socket_pair import Side
+
+
+class WatchedSides:
+    """The sides that ``poller`` watches, ``by_descriptor``.
+
+    A side is read only while the other one takes everything.
+    """
+
+    def __init__(self, poller: Poller) -> None:
+        self.poller = poller
+        self.by_descriptor: dict[int, Side] = {}
+        #: Sockets that were ready when a turn was over.
+        self._left: list[tuple[int, int, Side | None]] = []
+
+    def update(self, side: Side) -> None:
+        """Have the poller report what this socket is to be used for now."""
+        events = WRITE if side.queue else 0
+        if not side.ended:
+            if not side.peer.queue and _may_read(side):
+                events |= READ
+            elif not side.peer_closed:
+                events |= PEER_CLOSED
+        if events == side.events:
+            return
+        descriptor = side.socket.fileno()
+        self.poller.watch(descriptor, side.events, events)
+        if events:
+            self.by_descriptor[descriptor] = side
+        else:
+            del self.by_descriptor[descriptor]
+        side.events = events
+
+    def forget(self, side: Side) -> None:
+        """Watch a socket no more."""
+        if side.events:
+            descriptor = side.socket.fileno()
+            self.poller.watch(descriptor, side.events, 0)
+            del self.by_descriptor[descriptor]
+            side.events = 0
+
+    def ready(self, wait: float) -> list[tuple[int, int]]:
+        """Return descriptors that are ready within ``wait`` seconds, and for what.
+
+        Those that were left come first, but for descriptors that are another's by now.
+        """
+        if not self._left:
+            return self.poller.poll(wait)
+        left, self._left = self._left, []
+        still = [(d, events) for d, events, side in left if self.by_descriptor.get(d) is side]
+        return still or self.poller.poll(wait)
+
+    def leave(self, rest: Iterable[tuple[int, int]]) -> None:
+        """Have these come first in the next step."""
+        self._left = [(d, events, self.by_descriptor.get(d)) for d, events in rest]
+
+
+def _may_read(side: Side) -> bool:
+    pair = side.pair
+    if side is pair.client:
+        return not pair.link.crowded
+    return pair.link.responses.held is None
