@@ -155,7 +155,7 @@ def test_counts_are_added_up_once_for_all_routes() -> None:
     read = 0
 
     class Counted(Counter[Any]):
-        """Counts how often it is gone through."""
+        """Counts how often all of it is read."""
 
         def items(self) -> Any:
             nonlocal read
