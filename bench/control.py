@@ -28,7 +28,7 @@ from leader_hints.core.cluster.poll_plan import FULL_POLL_EVERY
 from tests.apis.messages import element, plain, read_response_frame, request_type, response_type
 from tests.core import samples
 from tests.harness import processes
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
 from tests.net.messages import FETCH, NOT_LEADER, PRODUCE, api_versions_request
 
@@ -154,7 +154,7 @@ class _Proxy:
     def running(self) -> Iterator[None]:
         """Run it in the block."""
         self._process = processes.start(
-            self._argv, output=self._log, environment={"PYTHONPATH": str(ROOT)}
+            self._argv, output=self._log, environment={"PYTHONPATH": PYTHONPATH}
         )
         try:
             yield

@@ -23,7 +23,7 @@ from tests.harness import processes
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 from tests.harness.java import compile_java
-from tests.harness.maven import ROOT, Library
+from tests.harness.maven import PYTHONPATH, ROOT, Library
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, ProxyFleet
 from tests.harness.waiting import until
@@ -236,7 +236,7 @@ def _before(
         relay = processes.start(
             [sys.executable, "-m", "bench.late_metadata", *how, *ports],
             output=folder / "relay.log",
-            environment={"PYTHONPATH": str(ROOT)},
+            environment={"PYTHONPATH": PYTHONPATH},
         )
         stack.callback(processes.end, relay)
         for broker in brokers:

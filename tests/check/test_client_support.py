@@ -5,7 +5,7 @@ import pytest
 from leader_hints.apis.keys import ApiKey
 from leader_hints.check.client_support import KINDS, PLAIN, support_of_kinds
 from leader_hints.core.mode import Mode
-from leader_hints.core.versions.client_capabilities import HintForm, hint_forms
+from leader_hints.core.versions.client_capabilities import BUILT_IN, HintForm, client_table
 
 _JAVA, _LIBRDKAFKA, _FRANZ_GO, _KAFKA_PYTHON, _PLAIN = range(5)
 
@@ -69,7 +69,23 @@ def test_without_hints_all_get_what_the_broker_offers(mode: Mode) -> None:
 
 
 def test_the_kinds_are_those_that_use_hints_and_one_that_does_not() -> None:
-    assert [bool(hint_forms(kind.software)) for kind in KINDS] == [True] * 4 + [False]
+    assert [bool(BUILT_IN.forms(kind.software)) for kind in KINDS] == [True] * 4 + [False]
     assert PLAIN is KINDS[-1]
     # The first alone is enough to tell a proxy: whatever is raised is raised for it.
-    assert hint_forms(KINDS[0].software) == frozenset(HintForm)
+    assert BUILT_IN.forms(KINDS[0].software) == frozenset(HintForm)
+
+
+def test_clients_of_the_configuration_are_kinds_too() -> None:
+    clients = client_table(
+        [("a-service", (2, 1), ["produce"]), ("kgo", (), []), ("*", (), ["fetch"])]
+    )
+    support = {
+        o.client: (o.produce_hints, o.fetch_hints, o.fetch)
+        for o in support_of_kinds(_maxima(9, 15), Mode.ON, clients, topic_ids=True)
+    }
+
+    assert support["a-service 2.1 or newer"] == (True, False, 15)
+    assert support["franz-go 1.17 or newer"] == support["kgo"] == (False, False, 15)
+    assert support["clients that are not known"] == (False, True, 16)
+    assert [*support][-1] == PLAIN.name
+    assert support[PLAIN.name] == (False, False, 15)

@@ -47,7 +47,7 @@ def test_a_right_route_in_words() -> None:
         "    librdkafka 2.5 or newer   10 hints    16 hints    keeps its own back-off on Produce",
         "    franz-go 1.17 or newer    10 hints    16 hints    NOT_LEADER_OR_FOLLOWER only",
         "    kafka-python 3.0 or newer 9           15 hints",
-        "    clients that use no hints 9           15          served as without the proxy",
+        "    all other clients         9           15          served as without the proxy",
         "",
         "this machine",
         "  fine",

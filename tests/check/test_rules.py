@@ -21,6 +21,7 @@ from leader_hints.check.facts import (
 from leader_hints.check.findings import Finding, Severity
 from leader_hints.check.rules import Bounds, judge, must_fix
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import BUILT_IN
 
 MAXIMA: dict[int, int] = {ApiKey.PRODUCE: 9, ApiKey.FETCH: 15, ApiKey.METADATA: 12}
 MACHINE = MachineFacts(descriptors=65536, connections=10, synchronised=True)
@@ -37,7 +38,9 @@ def broker(node: int | None = 1, **maxima: int) -> ProbeResult:
 
 
 def proxy(node: int | None = 1) -> ProbeResult:
-    offers = {kind.name: offered(MAXIMA, kind.software, topic_ids=True) for kind in KINDS}
+    offers = {
+        kind.name: offered(MAXIMA, BUILT_IN.forms(kind.software), topic_ids=True) for kind in KINDS
+    }
     return ProbeResult(kind=EndpointKind.PROXY, offers=offers, node=node)
 
 

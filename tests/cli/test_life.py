@@ -18,7 +18,7 @@ import yaml
 
 from tests.harness import processes
 from tests.harness.connection import Address
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.waiting import never, until
@@ -225,7 +225,7 @@ def test_a_full_disk_for_the_log_stops_nothing(broker: _Broker, tmp_path: Path) 
     child = processes.start(
         [sys.executable, "-m", "leader_hints.cli.main", *command],
         output=Path("/dev/full"),
-        environment={"PYTHONPATH": str(ROOT)},
+        environment={"PYTHONPATH": PYTHONPATH},
     )
     try:
         until(lambda: _connects(port), "it listens", _SECONDS)

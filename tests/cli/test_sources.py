@@ -86,6 +86,7 @@ def test_every_setting_has_a_variable() -> None:
         "LEADER_HINTS_ADMIN": "127.0.0.1:9100",
         "LEADER_HINTS_HINTS": "off",
         "LEADER_HINTS_TOPIC_IDS": "synthesize",
+        "LEADER_HINTS_CLIENTS": '[{"name": "a-service", "uses": ["fetch"]}]',
         "LEADER_HINTS_LOG__LEVEL": "debug",
         "LEADER_HINTS_LOG__FORMAT": "json",
         "LEADER_HINTS_JOURNAL__KIND": "files",

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
-from tests.harness.maven import BUILD, ROOT
+from tests.harness.maven import BUILD, PYTHONPATH, ROOT
 from tests.harness.python_client import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
 from tests.matrix.roster import CLIENTS
 
@@ -57,7 +57,7 @@ def _run(client: str) -> None:
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": PYTHONPATH},
         stdout=subprocess.PIPE,
         text=True,
         check=False,

@@ -9,6 +9,7 @@ from tests.core.samples import (
     BROKER_3_6,
     FENCED,
     NOT_LEADER,
+    USES_HINTS,
     answer,
     fetch_answer,
     fetch_request,
@@ -58,7 +59,7 @@ def conversation() -> list[Exchanged]:
     raised = {**BROKER_3_6, 0: 10, 1: 16}
     return [
         Exchanged(
-            asked := request(18, 3, 1, client_software_name="kio", client_software_version="1"),
+            asked := request(18, 3, 1, **USES_HINTS),
             asked,
             versions_answer(3, 1, BROKER_3_6),
             versions_answer(3, 1, raised),

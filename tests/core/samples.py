@@ -27,6 +27,8 @@ BROKER_3_6: dict[int, int] = {
     ApiKey.SASL_HANDSHAKE: 1,
     ApiKey.API_VERSIONS: 3,
 }
+#: What a client says in ApiVersions that uses hints as KIP-951 has them.
+USES_HINTS = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
 NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 75
 #: Leader and epoch.
 Led = tuple[int, int]

@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.harness.locks import exclusively
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Of Python processes that tests start: this checkout, wherever its packages are installed from.
+PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in (".", "proxy", "pipeline"))
 BUILD = ROOT / "build"
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.harness import processes
 from tests.harness.connection import Address
 from tests.harness.log_lines import check_name
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
 
@@ -123,7 +123,7 @@ class ProxyProcess:
         assert not self.log.exists(), f"{self.log} has another proxy's lines"
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self._process = processes.start(
-            self._argv, output=self.log, environment=self.environment | {"PYTHONPATH": str(ROOT)}
+            self._argv, output=self.log, environment=self.environment | {"PYTHONPATH": PYTHONPATH}
         )
         try:
             until(self._ready, "the proxy is ready")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 from tests.harness.clients import ClientProcess
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 
 Library = str
 CONFLUENT: Library = "confluent-kafka"
@@ -116,4 +116,4 @@ def python_clients(
     ``python`` is the interpreter whose environment has the library.
     """
     argv = [str(python), "-m", "tests.harness.worker", library]
-    return ClientProcess(argv, folder / f"{library}.log", {"PYTHONPATH": str(ROOT)})
+    return ClientProcess(argv, folder / f"{library}.log", {"PYTHONPATH": PYTHONPATH})

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.cli.commands import COMMAND
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH, ROOT
 from tests.harness.python_client import CONFLUENT
 
 _TIMEOUT_S = 110
@@ -21,7 +21,7 @@ _FIGURES = re.compile(r"no: (\d+) ms with a hint, (\d+) ms without")
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [COMMAND, "conformance", *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": PYTHONPATH},
         cwd=ROOT,
         capture_output=True,
         text=True,

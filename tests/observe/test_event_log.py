@@ -116,7 +116,13 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
     ),
     (
         events.ClientSeen(
-            route="r", link=7, client_id="c", software="lib", version="1.2", address="192.0.2.1:5"
+            route="r",
+            link=7,
+            client_id="c",
+            software="lib",
+            version="1.2",
+            address="192.0.2.1:5",
+            uses=("fetch",),
         ),
         "debug",
         "client_seen",
@@ -127,6 +133,7 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
             "software": "lib",
             "version": "1.2",
             "address": "192.0.2.1:5",
+            "uses": ["fetch"],
         },
     ),
     (

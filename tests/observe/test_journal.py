@@ -58,6 +58,7 @@ _SEEN = events.ClientSeen(
     software="librdkafka",
     version="2.5.0",
     address="192.0.2.1:5",
+    uses=("fetch", "produce"),
 )
 _MOVED = events.LeaderMoved(
     cluster="k", topic="t", partition=3, leader_before=1, epoch_before=4, leader=-1, epoch=5
@@ -147,7 +148,11 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
                 "hinted": True,
             },
         ),
-        (_SEEN, "client", {**_ON_THE_LINK, **_KNOWN, "address": "192.0.2.1:5"}),
+        (
+            _SEEN,
+            "client",
+            {**_ON_THE_LINK, **_KNOWN, "address": "192.0.2.1:5", "uses": "fetch,produce"},
+        ),
         (
             _SAMPLED,
             "latency",
@@ -206,6 +211,11 @@ def test_lines_are_numbered_from_0() -> None:
     assert journal.skip() == 1
 
     assert (first, _line(journal, _MOVED)["seq"], _line(journal, _SEEN)["seq"]) == (0, 2, 3)
+
+
+@pytest.mark.parametrize(("uses", "told"), [((), "none"), (None, "unknown")])
+def test_a_client_without_hints_is_one(uses: tuple[str, ...] | None, told: str) -> None:
+    assert _line(_journal(), dataclasses.replace(_SEEN, uses=uses))["uses"] == told
 
 
 @pytest.mark.parametrize(

@@ -354,20 +354,25 @@ def test_recoveries_are_measured_where_they_began_here() -> None:
     assert _value(samples, "recovery_seconds_sum", **labels) == pytest.approx(0.03)
 
 
-def _seen(software: str, version: str) -> ClientSeen:
-    return ClientSeen(route="a", link=7, client_id="client-42", software=software, version=version)
+def _seen(software: str, version: str, uses: tuple[str, ...] | None = ("produce",)) -> ClientSeen:
+    return ClientSeen(
+        route="a", link=7, client_id="client-42", software=software, version=version, uses=uses
+    )
 
 
 def test_clients_are_counted_by_what_they_say_of_themselves() -> None:
     metrics = _Taking()
     metrics.take(_seen("apache-kafka-java", "3.9.1"))
     metrics.take(_seen("apache-kafka-java", "3.9.1"))
-    metrics.take(_seen("sarama", "1.43"))
+    metrics.take(_seen("apache-kafka-java", "3.6.2", ()))
+    metrics.take(_seen("sarama", "1.43", None))
     samples = _samples(metrics)
 
     java = {"software": "apache-kafka-java", "version": "3.9.1"}
     assert _value(samples, "clients_seen_total", **java) == 2
     assert _value(samples, "clients_seen_total", software="sarama", version="1.43") == 1
+    using = {name: n for name, n in samples.items() if name[0].endswith("using_hints_total")}
+    assert using == {("leader_hints_clients_using_hints_total", tuple(sorted(java.items()))): 2}
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,18 @@
 """The status as a document: valid by its schema, whatever the process has seen."""
 
+import dataclasses
 import json
+from collections import Counter
+from typing import Any
 
 import jsonschema
 
+from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.client_capabilities import BUILT_IN, form_names
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import History
@@ -19,7 +24,15 @@ _NOW = 1_800_000_000.0
 
 
 def _seen(software: str, version: str) -> ClientSeen:
-    return ClientSeen(route="a", link=1, client_id="c", software=software, version=version)
+    forms = BUILT_IN.known_forms(ClientSoftware(software, version))
+    return ClientSeen(
+        route="a",
+        link=1,
+        client_id="c",
+        software=software,
+        version=version,
+        uses=None if forms is None else form_names(forms),
+    )
 
 
 def _told() -> Status:
@@ -51,6 +64,8 @@ def _told() -> Status:
         _seen("apache-kafka-java", "3.6.2"),
         _seen("kafka-python", "3.0.1"),
         _seen("sarama", "1.43"),
+        # Its versions are no versions, so they are counted as one.
+        _seen("kgo", "a b"),
     ]
     for event in events:
         counts.take(event)
@@ -118,6 +133,7 @@ def test_what_clients_can_use_is_reported() -> None:
         ("apache-kafka-java", "3.6.2"): [],
         ("apache-kafka-java", "3.9.1"): ["fetch", "fetch_without_endpoints", "produce"],
         ("kafka-python", "3.0.1"): ["fetch_without_endpoints"],
+        ("kgo", "other"): None,
         ("sarama", "1.43"): None,
     }
 
@@ -132,3 +148,30 @@ def test_the_past_is_reported() -> None:
     assert (move.topic, move.partition, move.leader_before, move.leader) == ("t", 0, 1, 2)
     (known,) = told.clusters
     assert (known.id, known.partitions, known.age_seconds, known.leader_moves) == ("k", 3, 2.5, 1)
+
+
+def test_counts_are_added_up_once_for_all_routes() -> None:
+    """Else each request for the page would take a time that grows with the square of the routes."""
+    read = 0
+
+    class Counted(Counter[Any]):
+        """Counts how often all of it is read."""
+
+        def items(self) -> Any:
+            nonlocal read
+            read += 1
+            return super().items()
+
+    counts = Counts()
+    counts.errors, counts.given, counts.missed = Counted(), Counted(), Counted()
+    routes = [Route(f"r{number}", Mode.ON) for number in range(20)]
+    for route in routes:
+        answered = dataclasses.replace(ANSWERED, route=route.name)
+        counts.take(HintGiven(answered=answered, leader=2, epoch=2))
+        counts.take(HintMissed(answered=answered, reason="no_leader"))
+    places = {route.name: ("", "b:1") for route in routes}
+    told = status(watched(routes, counts), History(lambda: _NOW), places, _NOW, _NOW)
+    assert {(r.errors, r.hints_given, *r.hints_missed.items()) for r in told.routes} == {
+        (2, 1, ("no_leader", 1))
+    }
+    assert read == 3

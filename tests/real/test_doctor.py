@@ -27,7 +27,7 @@ from leader_hints.mock.cluster import MockCluster
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import HOST, RealCluster
 from tests.harness.connection import Address
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.relay import Gate, Relay
 from tests.harness.waiting import until
@@ -93,7 +93,7 @@ def check_with(descriptors: int, *routes: tuple[Address, Address]) -> Checked:
     limits = (descriptors, descriptors)
     done = subprocess.run(
         [sys.executable, "-m", "leader_hints.cli.main", *_arguments(routes)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         timeout=_DEADLINE_S,

@@ -17,7 +17,7 @@ from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec
 from tests.harness.cluster import RealCluster
 from tests.harness.connection import BrokerConnection
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH, ROOT
 from tests.harness.ports import free_range
 from tests.harness.proxyproc import LocalProcess
 from tests.harness.stored import read_partition
@@ -128,7 +128,7 @@ def test_clients_are_tried_before_a_real_cluster(cluster: RealCluster, admin: Cl
     options += ["--bootstrap", cluster.bootstrap]
     ended = subprocess.run(
         [sys.executable, "-m", "leader_hints.cli.main", "conformance", *options, "--", *client],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": PYTHONPATH},
         cwd=ROOT,
         capture_output=True,
         text=True,

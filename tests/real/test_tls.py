@@ -14,7 +14,7 @@ from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.proxyproc import ProxyProcess
 from tests.harness.secured import Authority
 from tests.real.names import CONFLUENT, JAVA, TLS_36
@@ -47,7 +47,7 @@ def doctor(proxy: ProxyProcess) -> dict[str, Any]:
     """What `check` finds of a proxy's routes."""
     done = subprocess.run(
         [sys.executable, "-m", "leader_hints.cli.main", "check", "--json"],
-        env=os.environ | proxy.environment | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | proxy.environment | {"PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         timeout=60,

@@ -26,7 +26,7 @@ def _read() -> dict[str, Any]:
 def _groups(node: dict[str, Any], values: Any, at: str) -> Iterator[tuple[str, Any, Any]]:
     """Each group of keys in the schema, with its part of the example."""
     node = SCHEMA["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
-    if node.get("type") == "array":
+    if node.get("type") == "array" and values:
         yield from _groups(node["items"], values[0], f"{at}[0]")
     for name, child in node.get("properties", {}).items():
         yield from _groups(child, values[name], f"{at}.{name}")

@@ -40,6 +40,7 @@ COLUMNS: Final[dict[str, DataType]] = {
     "software": _STRING,
     "address": _STRING,
     "software_version": _STRING,
+    "uses": _STRING,
     "hints": _STRING,
     "api": _STRING,
     "api_version": _INT,

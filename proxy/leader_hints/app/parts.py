@@ -29,6 +29,7 @@ from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.client_capabilities import client_table
 from leader_hints.net.admin.admin_pages import MorePages
 from leader_hints.net.journal.journal_opening import open_journal
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -80,8 +81,9 @@ class Parts:
     def __init__(self, settings: Settings, source: RouteSource) -> None:
         self.settings = settings
         self.log = make_log(settings.log)
-        self.history = History(time.time)
-        counts, limits = Counts(settings.metrics.topics), settings.limits
+        known = client_table(settings.client_uses).names
+        self.history = History(time.time, known)
+        counts, limits = Counts(settings.metrics.topics, known), settings.limits
         self.observers = Observers(counts.take, self.log.take)
         emit = self.observers.emit
         self.table = RouteTable(settings)

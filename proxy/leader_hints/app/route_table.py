@@ -10,6 +10,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.sessions.fetch_sessions import MOST_WEIGHT, FetchSessions
 from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.client_capabilities import client_table
 from leader_hints.net.journal.journal_opening import make_sampler
 from leader_hints.net.tls.route_security import make_route
 from leader_hints.settings.route import RouteSettings
@@ -26,6 +27,7 @@ class RouteTable:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._sampler = make_sampler(settings.journal)
+        self._clients = client_table(settings.client_uses)
         self._upstreams: dict[str, Address] = {}
         self.routes: list[Route] = []
         self.bound: dict[str, str] = {}
@@ -37,6 +39,7 @@ class RouteTable:
             synthesize=self._settings.topic_ids == "synthesize" and mode is Mode.ON,
             latencies=self._sampler,
             address_rewriting=rewriting,
+            clients=self._clients,
         )
         route = make_route(settings, mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)

@@ -8,7 +8,14 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
 from leader_hints.core.mode import Mode
-from leader_hints.core.versions.client_capabilities import HintForm, hint_forms
+from leader_hints.core.versions.client_capabilities import (
+    BUILT_IN,
+    OTHERS,
+    OWN_NAME,
+    ClientTable,
+    HintForm,
+    HintForms,
+)
 from leader_hints.core.versions.plan import plan_for
 
 
@@ -20,7 +27,7 @@ class ClientKind(NamedTuple):
     remark: str
 
 
-#: A kind that is known to use no hints comes last: to it a proxy offers what its broker offers.
+#: All others come last: to them a proxy offers what its broker offers.
 KINDS = (
     ClientKind("Java 3.7 or newer", ClientSoftware("apache-kafka-java", "3.7.0"), ""),
     ClientKind(
@@ -33,12 +40,29 @@ KINDS = (
     ),
     ClientKind("kafka-python 3.0 or newer", ClientSoftware("kafka-python", "3.0.0"), ""),
     ClientKind(
-        "clients that use no hints",
+        "all other clients",
         ClientSoftware("librdkafka", "1.0.0"),
         "served as without the proxy",
     ),
 )
 PLAIN = KINDS[-1]
+_UNKNOWN = {OTHERS: "clients that are not known"}
+#: As which another proxy is recognized: no configuration takes hints from it.
+AS_PROXY = ClientKind("another proxy", ClientSoftware(OWN_NAME, "1"), "")
+
+
+def kinds(clients: ClientTable) -> tuple[ClientKind, ...]:
+    """Return the kinds of clients, with those of the configuration."""
+    configured = (
+        ClientKind(
+            f"{rule.name} {version} or newer" if version else _UNKNOWN.get(rule.name, rule.name),
+            ClientSoftware(rule.name, version or "0"),
+            "by the setting clients",
+        )
+        for rule in clients.rules
+        for version in (".".join(map(str, rule.since)),)
+    )
+    return *KINDS[:-1], *configured, PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,31 +78,48 @@ class ClientSupport:
 
 
 def offered(
-    maxima: Mapping[int, int], software: ClientSoftware, *, topic_ids: bool, synthetic: bool = False
+    maxima: Mapping[int, int],
+    used: HintForms,
+    *,
+    topic_ids: bool,
+    synthetic: bool = False,
 ) -> dict[int, int]:
     """Return the maxima that a proxy with hints on offers in front of a broker of ``maxima``.
 
-    ``topic_ids``: the cluster has them; ``synthetic``: the proxies of its brokers synthesize them.
+    ``used``: the hints that the client uses. ``topic_ids``: the cluster has them; ``synthetic``:
+    the proxies of its brokers synthesize them.
     """
-    used = hint_forms(software)
     plan = plan_for(maxima, synthetic=synthetic and HintForm.FETCH in used)
     return {**maxima, **plan.offers(used, topic_ids=topic_ids)}
 
 
 def support_of_kinds(
-    maxima: Mapping[int, int], mode: Mode, *, topic_ids: bool, synthetic: bool = False
+    maxima: Mapping[int, int],
+    mode: Mode,
+    clients: ClientTable = BUILT_IN,
+    *,
+    topic_ids: bool,
+    synthetic: bool = False,
 ) -> tuple[ClientSupport, ...]:
     """Return what each kind of client gets from a broker of ``maxima``; see :func:`offered`."""
-    return tuple(_support(kind, maxima, mode, topic_ids, synthetic) for kind in KINDS)
+    return tuple(
+        _support(kind, clients.forms(kind.software), maxima, mode, topic_ids, synthetic)
+        for kind in kinds(clients)
+    )
 
 
 def _support(
-    kind: ClientKind, maxima: Mapping[int, int], mode: Mode, topic_ids: bool, synthetic: bool
+    kind: ClientKind,
+    used: HintForms,
+    maxima: Mapping[int, int],
+    mode: Mode,
+    topic_ids: bool,
+    synthetic: bool,
 ) -> ClientSupport:
-    plan, used = plan_for(maxima), hint_forms(kind.software)
+    plan = plan_for(maxima)
     newest = dict(maxima)
     if mode is Mode.ON:
-        newest = offered(maxima, kind.software, topic_ids=topic_ids, synthetic=synthetic)
+        newest = offered(maxima, used, topic_ids=topic_ids, synthetic=synthetic)
     produce, fetch = newest.get(ApiKey.PRODUCE, -1), newest.get(ApiKey.FETCH, -1)
     gives = plan.native or (mode is Mode.ON and bool(plan.rows))
     at_fetch_16 = fetch >= NODE_ENDPOINTS_FROM[ApiKey.FETCH] and HintForm.FETCH in used

@@ -11,7 +11,7 @@ from leader_hints.address import Address
 from leader_hints.apis import api_versions, list_offsets
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.check.client_support import KINDS, PLAIN, ClientKind
+from leader_hints.check.client_support import AS_PROXY, PLAIN, ClientKind
 from leader_hints.check.facts import EndpointKind, ProbeResult
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core import destination
@@ -29,8 +29,8 @@ from leader_hints.wire.errors import WireError
 CONNECT, ANSWER, _PROBE = 2.0, 2.0, 1.0
 #: Seconds for a whole probe.
 _WHOLE = 4.0
-#: Enough to tell a proxy that raises versions: for the first kind everything is raised that is.
-_TELLING = KINDS[:1]
+#: Enough to tell a proxy that raises versions.
+_TELLING = (AS_PROXY,)
 _CLIENT_ID = "leader-hints-check"
 #: The first bytes of a TLS record: a handshake message or an alert.
 _TLS = (b"\x16\x03", b"\x15\x03")

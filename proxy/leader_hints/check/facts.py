@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from leader_hints.check.client_support import PLAIN
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import BUILT_IN, ClientTable
 
 
 class EndpointKind(StrEnum):
@@ -38,7 +39,7 @@ class ProbeResult:
     """What a probe of an address found.
 
     ``reason``: why it is not a broker. ``offers``: maximum version by API key, by the name of each
-    kind of client (:data:`leader_hints.check.client_support.KINDS`). ``node``: of the broker behind
+    kind of client (:func:`leader_hints.check.client_support.kinds`). ``node``: of the broker behind
     it, where that is proved. ``route``: the route that was reached, for ``EndpointKind.ROUTE``.
     """
 
@@ -138,7 +139,7 @@ class RouteFacts:
 
     ``mechanisms``: the SASL mechanisms that its listener asks for, ``None`` where it asks for none.
     ``silence``: why Metadata was not answered, ``None`` where it was. ``nodes``: all that several
-    connections reached; ``others``: proved to be none of them.
+    connections reached; ``others``: proved to be none of them. ``clients``: which use hints.
     """
 
     name: str
@@ -155,6 +156,7 @@ class RouteFacts:
     limits: BrokerLimits = field(default_factory=BrokerLimits)
     listening: ListeningFacts = field(default_factory=ListeningFacts)
     brokers: tuple[Advertised, ...] = ()
+    clients: ClientTable = BUILT_IN
 
     @property
     def node(self) -> int | None:

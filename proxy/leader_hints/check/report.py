@@ -87,6 +87,7 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
         clients = support_of_kinds(
             route.met.maxima,
             route.mode,
+            route.clients,
             topic_ids=route.topics.have_names,
             synthetic=route.topics.synthesized
             and not route.topics.have_ids

@@ -19,7 +19,7 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ClusterMetadata
 from leader_hints.check import endpoint_probe, host
-from leader_hints.check.client_support import KINDS
+from leader_hints.check.client_support import AS_PROXY, kinds
 from leader_hints.check.facts import (
     KAFKA,
     Advertised,
@@ -36,6 +36,7 @@ from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
+from leader_hints.core.versions.client_capabilities import client_table
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.brokers.connector import Connectors
@@ -98,6 +99,7 @@ class _RouteProbe:
             others=frozenset().union(*(look.broker.others for look in self.looks)),
             limits=self.limits,
             listening=self.listening,
+            clients=self.route.config.clients,
             brokers=tuple(broker for _, broker in sorted(self.brokers.items())),
         )
 
@@ -111,11 +113,12 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
     name_look_ups.install()
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
+    clients = client_table(settings.client_uses)
     security = Security(settings.routes, settings.greeting_timeout)
     probes = [
         _RouteProbe(
             route,
-            make_route(route, mode, RouteConfig(synthesize=synthesize)),
+            make_route(route, mode, RouteConfig(synthesize=synthesize, clients=clients)),
             security.connectors[route.name],
             topics=TopicFacts(synthesized=synthesize),
         )
@@ -277,8 +280,9 @@ async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) 
     listen = probe.settings.listen
     if listen.is_wildcard:
         listen = Address("::1" if ":" in listen.host else "127.0.0.1", listen.port)
+    asked = *kinds(probe.route.config.clients), AS_PROXY
     met = await endpoint_probe.meet(
-        probe.connectors.advertised, listen, self_connections, probe.route, KINDS
+        probe.connectors.advertised, listen, self_connections, probe.route, asked
     )
     probe.listening = replace(probe.listening, met=met)
 

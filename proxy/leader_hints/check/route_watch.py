@@ -18,7 +18,7 @@ from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.check import endpoint_probe, host
-from leader_hints.check.client_support import KINDS
+from leader_hints.check.client_support import AS_PROXY
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.destination import Destinations, Look
 from leader_hints.core.events import Event
@@ -35,8 +35,6 @@ _PAUSE, _OFTEN = 2.0, 60.0
 _CONNECT, _TAKEN = 2.0, 1.0
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
 _OTHERS = 4
-#: It can use all hints, so a proxy offers it more than its broker does.
-_CLIENT = KINDS[0]
 
 
 class Watched(NamedTuple):
@@ -172,6 +170,6 @@ async def _meet(
     own = next((row.takes for row in rows if row.key == ApiKey.PRODUCE), None)
     connection = await endpoint_probe.connect(watched.connectors.advertised, address)
     async with contextlib.aclosing(connection):
-        offers = await endpoint_probe.offered(connection, _CLIENT)
+        offers = await endpoint_probe.offered(connection, AS_PROXY)
         unraised = None if own is None else offers.get(ApiKey.PRODUCE) == own
         return await endpoint_probe.led_by(connection, view), unraised

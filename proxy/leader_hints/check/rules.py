@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from leader_hints.apis import metadata
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.check.client_support import KINDS, offered
+from leader_hints.check.client_support import kinds, offered
 from leader_hints.check.facts import (
     KAFKA,
     Advertised,
@@ -209,9 +209,12 @@ def _not_raised(route: RouteFacts, listener: ProbeResult) -> dict[str, object] |
 def _short(
     route: RouteFacts, listener: ProbeResult, *, synthetic: bool
 ) -> dict[str, object] | None:
-    for kind in KINDS:
+    for kind in kinds(route.clients):
         wanted = offered(
-            route.met.maxima, kind.software, topic_ids=route.topics.have_names, synthetic=synthetic
+            route.met.maxima,
+            route.clients.forms(kind.software),
+            topic_ids=route.topics.have_names,
+            synthetic=synthetic,
         )
         for key in (ApiKey.PRODUCE, ApiKey.FETCH):
             given = listener.offers.get(kind.name, {}).get(key, -1)

@@ -196,5 +196,6 @@ def _allowed(schema: dict[str, Any], path: Path) -> str:
     if "properties" in node:
         return f"the keys {', '.join(node['properties'])}"
     if node.get("type") == "array":
-        return f"a list of at least one, each with {_allowed(schema, (*path, 0))}"
+        most = "a list" if not node.get("minItems") else "a list of at least one"
+        return f"{most}, each with {_allowed(schema, (*path, 0))}"
     return f"text of the form {node['pattern']}"

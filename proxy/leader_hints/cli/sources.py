@@ -28,6 +28,7 @@ from leader_hints.settings.settings import Settings
 _PREFIX: Final = "LEADER_HINTS_"
 _DELIMITER: Final = "__"
 _TOO_DEEP: Final = "groups and lists are nested too deeply; settings have at most three levels"
+_LISTS: Final = frozenset({"routes", "clients"})
 CONFIG_VARIABLE: Final = f"{_PREFIX}CONFIG"  # names the file; it is no setting itself
 
 # For a Service whose name begins with "leader-hints", Kubernetes puts these into the environment of
@@ -104,8 +105,9 @@ def load_settings(
     merged = Layer()
     for layer in reversed(layers):
         merged.values = _merge(merged.values, layer.values)
-        if "routes" in layer.values:  # taken whole: origins of former members are void
-            merged.origins = {at: by for at, by in merged.origins.items() if at[0] != "routes"}
+        # Lists are taken whole: origins of former members are void.
+        whole = _LISTS & layer.values.keys()
+        merged.origins = {at: by for at, by in merged.origins.items() if at[0] not in whole}
         merged.origins |= layer.origins
     _expand(merged, environment)
     if merged.problems:
@@ -135,8 +137,12 @@ def environment_layer(environment: Mapping[str, str]) -> Layer:
         if environment[name] == "" or not _is_setting(name):
             continue
         origin, path = f"environment variable {name}", _path_of(name)
-        if path == ("routes",):
-            _put_environment_routes(layer, environment[name], origin)
+        if path == ("routes",) and not environment[name].rstrip().endswith("]"):
+            # A list of LISTEN=UPSTREAM may begin with the bracket of an IPv6 address, but ends
+            # with a port.
+            layer.put_routes(environment[name].split(","), origin)
+        elif path[0] in _LISTS and len(path) == 1:
+            _put_environment_list(layer, path, environment[name], origin)
         else:
             layer.put(path, _read_scalar(environment[name]), origin)
     return layer
@@ -171,13 +177,9 @@ def _path_of(variable: str) -> Path:
     return tuple(variable.removeprefix(_PREFIX).lower().split(_DELIMITER))
 
 
-def _put_environment_routes(layer: Layer, text: str, origin: str) -> None:
-    # A list of LISTEN=UPSTREAM may begin with the bracket of an IPv6 address, but ends with a port.
-    if not text.rstrip().endswith("]"):
-        layer.put_routes(text.split(","), origin)
-        return
+def _put_environment_list(layer: Layer, path: Path, text: str, origin: str) -> None:
     try:
-        layer.put(("routes",), json.loads(text), origin)
+        layer.put(path, json.loads(text), origin)
     except ValueError as error:
         said = shown(text, hidden=may_hold_secret(text))
         layer.problems.append(f"{origin}: {said} is no JSON list: {error}")

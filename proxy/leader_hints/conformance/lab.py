@@ -26,6 +26,7 @@ from leader_hints.errors import LeaderHintsError, ListenError
 from leader_hints.faults.fault import Fault
 from leader_hints.faults.injector import FaultInjector
 from leader_hints.local.virtual_cluster import Found
+from leader_hints.settings.clients import ClientSettings
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.local import LocalSettings
 from leader_hints.settings.log import LogSettings
@@ -224,6 +225,8 @@ class Lab:
             ),
             hold=self._hold,
             subscription=SubscriptionSettings(poll_interval_ms=1000),
+            # What a client does with hints is to be found out.
+            clients=(ClientSettings(name="*", uses=("produce", "fetch")),),
             log=LogSettings(level="error"),
         )
         with self._scope:

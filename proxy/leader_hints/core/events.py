@@ -66,7 +66,9 @@ class HintMissed:
 class ClientSeen:
     """A client named its software (KIP-511); once for each link.
 
-    ``address``: where it comes from; "" where that is not known.
+    ``address``: where it comes from; "" where that is not known. ``uses``: the forms of hints that
+    it is known to use; with none it is offered its broker's versions. ``None``: its name is not
+    known, which is the same for it.
     """
 
     route: str
@@ -75,6 +77,7 @@ class ClientSeen:
     software: str
     version: str
     address: str = ""
+    uses: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

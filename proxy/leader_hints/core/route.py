@@ -11,6 +11,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
 from leader_hints.core.sessions.fetch_sessions import FetchSessions
 from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.client_capabilities import BUILT_IN, ClientTable
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan
 
 
@@ -18,6 +19,7 @@ from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan
 class RouteConfig:
     """What stays the same as long as the process runs.
 
+    ``clients``: which clients use hints.
     ``synthesize``: topic ids are synthetic, if the brokers' proxies agree on it. ``relays_tls``: a
     link that begins in TLS is relayed unread, and not refused. ``latencies``: chooses the exchanges
     that are timed, ``None``: none is. ``address_rewriting``: of a virtual cluster, whose addresses
@@ -28,6 +30,7 @@ class RouteConfig:
     relays_tls: bool = False
     latencies: LatencySampler | None = None
     address_rewriting: AddressRewriting | None = None
+    clients: ClientTable = BUILT_IN
 
 
 @dataclass(slots=True)

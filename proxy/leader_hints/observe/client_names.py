@@ -4,8 +4,9 @@ Tested in ``tests/observe/test_metrics.py``.
 """
 
 import re
+from collections.abc import Collection
 
-from leader_hints.core.versions.client_capabilities import KNOWN_NAMES
+from leader_hints.core.versions.client_capabilities import BUILT_IN
 
 #: What a broker takes (KIP-511), and no longer than any that is honest.
 _FORM = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,62}[A-Za-z0-9])?", re.ASCII)
@@ -19,15 +20,16 @@ OTHER = "other"
 class ClientNames:
     """Names of software with their versions; what is beyond the bounds is called "other".
 
-    Known software has room of its own, so that no client can crowd it out.
+    ``known``: names of software that has room of its own, so that no client can crowd it out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Collection[str] = BUILT_IN.names) -> None:
+        self._known = known
         self._taken: dict[str, set[tuple[str, str]]] = {}
 
     def label(self, software: str, version: str) -> tuple[str, str]:
         """Return name and version as they are counted."""
-        known = software in KNOWN_NAMES
+        known = software in self._known
         if not (known or _FORM.fullmatch(software)):
             return OTHER, OTHER
         pair = software, version if _FORM.fullmatch(version) else OTHER

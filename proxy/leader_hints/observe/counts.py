@@ -27,7 +27,8 @@ from leader_hints.core.events import (
     UpstreamUnreachable,
 )
 from leader_hints.core.mode import Mode
-from leader_hints.observe.client_names import ClientNames
+from leader_hints.core.versions.client_capabilities import BUILT_IN
+from leader_hints.observe.client_names import OTHER, ClientNames
 from leader_hints.observe.topic_counts import TopicCounts
 
 _Fault = (
@@ -54,15 +55,23 @@ FAULTS: dict[type[_Fault], str] = {
 class Counts:
     """Counters by their labels, in the order of the metrics' labels.
 
-    ``topics``: see :class:`leader_hints.observe.topic_counts.TopicCounts`.
+    ``topics``: see :class:`leader_hints.observe.topic_counts.TopicCounts`. ``known``: see
+    :class:`leader_hints.observe.client_names.ClientNames`. ``uses``: the hints that the clients
+    counted under a label use, ``None`` if that is not known.
     """
 
-    def __init__(self, topics: bool | Collection[str] = False) -> None:
+    def __init__(
+        self,
+        topics: bool | Collection[str] = False,
+        known: Collection[str] = BUILT_IN.names,
+    ) -> None:
         self.errors: Counter[tuple[str, str, str]] = Counter()
         self.given: Counter[tuple[str, str, str]] = Counter()
         self.missed: Counter[tuple[str, str, str, str]] = Counter()
         self.moves: Counter[str] = Counter()
         self.clients: Counter[tuple[str, str]] = Counter()
+        self.using: Counter[tuple[str, str]] = Counter()
+        self.uses: dict[tuple[str, str], tuple[str, ...] | None] = {}
         self.faults: Counter[tuple[str, str]] = Counter()
         self.limits: Counter[tuple[str, str]] = Counter()
         #: Route and group of settings whose newest TLS files cannot be used.
@@ -71,7 +80,7 @@ class Counts:
         #: Of the proxy itself, by the work that they ended.
         self.defects: Counter[str] = Counter()
         self.by_topic = TopicCounts(topics)
-        self._names = ClientNames()
+        self._names = ClientNames(known)
 
     def take(self, event: Event) -> None:
         """Count ``event``."""
@@ -86,7 +95,7 @@ class Counts:
         elif isinstance(event, LeaderMoved):
             self.moves[event.cluster] += 1
         elif isinstance(event, ClientSeen):
-            self.clients[self._names.label(event.software, event.version)] += 1
+            self._client(event)
         elif isinstance(event, _Fault):
             self.faults[event.route, FAULTS[type(event)]] += 1
             if isinstance(event, CertificatesRefused):
@@ -105,6 +114,14 @@ class Counts:
             self.defects["admin"] += 1
         if self.by_topic:
             self.by_topic.take(event)
+
+    def _client(self, event: ClientSeen) -> None:
+        label = self._names.label(event.software, event.version)
+        self.clients[label] += 1
+        if event.uses:
+            self.using[label] += 1
+        # Where versions share a label, one says nothing of the others.
+        self.uses[label] = None if OTHER in label else event.uses
 
     def _error(self, answered: ErrorAnswered) -> None:
         self.errors[answered.route, answered.api, str(answered.error)] += 1

@@ -123,6 +123,7 @@ class Journal:
                 return _row("mode", route=event.route, hints=event.hints)
             case ClientSeen():
                 row = self._on_a_link("client", event, f"{event.software}/{event.version}")
+                row["uses"] = "unknown" if event.uses is None else ",".join(event.uses) or "none"
                 return row | {"address": event.address} if event.address else row
             case Recovered():
                 return self._recovery(event)

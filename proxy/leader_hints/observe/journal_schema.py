@@ -146,6 +146,15 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("start", *_ON_A_LINK),
     ),
     Column(
+        "uses",
+        "string",
+        "The hints that the software is known to use, with commas between: produce, fetch, "
+        "fetch_without_endpoints; none; or unknown, if its name is not known. With none and "
+        "unknown the client is offered its broker's own versions.",
+        (),
+        ("client",),
+    ),
+    Column(
         "hints",
         "string",
         "The hints mode of the sidecar at its start, or of a route from now on: on, observe or "

@@ -118,6 +118,13 @@ FAMILIES = {
             "Links whose client said what it is (KIP-511).",
         ),
         Family(
+            "clients_using_hints",
+            "counter",
+            ("software", "version"),
+            "Of these, links whose client is known to use hints. All others are offered their "
+            "broker's own versions.",
+        ),
+        Family(
             "faults", "counter", ("route", "kind"), "What an operator should look at; see the log."
         ),
         Family(

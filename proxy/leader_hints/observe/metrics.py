@@ -146,6 +146,7 @@ class _Read(Collector):
         moves = _from_zero(known, counts.moves).items()
         yield _family("leader_moves", (((cluster,), n) for cluster, n in moves))
         yield _family("clients_seen", counts.clients.items())
+        yield _family("clients_using_hints", counts.using.items())
         faults = [(route.name, kind) for route in watched.routes for kind in FAULTS.values()]
         yield _family("faults", _from_zero(faults, counts.faults).items())
         yield _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))

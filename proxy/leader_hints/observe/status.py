@@ -4,17 +4,15 @@ The models are the format: `leader-hints status-schema` prints their JSON schema
 added; ``format`` rises only where one changes its meaning or goes away.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import api_name
 from leader_hints.core.route import Route
-from leader_hints.core.versions.client_capabilities import KNOWN_NAMES, hint_forms
 from leader_hints.observe import history
-from leader_hints.observe.client_names import OTHER
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import SLOT, SPAN, History
 from leader_hints.observe.watched import Watched
@@ -138,7 +136,9 @@ class Client(_Model):
     links: Count = Field(ge=1, description="Connections on which it said so, since the start.")
     last_seen: UnixTime = Field(description="When it last did; Unix time in seconds.")
     uses: list[Literal["produce", "fetch", "fetch_without_endpoints"]] | None = Field(
-        description="The hints that it can use; an empty list: none; null: not known."
+        description="The hints that it is known to use: only with some is it offered newer "
+        "versions than its broker's. An empty list: none; null: its name is not known, or several "
+        "versions are counted as one."
     )
 
 
@@ -176,12 +176,15 @@ def status(
     ``addresses``: by route name where it listens and where its broker is. ``started``, ``now``:
     Unix time.
     """
+    totals = _Totals(watched.counts)
     return Status(
         format=FORMAT,
         release=watched.release,
         now=now,
         started=started,
-        routes=[_route(watched, past, route, *addresses[route.name]) for route in watched.routes],
+        routes=[
+            _route(watched, totals, past, route, *addresses[route.name]) for route in watched.routes
+        ],
         clusters=_clusters(watched),
         span_seconds=SPAN,
         slot_seconds=SLOT,
@@ -238,16 +241,31 @@ def _clients(counts: Counts, past: History, started: float) -> list[Client]:
             version=version,
             links=links,
             last_seen=past.last_seen((software, version)) or started,
-            uses=_uses(software, version),
+            uses=_uses(counts.uses[software, version]),
         )
         for (software, version), links in sorted(counts.clients.items())
     ]
 
 
+class _Totals:
+    """Counts by route, added up once for all routes: there may be many of both."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.errors: Counter[str] = Counter()
+        self.given: Counter[tuple[str, str]] = Counter()
+        self.missed: dict[tuple[str, str], Counter[str]] = {}
+        for (route, *_), n in counts.errors.items():
+            self.errors[route] += n
+        for (route, _, mode), n in counts.given.items():
+            self.given[route, mode] += n
+        for (route, _, mode, reason), n in counts.missed.items():
+            self.missed.setdefault((route, mode), Counter())[str(reason)] += n
+
+
 def _route(
-    watched: Watched, past: History, route: Route, listen: str, upstream: str
+    watched: Watched, totals: _Totals, past: History, route: Route, listen: str, upstream: str
 ) -> RouteStatus:
-    counts, traffic, name = watched.counts, route.traffic, route.name
+    traffic, name = route.traffic, route.name
     answers, error = watched.upstream(route)
     plan = route.broker.plan
     return RouteStatus(
@@ -273,30 +291,17 @@ def _route(
         bytes_down=traffic.down,
         requests=traffic.requests.total(),
         responses=traffic.responses.total(),
-        errors=sum(n for (of, *_), n in counts.errors.items() if of == name),
-        hints_given=_given(watched, name, "on"),
-        hints_missed=_missed(watched, name, "on"),
-        observed_given=_given(watched, name, "observe"),
-        observed_missed=_missed(watched, name, "observe"),
+        errors=totals.errors[name],
+        hints_given=totals.given[name, "on"],
+        hints_missed={**totals.missed.get((name, "on"), {})},
+        observed_given=totals.given[name, "observe"],
+        observed_missed={**totals.missed.get((name, "observe"), {})},
         hold=_percentiles(past.holds(name)),
         recovery=[
             Recovery(api=api, hinted=hinted, times=_of(times))
             for api, hinted, times in past.recoveries(name)
         ],
     )
-
-
-def _given(watched: Watched, route: str, mode: str) -> int:
-    given = watched.counts.given.items()
-    return sum(n for (of, _, under), n in given if (of, under) == (route, mode))
-
-
-def _missed(watched: Watched, route: str, mode: str) -> dict[str, int]:
-    reasons: dict[str, int] = {}
-    for (of, _, under, reason), n in watched.counts.missed.items():
-        if (of, under) == (route, mode):
-            reasons[str(reason)] = reasons.get(str(reason), 0) + n
-    return reasons
 
 
 def _percentiles(times: history.Percentiles | None) -> Percentiles | None:
@@ -309,7 +314,5 @@ def _of(times: history.Percentiles) -> Percentiles:
     return Percentiles(count=count, p50_ms=p50, p90_ms=p90, p99_ms=p99, most_ms=most)
 
 
-def _uses(software: str, version: str) -> Any:
-    if software not in KNOWN_NAMES or version == OTHER:
-        return None
-    return sorted(use.name.lower() for use in hint_forms(ClientSoftware(software, version)))
+def _uses(uses: tuple[str, ...] | None) -> Any:
+    return None if uses is None else [*uses]

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from leader_hints.address import Address, leads_to, overlap
+from leader_hints.settings.clients import ClientSettings, HintUse
 from leader_hints.settings.fields import refuse_twice, seconds, whole
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.journal import JournalSettings
@@ -27,6 +28,8 @@ TopicIds = Literal["broker", "synthesize"]
 
 class Settings(BaseSettings):
     """Everything that an operator can set."""
+
+    # Large because each key at the top level of the file is a field.
 
     model_config = SettingsConfigDict(
         frozen=True,
@@ -51,6 +54,11 @@ class Settings(BaseSettings):
         "are derived from cluster id and topic name, so that librdkafka and franz-go use Fetch "
         "hints with brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
         "proxy with this setting. Counts only with hints on.",
+    )
+    clients: tuple[ClientSettings, ...] = Field(
+        default=(),
+        description="Clients that use other hints than is built in. Only clients that are known to "
+        "use hints are offered newer versions than their broker's. In the environment a JSON list.",
     )
     topic_ids_wait_ms: int = whole(
         2000,
@@ -138,6 +146,23 @@ class Settings(BaseSettings):
                     f"admin server at {self.admin}; upstream must be the broker's address"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _check_clients(self) -> Self:
+        versions = [f"{client.name} since {client.first_version}" for client in self.clients]
+        for number, client in enumerate(self.clients):
+            if versions[number] in versions[:number]:
+                since = f"since {client.since}" if client.since else "without since"
+                raise ValueError(
+                    f"clients: {client.name} {since} is listed twice; list it once, with "
+                    "everything that it uses"
+                )
+        return self
+
+    @property
+    def client_uses(self) -> list[tuple[str, tuple[int, ...], tuple[HintUse, ...]]]:
+        """Name, first version and used hints of each of ``clients``."""
+        return [(client.name, client.first_version, client.uses) for client in self.clients]
 
     @property
     def topic_ids_wait(self) -> float:

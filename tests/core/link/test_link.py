@@ -1,7 +1,8 @@
 import itertools
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.events import ClientSeen, HintMissed
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.client_capabilities import client_table
 from tests.core import samples
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, conversation, decide
 from tests.core.links import Driven, route
@@ -19,6 +22,7 @@ from tests.core.samples import (
     BROKER_3_6,
     FENCED,
     NOT_LEADER,
+    USES_HINTS,
     fetch_answer,
     fetch_request,
     produce_answer,
@@ -238,8 +242,7 @@ def test_who_a_client_is_is_looked_for_in_other_versions_where_one_cannot_be_rea
     for correlation_id in (1, 2):
         link.up(struct.pack(">ihhihb", 11, 18, 4, correlation_id, -1, 0))
     assert link.link.state.traffic.raw["client software"] == 1
-    said = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
-    link.up(request(18, 3, 3, **said))
+    link.up(request(18, 3, 3, **USES_HINTS))
     assert link.link.state.client.software == "librdkafka/2.5.0"
 
 
@@ -333,9 +336,107 @@ def test_nothing_is_raised_until_the_versions_of_the_broker_are_known() -> None:
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_the_maxima_are_raised_in_every_version(version: int) -> None:
     driven = Driven(route())
+    # A broker that refuses a version is asked in an older one, which may name nobody.
+    driven.up(request(18, 3, 1, **USES_HINTS))
+    refused = versions_answer(0, 1, {}, error=35)
+    driven.down(refused)
+    driven.up(request(18, version, 2, **(USES_HINTS if version == 3 else {})))
+    driven.down(versions_answer(version, 2, BROKER_3_6))
+    raised = versions_answer(version, 2, {**BROKER_3_6, 0: 10, 1: 16})
+    assert driven.to_client == refused + raised
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_client_that_names_nothing_is_offered_the_brokers_versions(version: int) -> None:
+    driven = Driven(route(), decide=decide)
     driven.up(request(18, version, 1))
+    offered = versions_answer(version, 1, BROKER_3_6)
+    driven.down(offered)
+    assert driven.to_client == offered
+
+
+def test_a_client_that_is_not_known_is_offered_the_brokers_versions() -> None:
+    driven = Driven(route(), decide=decide)
+    driven.up(_platformatic(1))
+    offered = versions_answer(3, 1, BROKER_3_6)
+    driven.down(offered)
+    assert driven.to_client == offered
+
+
+def test_a_raised_version_that_a_client_was_not_offered_is_lowered_and_gets_no_hint() -> None:
+    """It was offered them by a proxy of before, or asks for them whatever it is offered."""
+    driven = Driven(route(), decide=decide)
+    driven.up(_platformatic(1) + fetch_request(16, 2, {(ONE, 1): 5}) + produce_request(10, 3))
+    assert driven.to_broker.endswith(fetch_request(15, 2, {(ONE, 1): 5}) + produce_request(9, 3))
+    failed = fetch_answer(15, 2, [(ONE, 1, FENCED, b"")]) + produce_answer(9, 3, {0: NOT_LEADER})
+    driven.down(versions_answer(3, 1, BROKER_3_6) + failed)
+    assert driven.to_client.endswith(failed)
+    missed = [event for event in driven.link.state.events if isinstance(event, HintMissed)]
+    assert [(event.answered.api, event.reason) for event in missed] == [
+        ("Fetch", "not_usable_by_client"),
+        ("Produce", "not_usable_by_client"),
+    ]
+
+
+def test_a_link_that_begins_without_api_versions_gets_hints_in_raised_versions() -> None:
+    """Its client was offered them on another link."""
+    driven = Driven(route(), decide=decide)
+    driven.up(fetch_request(16, 1, {(ONE, 1): 5}))
+    driven.down(fetch_answer(15, 1, [(ONE, 1, FENCED, b"")]))
+    assert driven.to_client == fetch_answer(
+        16, 1, [(ONE, 1, FENCED, b"")], leaders={1: (2, 7)}, nodes={2: NODES[2]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("hello", "reasons"),
+    [
+        (lambda: _platformatic(1), ["not_usable_by_client", "version_without_field"]),
+        (lambda: request(18, 0, 1), ["not_usable_by_client", "version_without_field"]),
+        (lambda: request(18, 3, 1, **USES_HINTS), []),
+    ],
+)
+def test_of_clients_that_use_no_hints_none_is_counted_as_one_that_would_have_been_given(
+    hello: Callable[[], bytes], reasons: list[str]
+) -> None:
+    driven = Driven(route(Mode.OBSERVE), decide=decide)
+    driven.up(hello() + fetch_request(15, 2, {(ONE, 1): 5}) + produce_request(9, 3))
+    version = 0 if hello()[7] == 0 else 3
     driven.down(versions_answer(version, 1, BROKER_3_6))
-    assert driven.to_client == versions_answer(version, 1, {**BROKER_3_6, 0: 10, 1: 16})
+    driven.down(fetch_answer(15, 2, [(ONE, 1, FENCED, b"")]))
+    driven.down(produce_answer(9, 3, {0: NOT_LEADER}))
+    missed = [event for event in driven.link.state.events if isinstance(event, HintMissed)]
+    assert [event.reason for event in missed] == reasons
+    assert all(event.answered.observed for event in missed)
+
+
+def test_a_client_that_the_configuration_knows_is_raised() -> None:
+    at = route()
+    at.config = replace(at.config, clients=client_table([("platformatic-kafka", (), ["produce"])]))
+    driven = Driven(at)
+    driven.up(_platformatic(1))
+    driven.down(versions_answer(3, 1, BROKER_3_6))
+    assert driven.to_client == versions_answer(3, 1, {**BROKER_3_6, 0: 10})
+    (seen,) = driven.link.state.events
+    assert isinstance(seen, ClientSeen)
+    assert seen.uses == ("produce",)
+
+
+def test_the_configuration_can_have_clients_raised_that_name_nothing() -> None:
+    at = route()
+    at.config = replace(at.config, clients=client_table([("*", (), ["fetch"])]))
+    driven = Driven(at)
+    driven.up(request(18, 0, 1))
+    driven.down(versions_answer(0, 1, BROKER_3_6))
+    assert driven.to_client == versions_answer(0, 1, {**BROKER_3_6, 1: 16})
+
+
+def _platformatic(correlation_id: int) -> bytes:
+    said = {
+        "client_software_name": "platformatic-kafka",
+        "client_software_version": "1.35.0",
+    }
+    return request(18, 3, correlation_id, **said)
 
 
 @pytest.mark.parametrize(
@@ -355,11 +456,11 @@ def test_an_answer_unsupported_version_stays_as_it_is(cut: int | None) -> None:
     # ApiVersions 4 (KIP-1022): the answer has the body of v0, and clients ask v3 then.
     driven = Driven(route())
     refused = versions_answer(0, 1, {ApiKey.API_VERSIONS: 3}, error=35)
-    driven.up(request(18, 4, 1))
+    driven.up(request(18, 4, 1, **USES_HINTS))
     driven.down(refused, [cut] if cut else [])
     assert driven.to_client == refused
     assert not driven.not_understood
-    driven.up(request(18, 3, 2))
+    driven.up(request(18, 3, 2, **USES_HINTS))
     driven.down(versions_answer(3, 2, BROKER_3_6))
     assert driven.to_client[len(refused) :] == versions_answer(3, 2, {**BROKER_3_6, 0: 10, 1: 16})
 
@@ -577,11 +678,12 @@ def test_much_is_received_at_once_where_responses_are_large() -> None:
 def test_without_budget_all_passes_without_hints_and_is_counted(cut: int) -> None:
     driven = Driven(route(), decide=decide, budget=Budget(10, 10))
     asked = [
-        request(18, 3, 1),
+        request(18, 3, 1, **USES_HINTS),
         fetch_request(16, 2, {(ONE, 0): 5}),
         produce_request(10, 3),
     ]
-    for frame in asked:
+    driven.up(asked[0])
+    for frame in asked[1:]:
         driven.up(frame, [cut])
     assert driven.to_broker == asked[0] + fetch_request(15, 2, {(ONE, 0): 5}) + produce_request(
         9, 3
@@ -802,7 +904,7 @@ def test_a_new_link_of_a_client_that_keeps_raised_versions_is_served(mode: Mode)
     driven.up(produce_request(10, 1))
     assert driven.to_broker == produce_request(9, 1)
 
-    asked = request(18, 3, 2, client_software_name="kio", client_software_version="1")
+    asked = request(18, 3, 2, **USES_HINTS)
     driven.up(asked)
     driven.down(produce_answer(9, 1, {0: 0}) + versions_answer(3, 2, BROKER_3_6))
     # What is offered from now on is the broker's own.

@@ -476,7 +476,7 @@ def test_a_frame_that_must_be_kept_is_kept_beyond_the_budget() -> None:
         ("2.6", ("kafka-python", "3.0.0"), {F: 12}),
         ("2.8", ("librdkafka", "2.5.0"), {P: 10, F: 16}),
         ("2.8", ("librdkafka", "2.3.0"), {}),
-        ("2.8", ("sarama", "1.43"), {P: 10, F: 16}),
+        ("2.8", ("sarama", "1.43"), {}),
     ],
 )
 def test_maxima_are_raised_for_whom_it_helps(

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 from time import process_time
 from typing import TypeVar
@@ -40,6 +41,7 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
+from tests.core.rules import DEFAULT_RULES
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
 from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker
@@ -54,7 +56,9 @@ _SETTINGS = PollerSettings(
     reconnect_max=5,
     slice_partitions=2000,
 )
-_LONG = HoldRules(deadline=100, link_second=1000, shared=1000, grace=100, confirm=0.025)
+_LONG = replace(
+    DEFAULT_RULES, deadline=100, link_second=1000, shared=1000, grace=100, confirm=0.025
+)
 #: As clients see the brokers, on the listener of the routes.
 _SHOWN = [Broker(1, "one", 9092), Broker(2, "two", 9092), Broker(3, "three", 9092)]
 _BEFORE: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}

@@ -3,7 +3,14 @@
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.header import read_request_header
 from leader_hints.core.cluster.unknown_ids import Client
-from leader_hints.core.versions.client_capabilities import OWN_NAME, hint_forms
+from leader_hints.core.versions.client_capabilities import (
+    BUILT_IN,
+    KIP_951,
+    NO_HINTS,
+    OWN_NAME,
+    ClientTable,
+    HintForms,
+)
 from leader_hints.wire.errors import WireError
 
 #: Letters of what a client may say of itself. Brokers take any number (KIP-511).
@@ -13,18 +20,21 @@ LONGEST_TEXT = 255
 class LinkClient:
     """What a link's client has said of itself so far.
 
-    ``address``: where it comes from, "" if not known. ``id``: its client id, ``None`` before its
-    first request that is read. ``software``: as name/version, "" while it has said nothing.
-    ``hint_forms``: the hints that it can use. ``is_proxy``: it is a proxy like this one.
+    ``clients``: which clients use hints. ``address``: where it comes from, "" if not known.
+    ``id``: its client id, ``None`` before its first request that is read. ``software``: as
+    name/version, "" while it has said nothing. ``hint_forms``: the hints that it can use; before
+    ApiVersions it is taken for one that was offered raised versions on another link, if it uses
+    them. ``is_proxy``: it is a proxy like this one.
     """
 
-    __slots__ = ("address", "hint_forms", "id", "is_proxy", "software")
+    __slots__ = ("_clients", "address", "hint_forms", "id", "is_proxy", "software")
 
-    def __init__(self, address: str = "") -> None:
+    def __init__(self, address: str = "", clients: ClientTable = BUILT_IN) -> None:
+        self._clients = clients
         self.address = address
         self.id: str | None = None
         self.software = ""
-        self.hint_forms = hint_forms(None)
+        self.hint_forms = KIP_951
         self.is_proxy = False
 
     @property
@@ -42,8 +52,24 @@ class LinkClient:
         except WireError:
             self.id = ""
 
-    def introduce(self, software: ClientSoftware) -> None:
-        """Take what the client says of itself in ApiVersions."""
-        self.hint_forms = hint_forms(software)
+    def asked_without_name(self) -> bool:
+        """Note that it asked for versions without naming itself; returns whether that is new.
+
+        A client that named itself on this link stays known: a broker refused its newer request.
+        """
+        forms = self._clients.forms(None)
+        if self.software or self.hint_forms == forms:
+            return False
+        self.hint_forms = forms
+        return True
+
+    def introduce(self, software: ClientSoftware) -> HintForms | None:
+        """Take what the client says of itself in ApiVersions.
+
+        Returns the hints that such clients are known to use, ``None`` if nothing is known of them.
+        """
+        known = self._clients.known_forms(software)
+        self.hint_forms = known or NO_HINTS
         self.is_proxy = software.name == OWN_NAME
         self.software = f"{software.name[:LONGEST_TEXT]}/{software.version[:LONGEST_TEXT]}"
+        return known

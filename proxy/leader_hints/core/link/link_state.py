@@ -18,6 +18,7 @@ from leader_hints.core.link.request_policies import RequestPolicies
 from leader_hints.core.link.topic_ids import LinkTopicIds
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.client_capabilities import form_names
 
 Failed = Failure | Answered
 
@@ -47,7 +48,7 @@ class LinkState:
         self.route = route
         self.traffic = route.traffic
         self.number = number
-        self.client = LinkClient(address)
+        self.client = LinkClient(address, route.config.clients)
         self.policies = RequestPolicies(route, self.client)
         self.topic_ids = LinkTopicIds(route, self.client)
         self.exchanges = Exchanges(route.config.latencies)
@@ -100,10 +101,15 @@ class LinkState:
             observed=self.route.mode is Mode.OBSERVE if observed is None else observed,
         )
 
+    def asked_without_name(self) -> None:
+        """Note that the client asked for versions in a request that names no software."""
+        if self.client.asked_without_name():
+            self.policies.forget_hints()
+
     def introduce(self, software: ClientSoftware) -> None:
         """Take what the client says of itself; its id is known by then."""
         client, is_first = self.client, not self.client.software
-        client.introduce(software)
+        known = client.introduce(software)
         self.policies.forget()
         if is_first:
             self.events.append(
@@ -114,6 +120,7 @@ class LinkState:
                     software=software.name[:LONGEST_TEXT],
                     version=software.version[:LONGEST_TEXT],
                     address=client.address,
+                    uses=None if known is None else form_names(known),
                 )
             )
 

@@ -242,11 +242,12 @@ class RequestFlow(Flow):
                     request, exchange.by_name = route.sessions_by_name.down(
                         request, route.broker.known
                     )
-                    if not self._note(exchange, exchange.by_name):
-                        return False
-            self._instead = [write_request(frame, request, sent)]
+            instead = write_request(frame, request, sent)
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
+        if exchange.by_name is not None and not self._note(exchange, exchange.by_name):
+            return False
+        self._instead = [instead]
         if policy.hintable or policy.unhinted is not None:
             exchange.request = self._copy(frame)
         self._exchanges.add(exchange)
@@ -298,6 +299,8 @@ class RequestFlow(Flow):
                 # A version newer than we know may be laid out differently; the broker judges.
                 self._link.traffic.raw["client software"] += 1
                 policy.unreadable = True
+        if policy.version < api_versions.SOFTWARE_FROM or policy.unreadable:
+            self._link.asked_without_name()
         self._exchanges.add(Exchange(correlation_id, policy))
         return True
 

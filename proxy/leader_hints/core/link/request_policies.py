@@ -15,6 +15,8 @@ from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 #: Of responses without hints: versions in which errors are counted, which are those that brokers
 #: of 2.4 to 3.6 take and clients ask.
 _COUNTED = {ApiKey.PRODUCE: range(3, 10), ApiKey.FETCH: range(4, 16)}
+#: What a client needs to use a hint in a version that was raised.
+_FORM = {ApiKey.PRODUCE: HintForm.PRODUCE, ApiKey.FETCH: HintForm.FETCH}
 
 #: Kinds of requests that a link remembers: more than clients send. If one sends more, they are
 #: decided again: a broker answers any version of ApiVersions before it has authenticated anybody,
@@ -51,6 +53,12 @@ class RequestPolicies:
     def forget(self) -> None:
         """Have all kinds decided again: what they were decided by has changed."""
         self.by_kind.clear()
+
+    def forget_hints(self) -> None:
+        """Have those kinds decided again whose responses can carry hints."""
+        self.by_kind = {
+            kind: policy for kind, policy in self.by_kind.items() if policy.key not in _COUNTED
+        }
 
     def decide(self, kind: int) -> RequestPolicy:
         """Return what is done with requests of a kind that ``by_kind`` lacks, and put it there."""
@@ -103,14 +111,16 @@ class RequestPolicies:
         mode = self.route.mode
         if mode is Mode.OFF:
             return False
+        forms = self._client.hint_forms
         if mode is Mode.OBSERVE and version < NODE_ENDPOINTS_FROM[key]:
-            return version >= FLEXIBLE_FROM[key]
+            alone = key is ApiKey.FETCH and HintForm.FETCH_WITHOUT_ENDPOINTS in forms
+            return version >= FLEXIBLE_FROM[key] and (_FORM[key] in forms or alone)
         if version >= NODE_ENDPOINTS_FROM[key]:
-            return (key, version) in self.plan.sent
+            return _FORM[key] in forms and (key, version) in self.plan.sent
         return (
             bool(self.plan.rows)
             and version >= CURRENT_LEADER_FROM[key]
-            and HintForm.FETCH_WITHOUT_ENDPOINTS in self._client.hint_forms
+            and HintForm.FETCH_WITHOUT_ENDPOINTS in forms
         )
 
     def _unhinted(self, key: ApiKey, version: int) -> MissReason | None:
@@ -119,7 +129,8 @@ class RequestPolicies:
         ``None``: it is not looked for.
         """
         off = self.route.mode is Mode.OFF
-        if off or not self.plan.reads or version not in _COUNTED[key]:
+        counted = version in _COUNTED[key] or (key, version) in self.plan.sent
+        if off or not self.plan.reads or not counted:
             return None
         if version < CURRENT_LEADER_FROM[key]:
             return MissReason.VERSION_WITHOUT_FIELD
