@@ -12,15 +12,17 @@ import trio
 from bench.cost import cpu_seconds
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.app.part_settings import hold_rules
 from leader_hints.core.cluster.poll_plan import FULL_POLL_EVERY
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import HoldQueue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
+from leader_hints.settings.hold import HoldSettings
+from leader_hints.settings.limits import LimitSettings
 from leader_hints.settings.subscription import SubscriptionSettings
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
@@ -118,7 +120,10 @@ async def _poll(
             host, port = brokers[number % len(brokers)].upstream
             refresher = Refresher(
                 [(route, Address(host, port))],
-                HoldTimer(HoldQueue(HoldRules()), lambda event: None),
+                HoldTimer(
+                    HoldQueue(hold_rules(HoldSettings(), LimitSettings().held_responses)),
+                    lambda event: None,
+                ),
                 RefreshRate(default.refreshes_per_second, default.refresh_burst),
                 default.refresh_interval,
                 settings,

@@ -16,6 +16,7 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
+from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import BROKER_3_6, FENCED, NOT_LEADER
 from tests.core.samples import Led as LeaderAndEpoch
 
@@ -63,7 +64,7 @@ class Counter:
     """A hold queue, its links, and what it decided."""
 
     def __init__(self, rules: HoldRules | None = None) -> None:
-        self.queue = HoldQueue(rules or HoldRules())
+        self.queue = HoldQueue(rules or DEFAULT_RULES)
 
     def produce(
         self,

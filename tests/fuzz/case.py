@@ -10,7 +10,6 @@ from typing import Literal, Self
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.hints.hold_queue import HoldQueue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
@@ -18,6 +17,7 @@ from leader_hints.core.route import Route
 from tests.core.brokers import NAMES, route_before
 from tests.core.conversation import NODES
 from tests.core.links import Driven
+from tests.core.rules import DEFAULT_RULES
 
 Side = Literal["up", "down"]
 Step = tuple[Side, bytes]
@@ -88,7 +88,7 @@ class Outcome:
         self.hints: list[LeaderHint] = []
         self.most_used = 0
         self._chance = random.Random(case.seed)
-        self._hold_queue = HoldQueue(HoldRules()) if case.hold_queue else None
+        self._hold_queue = HoldQueue(DEFAULT_RULES) if case.hold_queue else None
         self._now = 0.0
         self.driven = Driven(
             _route(case, self._chance),

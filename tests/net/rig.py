@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import (
@@ -25,11 +26,17 @@ from leader_hints.net.pump.limits import PumpLimits
 from leader_hints.net.pump.poller import Poller
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.pump.reports import Snoop
+from leader_hints.settings.limits import LimitSettings
+from tests.core.rules import DEFAULT_RULES
 from tests.harness.waiting import until
 
 #: What a broker of 3.6 takes, and so what is raised.
 LEGACY = {0: 9, 1: 15, 3: 12, 18: 3}
-LIMITS = PumpLimits(request_bytes=1 << 20, requests_in_flight=1000, queued_bytes=1 << 28)
+LIMITS = PumpLimits(
+    request_bytes=1 << 20,
+    requests_in_flight=1000,
+    queued_bytes=LimitSettings().queued_bytes,
+)
 #: Far more steps than any test needs: a pump that is still busy then spins on a socket.
 _MOST_STEPS = 20_000
 #: Bounds a broken test.
@@ -70,7 +77,17 @@ class Rig:
         self.doubts: list[str] = []
         self.budget = Budget(link_buffer, 2 * link_buffer)
         # So long that only the view lets a held response go, unless a test says otherwise.
-        self.hold_queue = HoldQueue(rules or HoldRules(3600, 1, 3600, 3600, 3600, 0))
+        self.hold_queue = HoldQueue(
+            rules
+            or replace(
+                DEFAULT_RULES,
+                deadline=3600,
+                link_second=3600,
+                shared=3600,
+                grace=3600,
+                confirm=0,
+            )
+        )
         self.hold_timer = HoldTimer(self.hold_queue, self.events.append)
         self.pump = Pump(
             self.budget,

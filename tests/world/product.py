@@ -24,7 +24,6 @@ from leader_hints.core.events import (
     TaskFailed,
 )
 from leader_hints.core.hints.hold_queue import HoldQueue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow, Pieces
@@ -37,6 +36,7 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
+from tests.core.rules import DEFAULT_RULES
 from tests.world.brokers import PROXY
 from tests.world.model.truth import Leader
 from tests.world.network import End, Network, Stream
@@ -44,7 +44,7 @@ from tests.world.network import End, Network, Stream
 #: Seconds between polls of everything; short, so that a world can come to rest.
 POLL = 5.0
 _REFRESHES = 50
-_RULES = HoldRules()
+_RULES = DEFAULT_RULES
 #: Longest hold, in seconds.
 DEADLINE = _RULES.deadline
 #: For so long after a move an error is taken for one of it.

@@ -160,6 +160,15 @@ def test_topics_that_are_gone_are_forgotten_one_at_a_time() -> None:
     assert view.leader(names[-2], 0) == Leader(2, 0)
 
 
+def test_topics_are_looked_up_in_steps_also_where_none_is_gone() -> None:
+    view = LeaderView("cluster")
+    names = [f"topic-{number}" for number in range(5000)]
+    for number, name in enumerate(names):
+        view.learn(TopicMetadata(0, name, topic_id(number + 1), (Led(0, 1, 5),)), None)
+    assert len([*view.topics.forget_absent({*names})]) == 5
+    assert len(view) == 5000
+
+
 # Synthetic ids.
 
 

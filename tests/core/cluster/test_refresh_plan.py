@@ -1,7 +1,7 @@
 """Which broker is asked what while error responses are held, also in storms."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,12 +13,12 @@ from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.cluster.cluster import Cluster
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_plan import RefreshPlan, Request, Round
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from tests.core.hold_queues import BEGIN, Counter, route
+from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import topic_id
 
 _ALL_IN_EVERY = 4
@@ -60,7 +60,7 @@ class _Scene:
         self.cluster = Cluster(view)
         self.plan = RefreshPlan(most)
         self.brokers = [_Broker(node, self.route if node == 1 else None) for node in nodes]
-        self._counter = Counter(HoldRules(deadline=10, link_second=10, confirm=10))
+        self._counter = Counter(replace(DEFAULT_RULES, deadline=10, link_second=10, confirm=10))
         self._links = 0
 
     def fails(self, *partitions: int, topic: str | bytes = topic_id(1), epoch: int = 5) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
@@ -13,10 +14,10 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintGiven, HintMissed
 from leader_hints.core.hints import hold_queue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from tests.core.hold_queues import BEGIN, NODES, Counter, failed, hint, learn, route
+from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 
 T = BEGIN
@@ -171,7 +172,7 @@ def test_a_produce_long_after_its_leader_went_waits_for_its_brokers_word(
 
 
 def test_a_hint_that_was_found_in_time_stays_good_while_it_is_held() -> None:
-    link, counter = _link(), Counter(HoldRules(deadline=5, link_second=5, confirm=4))
+    link, counter = _link(), Counter(replace(DEFAULT_RULES, deadline=5, link_second=5, confirm=4))
     learn(link.route, {0: (2, 6)})
     assert counter.produce(link, T + 0.9) is None
     learn(link.route, {1: (2, 6)})
@@ -1159,7 +1160,7 @@ def test_a_large_response_is_held_for_what_is_missing_no_longer_than_any() -> No
     assert decided == []
     # The grace runs from when all of it was looked at.
     until = counter.queue.next_deadline()
-    assert until == pytest.approx(now + HoldRules().grace)
+    assert until == pytest.approx(now + DEFAULT_RULES.grace)
     learn(link.route, {0: (3, 6)}, source=3)
     assert counter.review(now + 0.001) == [[hint(3, 6), *[hint(2, 6)] * (most - 1)]]
 

@@ -16,12 +16,12 @@ from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.events import ErrorAnswered, HintGiven, HintMissed
 from leader_hints.core.hints.hold_queue import HoldQueue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from tests.core.hold_queues import NODES, failed, learn, route
+from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH
 
 _PARTITIONS = st.integers(0, 2)
@@ -44,7 +44,7 @@ class Holds(RuleBasedStateMachine):
     def begin(self, mode: Mode, known: tuple[int | None, ...]) -> None:
         self.now = 100.0
         self.mode = mode
-        self.bounds = HoldRules()
+        self.bounds = DEFAULT_RULES
         self.queue = HoldQueue(self.bounds)
         shared_view = route(mode, clock=lambda: self.now).broker.view
         self.routes: list[Route] = []

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -14,14 +15,16 @@ from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import Event, EventLoopStalled, HintGiven, HintMissed
 from leader_hints.core.hints.hold_queue import HoldQueue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.net.metadata.hold_timer import HoldTimer
+from tests.core.rules import DEFAULT_RULES
 from tests.net.messages import NOT_LEADER
 from tests.net.rig import hinting_route
 
-_RULES = HoldRules(deadline=0.1, calm=1.0, link_second=0.1, shared=0.02, grace=0.02, confirm=0.01)
+_RULES = replace(
+    DEFAULT_RULES, deadline=0.1, calm=1.0, link_second=0.1, shared=0.02, grace=0.02, confirm=0.01
+)
 _HINT = LeaderHint(2, 4, Endpoint("two", 9092, None))
 #: Task switches that no test here needs: a timer that makes them spins.
 _MOST_SWITCHES = 500

@@ -20,7 +20,6 @@ from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.hints.hold_queue import HoldQueue
-from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
@@ -29,6 +28,7 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
+from tests.core.rules import DEFAULT_RULES
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
 from tests.net.messages import FENCED, NOT_LEADER, UNKNOWN_EPOCH, Broker
 
@@ -109,7 +109,7 @@ class World:
             net.brokers[Address(f"shown-{node}", 9092)] = broker
         fronted = self.random.choice([(1,), (1, 2), (1, 2, 3)])
         self.routes = {node: Route(f"r{node}", Mode.ON) for node in fronted}
-        self.hold_timer = HoldTimer(HoldQueue(HoldRules()), lambda event: None)
+        self.hold_timer = HoldTimer(HoldQueue(DEFAULT_RULES), lambda event: None)
         self.hold_timer.settle = self._settle
         self.refresher = Refresher(
             [(route, Address(f"up-{node}", 1)) for node, route in self.routes.items()],

@@ -26,6 +26,8 @@ _RETIRED = 8
 _SYNTHETIC_IDS = 100_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
+#: Topics of which one step looks up whether a poll has found them.
+_LOOKED_UP_AT_ONCE = 1000
 
 
 class KnownTopics:
@@ -152,11 +154,15 @@ class KnownTopics:
     def forget_absent(self, present: Collection[str]) -> Iterator[None]:
         """Forget the topics that a second poll of everything lacked; ``present`` are its names.
 
-        In steps: thousands of topics may have been deleted at once.
+        In steps: there may be very many topics, and thousands may have been deleted at once.
         """
-        absent = [topic for topic in self._topics.values() if topic.name not in present]
-        for topic in absent:
-            topic.absent += 1
+        absent = []
+        for number, topic in enumerate([*self._topics.values()], 1):
+            if topic.name not in present:
+                topic.absent += 1
+                absent.append(topic)
+            if number % _LOOKED_UP_AT_ONCE == 0:
+                yield
         for topic in absent:
             # Another broker may have reported it meanwhile.
             if topic.absent >= _ABSENT_POLLS and self.has(topic):

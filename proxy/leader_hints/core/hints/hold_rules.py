@@ -12,14 +12,14 @@ class HoldRules:
     longest hold if other partitions brought something (rule 5). ``grace``: rule 6. ``confirm``: how
     long a hint waits for a leader that confirms nothing. ``most``: responses held at the same time
     (rule 8). ``recent``: how long after a move an error of the former leader counts as an error of
-    that move, and not of a later one.
+    that move, and not of a later one. All but ``calm`` and ``recent`` are settings.
     """
 
-    deadline: float = 0.1
+    deadline: float
+    link_second: float
+    shared: float
+    grace: float
+    confirm: float
+    most: int
     calm: float = 1.0
-    link_second: float = 0.1
-    shared: float = 0.02
-    grace: float = 0.02
-    confirm: float = 0.025
-    most: int = 10_000
     recent: float = 1.0

@@ -4,7 +4,14 @@ from leader_hints.apis.fetch_older import Names, Raised, response_up
 from leader_hints.apis.fetch_response import FetchScan, glance
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
-from leader_hints.core.responses.outcome import GATHER_ANYWAY, Fault, Gather, Instead, Outcome
+from leader_hints.core.responses.outcome import (
+    GATHER,
+    GATHER_ANYWAY,
+    Fault,
+    Gather,
+    Instead,
+    Outcome,
+)
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.wire.errors import WireError
 
@@ -16,7 +23,9 @@ def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: 
     if glanced is not None:
         notes.session_answered(exchange, *glanced)
         return notes.passing(exchange, frame, length, version)
-    return go_on(notes, exchange, FetchScan(version), frame, length)
+    scan = FetchScan(version)
+    outcome = go_on(notes, exchange, scan, frame, length)
+    return Gather(must=False, scan=scan) if outcome is GATHER else outcome
 
 
 def go_on(
@@ -27,7 +36,7 @@ def go_on(
     try:
         scan.advance(frame, len(frame), length)
         if not scan.clean and scan.scanned is None:
-            return Gather(must=False, scan=scan)
+            return GATHER
     except WireError as error:
         notes.link.misunderstood("broker", f"Fetch v{version}: {error}")
         notes.session_unread(exchange, scan)
