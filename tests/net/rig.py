@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -201,6 +202,12 @@ def _drain(end: socket.socket) -> tuple[bytes, bool]:
     except ConnectionError:
         return b"".join(chunks), True
     return b"".join(chunks), True
+
+
+def reset(end: socket.socket) -> None:
+    """Close a far end so that the other one gets a reset."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.close()
 
 
 def until_end(rig: Rig, end: socket.socket) -> bytes:
