@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
 from time import process_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import trio
@@ -13,6 +13,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from leader_hints.address import Address
+from leader_hints.apis import metadata
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
@@ -612,6 +613,28 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
         fewer = messages.metadata_response(9, 12, many[:-1], {})
         scene.refresher.snooped(scene.route, 12, fewer[4:])
         assert len(scene.route.broker.endpoints) == 999
+
+
+async def test_brokers_that_list_each_other_are_read_and_kept_once(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand answers with a thousand brokers each took 3 s, and as many lists stayed."""
+    read = 0
+
+    def counted(*fields: Any) -> metadata.Brokers:
+        nonlocal read
+        read += 1
+        return made(*fields)
+
+    made = metadata.Brokers
+    monkeypatch.setattr(metadata, "Brokers", counted)
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, 51)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    async with _scene(1) as scene:
+        await trio.sleep(1)
+        assert all(broker.metadata() for broker in scene.brokers.values())
+    # That of the route's own broker, at its upstream address, and that of all others.
+    assert read == 2
 
 
 # Refreshes while responses are held.

@@ -242,11 +242,12 @@ class RequestFlow(Flow):
                     request, exchange.by_name = route.sessions_by_name.down(
                         request, route.broker.known
                     )
-                    if not self._note(exchange, exchange.by_name):
-                        return False
-            self._instead = [write_request(frame, request, sent)]
+            instead = write_request(frame, request, sent)
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
+        if exchange.by_name is not None and not self._note(exchange, exchange.by_name):
+            return False
+        self._instead = [instead]
         if policy.hintable or policy.unhinted is not None:
             exchange.request = self._copy(frame)
         self._exchanges.add(exchange)
