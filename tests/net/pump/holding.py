@@ -34,7 +34,7 @@ def moving_route() -> Route:
 
 
 def learn(route: Route, *, leader: int, epoch: int) -> None:
-    """Let the view hear of a leader, from that leader."""
+    """Have the view learn of a leader, from that leader."""
     assert route.broker.view is not None
     for topic, topic_id in (("t", bytes(16)), ("by id", TOPIC_ID)):
         answer = TopicMetadata(0, topic, topic_id, (Led(0, leader, epoch),))
