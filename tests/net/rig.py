@@ -105,7 +105,7 @@ class Rig:
 
     @property
     def complaints(self) -> list[Event]:
-        """What was told of messages that could not be read, and of links that were ended."""
+        """What was reported of messages that could not be read, and of links that were ended."""
         kinds = (BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
         return [event for event in self.events if isinstance(event, kinds)]
 
