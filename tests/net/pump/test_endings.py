@@ -77,7 +77,7 @@ def test_a_client_that_has_no_more_to_say_still_gets_its_answers() -> None:
         assert route.traffic.links_open == 0
 
 
-def test_the_end_of_a_client_is_told_behind_all_that_it_said() -> None:
+def test_the_end_of_a_client_is_reported_behind_all_that_it_said() -> None:
     data = random.Random(0).randbytes(_KEPT_AT_MOST)
     with opened(Rig()) as rig:
         ends = rig.link(opaque_route(), buffers=_SMALL)
@@ -283,7 +283,9 @@ def test_a_link_at_rest_keeps_nobody_busy() -> None:
     ids=["tls", "http", "negative", "small", "oversize"],
 )
 @pytest.mark.parametrize("cut", [True, False], ids=["byte-by-byte", "at-once"])
-def test_what_cannot_be_kafka_is_told_once_and_closed(data: bytes, words: str, cut: bool) -> None:
+def test_what_cannot_be_kafka_is_reported_once_and_closed(
+    data: bytes, words: str, cut: bool
+) -> None:
     route = hinting_route()
     with opened(Rig()) as rig:
         ends = rig.link(route)
@@ -377,7 +379,7 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
         _hello(rig, rig.link(route), offered=12)
 
 
-def test_a_client_that_lacks_a_synthetic_id_is_closed_and_told_of() -> None:
+def test_a_client_that_lacks_a_synthetic_id_is_closed_and_reported() -> None:
     route = _before_2_8()
     route.config, route.broker.ids_everywhere = RouteConfig(synthesize=True), True
     route.broker.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)

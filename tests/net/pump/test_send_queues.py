@@ -131,7 +131,7 @@ def test_large_records_arrive_whole_however_they_are_taken(
     assert spliced.bytes > (0 if fault else links * len(data) // 2) or (fault and not spliced.bytes)
 
 
-def test_who_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does() -> None:
+def test_a_client_that_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does() -> None:
     data = _frames(900_000, 3, up=True)
     with opened(Rig()) as rig:
         before = open_descriptors()
