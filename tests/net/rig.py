@@ -105,7 +105,7 @@ class Rig:
 
     @property
     def complaints(self) -> list[Event]:
-        """What was told of messages that could not be read, and of links that were ended."""
+        """What was reported of messages that could not be read, and of links that were ended."""
         kinds = (BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
         return [event for event in self.events if isinstance(event, kinds)]
 
@@ -218,7 +218,11 @@ def until_end(rig: Rig, end: socket.socket) -> bytes:
 
 
 def open_descriptors() -> int:
-    """How many descriptors this process has open."""
+    """How many descriptors this process has open.
+
+    A look-up of a name that a test before has begun may have some for a moment: it has a thread
+    that nobody can end.
+    """
     return len(os.listdir("/proc/self/fd"))
 
 

@@ -108,7 +108,7 @@ def test_what_is_only_observed_was_not_held() -> None:
     assert [slot.missed for slot in history.slots()] == [1]
 
 
-def test_recoveries_are_told_apart_by_api_and_hint() -> None:
+def test_recoveries_are_distinguished_by_api_and_hint() -> None:
     history = History(_Clock())
     history.take(_recovered("Produce", 30.0, True))
     history.take(_recovered("Produce", 130.0, False))

@@ -91,7 +91,7 @@ def test_every_member_says_what_it_is() -> None:
             assert member.get("description"), name
 
 
-def test_a_route_is_told_with_its_broker_and_its_counts() -> None:
+def test_a_route_is_reported_with_its_broker_and_its_counts() -> None:
     first, second = _told().routes
 
     assert (first.name, first.listen, first.hints) == ("a", "127.0.0.1:1", "on")
@@ -126,7 +126,7 @@ def test_a_route_is_told_with_its_broker_and_its_counts() -> None:
     assert second.hold is None
 
 
-def test_what_clients_can_use_is_told() -> None:
+def test_what_clients_can_use_is_reported() -> None:
     found = {(client.software, client.version): client.uses for client in _told().clients}
 
     assert found == {
@@ -138,7 +138,7 @@ def test_what_clients_can_use_is_told() -> None:
     }
 
 
-def test_the_past_is_told() -> None:
+def test_the_past_is_reported() -> None:
     told = _told()
 
     assert [(slot.leader_moves, slot.hints_given, slot.hints_missed) for slot in told.slots] == [

@@ -83,7 +83,7 @@ class RouteStatus(_Model):
     bytes_up: Count = Field(ge=0, description="Bytes received from clients.")
     bytes_down: Count = Field(ge=0, description="Bytes received from the broker.")
     requests: Count = Field(ge=0, description="Requests relayed.")
-    responses: Count = Field(ge=0, description="Responses relayed, as far as they are told apart.")
+    responses: Count = Field(ge=0, description="Responses relayed, if they can be distinguished.")
     errors: Count = Field(ge=0, description="Failed partitions that a hint can answer.")
     hints_given: Count = Field(ge=0, description="Those answered with a hint.")
     hints_missed: dict[str, int] = Field(description="Those answered without one, by reason.")
@@ -132,7 +132,7 @@ class Client(_Model):
     """Client software that connected. Clients that say nothing of themselves are not here."""
 
     software: str = Field(description="Its name; `other` where it says what no client would.")
-    version: str = Field(description="Its version; `other` beyond how many are told apart.")
+    version: str = Field(description="Its version; `other` where there are too many.")
     links: Count = Field(ge=1, description="Connections on which it said so, since the start.")
     last_seen: UnixTime = Field(description="When it last did; Unix time in seconds.")
     uses: list[Literal["produce", "fetch", "fetch_without_endpoints"]] | None = Field(

@@ -98,7 +98,7 @@ async def test_metrics_are_served_as_text() -> None:
     assert b'leader_hints_links_open{route="a"} 0.0\n' in body
 
 
-async def test_who_says_nothing_keeps_nobody_else_out() -> None:
+async def test_a_client_that_says_nothing_keeps_nobody_else_out() -> None:
     """Each connection is a descriptor, of which clients need theirs; and probes must be served."""
     admin = _Process().admin()
     silent = [memory_stream_pair() for _ in range(200)]

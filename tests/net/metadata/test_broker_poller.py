@@ -36,7 +36,7 @@ _SETTINGS = PollerSettings(
 
 
 class _Told:
-    """A listener that learns into one view and notes what it is told."""
+    """A listener that learns into one view and notes what it gets."""
 
     def __init__(self, route: Route) -> None:
         self.route = route

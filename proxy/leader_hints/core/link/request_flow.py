@@ -106,7 +106,7 @@ class RequestFlow(Flow):
                 begun = at + length
             at += length
             if self.opaque:
-                # What follows are no Kafka requests, or cannot be told apart.
+                # What follows are no Kafka requests, or cannot be distinguished.
                 return [*pieces, data[begun:]]
             if at >= size:
                 if size >= self._little:
@@ -316,8 +316,8 @@ class RequestFlow(Flow):
     def _note(self, exchange: Exchange, by_ids: FetchByName | AskedById) -> bool:
         """Reserve what the response needs of a request that names topics by ids.
 
-        A broker may take its time to answer, and what it is asked instead may be small. False
-        where the link may not keep so much. Who knows ids that have names has had them of a broker.
+        A broker may take its time to answer, and what it is asked instead may be small. False where
+        the link may not keep so much. A client that knows ids with names got them from a broker.
         """
         size = by_ids.size(named=self._account.trusted)
         if not size or self._exchanges.waiting.maxlen == 0:
