@@ -236,7 +236,7 @@ LATENCIES: Final = Table(
 )
 CLIENTS_WITHOUT_HINTS: Final = Table(
     "clients_without_hints",
-    "a client id whose errors could get no hint since its software takes none",
+    "a client id whose errors could get no hint since its software is not known to use any",
     (
         Column("rank", "int", "1: it lost the most time of its cluster on that day."),
         Column("client_id", "string", "The client's id, empty where it gives none."),

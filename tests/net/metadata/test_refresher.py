@@ -615,6 +615,25 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
         assert len(scene.route.broker.endpoints) == 999
 
 
+async def test_a_broker_that_a_client_cannot_reach_is_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    """One that is cut off without a word counted as answering for as long as a poll's pause."""
+    async with _scene(1) as scene:
+        await trio.sleep(1)
+        asked = len(scene.brokers[1].asked)
+        scene.refresher.missed(scene.route)
+        await trio.sleep(1)
+        # It answers: that was one question, and changes nothing.
+        assert len(scene.brokers[1].asked) == asked + 1
+        assert scene.refresher.upstream(scene.route).answers
+        scene.brokers[1].gate = trio.Event()
+        scene.refresher.missed(scene.route)
+        await trio.sleep(_SETTINGS.answer + 0.1)
+        assert scene.told(SubscriptionLost)[-1].broker == str(_upstream(1))
+        assert not scene.refresher.upstream(scene.route).answers
+
+
 async def test_brokers_that_list_each_other_are_read_and_kept_once(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
