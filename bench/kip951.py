@@ -43,7 +43,7 @@ REPLICATION = {"replica.fetch.wait.max.ms": "10", "replica.fetch.backoff.ms": "5
 #: client starts, for which ProducerPerformance itself has --warmup-records since (KIP-1052).
 _WARM = 8.0
 #: Seconds of work, moves among it, that each cluster has with each acks before any run counts: with
-#: less the first runs tell of brokers whose Java still compiles, at two thirds of the machine.
+#: less the first runs show brokers whose Java still compiles, at two thirds of the machine.
 _WARM_UP = 90.0
 #: A record is inside a move if it was sent to the partition from the move's beginning until so many
 #: seconds after its end.

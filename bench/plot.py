@@ -13,7 +13,7 @@ mpl.use("svg")
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-#: Told apart by people who do not see colours: by the dashes too.
+#: Distinguished by the dashes too, for people who do not see colours.
 _STYLES = (("#b2182b", "--"), ("#2166ac", "-"), ("#555555", ":"))
 
 

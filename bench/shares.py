@@ -32,7 +32,7 @@ _LAYERS = {
 _OTHER_THREAD = "_bootstrap"
 _EVENT_LOOP = "Trio"
 _ELSE = "all else"
-#: All that is told of, in the order of the table.
+#: All that is reported, in the order of the table.
 PLACES = (*_CALLS.values(), *dict.fromkeys(_LAYERS.values()), _EVENT_LOOP, _ELSE)
 
 

@@ -17,7 +17,7 @@ from tests.harness.history import LeaderHistory
 from tests.harness.judge import judge
 from tests.harness.proxyproc import Hints, ProxyFleet
 
-#: Records a second: one each 10 ms, which is as finely as a stall is told.
+#: Records a second: one each 10 ms, which is the resolution of a stall.
 RATE = 100
 RECORD_BYTES = 100
 #: Records acknowledged and consumed after a move before the next one begins.

@@ -11,7 +11,7 @@ def _raised(error: Exception) -> Exception:
     return caught.value
 
 
-def test_all_problems_are_told_one_on_a_line() -> None:
+def test_all_problems_are_reported_one_on_a_line() -> None:
     error = ConfigurationError("one thing", "another")
     assert str(error) == "one thing\nanother"
     assert error.problems == ("one thing", "another")

@@ -2,7 +2,7 @@
 
 One stores events as they come. The other is the join of errors and successes: it keeps what a
 client met at a partition until the watermark has passed the end of it, across sidecars and whatever
-the order of arrival, and stores it then. So what tables tell of recoveries is final.
+the order of arrival, and stores it then. So the tables' recoveries are final.
 
 Both store batch by batch, by the number that the checkpoint gives a batch. A batch that is stored
 again after a crash is the same one: nothing is lost or doubled.
@@ -121,7 +121,7 @@ def keep_fresh(
     """Rebuild the tables every so many seconds, until the queries have ended.
 
     ``behind``: is called with how many errors and successes came too late for the tables, when
-    there were some again. It may be told of too few, not of too many.
+    there were some again. Too few may be reported, not too many.
 
     :raises PipelineError: a query failed; the other is stopped.
     """

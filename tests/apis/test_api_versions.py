@@ -63,7 +63,7 @@ def test_only_the_maxima_of_what_is_raised_change(answer: Entity, seed: int) -> 
 
 @settings(max_examples=25)
 @given(_answers(), st.integers(0, 99))
-def test_every_truncation_is_told(answer: Entity, seed: int) -> None:
+def test_every_truncation_is_reported(answer: Entity, seed: int) -> None:
     frame = response_frame(answer, 0, seed if answer.__version__ >= 3 else None)
     whole = Reader(frame, BODY)
     api_versions.read_ranges(whole, answer.__version__)

@@ -62,7 +62,7 @@ def test_the_request_is_as_kio_reads_it() -> None:
 
 
 @given(values=_VALUES)
-def test_values_that_are_told_are_read(values: dict[str, str | None]) -> None:
+def test_values_that_are_reported_are_read(values: dict[str, str | None]) -> None:
     reader = Reader(_response(values))
 
     assert read_values(reader) == {n: value for n, value in values.items() if value is not None}

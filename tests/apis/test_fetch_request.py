@@ -57,7 +57,7 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
 
 @settings(max_examples=25)
 @given(_REQUESTS.filter(lambda entity: entity.__version__ >= 15))
-def test_every_truncation_is_told(entity: Entity) -> None:
+def test_every_truncation_is_reported(entity: Entity) -> None:
     frame = request_frame(entity)
     seen = 0
     for begun in prefixes(frame):
@@ -91,7 +91,9 @@ def test_bytes_behind_a_request_are_refused(entity: Entity, behind: bytes) -> No
 @pytest.mark.parametrize("version", range(4, 18))
 @pytest.mark.parametrize("replica_id", [-1, 0, 3])
 @pytest.mark.parametrize("session", [(0, -1), (0, 0), (7, 1), (7, -1)])
-def test_who_asks_and_how(version: int, replica_id: int, session: tuple[int, int]) -> None:
+def test_the_asking_client_and_its_session(
+    version: int, replica_id: int, session: tuple[int, int]
+) -> None:
     topic = bytes(16) if version >= 13 else "t"
     frame = fetch_request(
         version, 1, {(topic, 0): 5}, session=session, replica_id=replica_id, client_id=None

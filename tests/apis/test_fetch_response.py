@@ -229,7 +229,7 @@ def test_a_frame_that_lies_about_its_size_is_refused(
         FetchScan(answer.__version__).advance(memoryview(longer), len(longer), len(longer))
 
 
-def test_records_that_go_on_beyond_the_frame_are_told_before_it_is_whole() -> None:
+def test_records_that_go_on_beyond_the_frame_are_reported_before_it_is_whole() -> None:
     kind = response_type(ApiKey.FETCH, 12)
     topic = element(kind, "responses")
     failed = plain(

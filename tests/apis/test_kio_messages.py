@@ -10,7 +10,7 @@ from leader_hints.wire.errors import WireError
 from tests.apis.messages import plain
 
 
-def test_what_has_no_place_in_a_message_is_told_as_what_bytes_can_be_wrong_with() -> None:
+def test_what_has_no_place_in_a_message_is_reported_as_what_bytes_can_be_wrong_with() -> None:
     message = plain(MetadataResponse)
     assert write_body(message)
     odd = dataclasses.replace(message, controller_id=1 << 40)

@@ -98,7 +98,7 @@ def test_a_large_topic_is_read_in_steps() -> None:
 
 @settings(max_examples=25)
 @given(_ANSWERS)
-def test_every_truncation_is_told(answer: Entity) -> None:
+def test_every_truncation_is_reported(answer: Entity) -> None:
     raw = encode(answer)
     reader = Reader(raw)
     list(metadata.read_response(reader, answer.__version__).topics)

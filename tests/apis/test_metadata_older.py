@@ -162,7 +162,7 @@ def test_partitions_of_any_size_are_passed_over(replicas: int) -> None:
 
 @settings(max_examples=25)
 @given(_CELLS, st.data())
-def test_every_truncation_is_told(cell: tuple[int, int], data: st.DataObject) -> None:
+def test_every_truncation_is_reported(cell: tuple[int, int], data: st.DataObject) -> None:
     asked, sent = cell
     frame = response_frame(data.draw(entities(response_type(ApiKey.METADATA, sent))), 5)
     for begun in prefixes(frame):

@@ -97,7 +97,7 @@ def test_one_look_is_not_enough_where_there_is_more(topics: int) -> None:
 
 @settings(max_examples=25)
 @given(_ANSWERS, st.integers(0, 99))
-def test_every_truncation_is_told(answer: Entity, seed: int) -> None:
+def test_every_truncation_is_reported(answer: Entity, seed: int) -> None:
     for begun in prefixes(response_frame(answer, 3, seed)):
         with pytest.raises(Truncated):
             produce.scan_response(begun)

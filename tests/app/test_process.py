@@ -136,7 +136,7 @@ async def test_admin_answers_over_tcp(log: _Log) -> None:
         await stream.aclose()
 
 
-async def test_a_broker_that_is_down_is_told_once_and_its_clients_are_closed(log: _Log) -> None:
+async def test_a_broker_that_is_down_is_reported_once_and_its_clients_are_closed(log: _Log) -> None:
     sock, upstream = _bound()
     async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
         for _ in range(5):
@@ -175,7 +175,7 @@ async def test_all_descriptors_are_closed_at_the_end(log: _Log) -> None:
         for client in clients:
             await client.aclose()
         await _until(lambda: not broker.streams)
-        assert open_descriptors() == before
+        await _until(lambda: open_descriptors() <= before)
         nursery.cancel_scope.cancel()
 
 
@@ -288,7 +288,7 @@ def _admin(log: _Log) -> Address:
     return Address.parse(line["listen"])
 
 
-async def test_the_admin_servers_port_is_told_where_the_system_chose_it(log: _Log) -> None:
+async def test_the_admin_servers_port_is_reported_where_the_system_chose_it(log: _Log) -> None:
     settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
     async with _serving(settings, log):
         assert _admin(log).port != 0

@@ -328,7 +328,7 @@ def test_a_cluster_has_topic_ids_if_all_its_topics_do(
     assert TopicFacts(visible=visible, without_ids=without_ids).have_ids is has
 
 
-def test_a_name_with_several_addresses_is_told_once() -> None:
+def test_a_name_with_several_addresses_is_reported_once() -> None:
     addresses = ("::1", "127.0.0.1")
     own = advertised(ARRIVED, addresses=addresses)
     other = advertised(proxy(2), 2, addresses=addresses, port=own.port)

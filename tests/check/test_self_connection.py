@@ -43,7 +43,7 @@ async def test_a_token_tells_where_its_connection_came_out() -> None:
     assert self_connections.route(other) is None
 
 
-async def test_connections_of_others_are_closed_and_tell_nothing() -> None:
+async def test_connections_of_others_are_closed_and_show_nothing() -> None:
     self_connections, address = SelfConnections(), Address("127.0.0.1", free_ports(1)[0])
     token = self_connections.token()
 

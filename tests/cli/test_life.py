@@ -231,7 +231,7 @@ def test_a_full_disk_for_the_log_stops_nothing(broker: _Broker, tmp_path: Path) 
         until(lambda: _connects(port), "it listens", _SECONDS)
         for _ in ("subscription", "client"):
             broker.accept().close()
-        # Each is told, until the log has had enough of it.
+        # Each is logged, until the log has had enough of it.
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", port), _SECONDS) as nonsense:
                 nonsense.sendall(b"GET / HTTP/1.1\r\n\r\n")

@@ -26,7 +26,7 @@ from tests.cli.commands import leader_hints
         (("--cluster", "mock:1", "--admin", "127.0.0.1:19092"), "admin 127.0.0.1:19092 overlap"),
     ],
 )
-def test_bad_use_is_told_in_one_line(arguments: tuple[str, ...], told: str) -> None:
+def test_bad_use_is_reported_in_one_line(arguments: tuple[str, ...], told: str) -> None:
     ended = leader_hints("local", *arguments)
     assert ended.returncode == 2
     assert told in ended.stderr

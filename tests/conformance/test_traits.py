@@ -32,7 +32,7 @@ def _follow(seen: Sequence[Seen]) -> Answered:
     return found
 
 
-def test_a_hint_is_used_by_who_comes_before_any_metadata() -> None:
+def test_a_hint_is_used_by_a_client_that_comes_before_any_metadata() -> None:
     found = _follow(
         [
             _seen(0.5, "broker-1", "Produce", _REFUSED),
@@ -82,7 +82,7 @@ def test_metadata_that_is_asked_after_the_recovery_counts() -> None:
     assert found.metadata
 
 
-def test_who_comes_after_metadata_may_not_have_used_it() -> None:
+def test_a_client_that_comes_after_metadata_may_not_have_used_it() -> None:
     found = _follow(
         [
             _seen(1.0, "broker-1", "Produce", _REFUSED),

@@ -87,7 +87,7 @@ class Driven:
 
     @property
     def not_understood(self) -> list[NotUnderstood]:
-        """What was told of messages that could not be read."""
+        """What was reported of messages that could not be read."""
         return [e for e in self.link.state.events if isinstance(e, NotUnderstood)]
 
     def up(self, data: bytes, cuts: Iterable[int] = ()) -> None:

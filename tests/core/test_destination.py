@@ -37,7 +37,7 @@ class Scene:
             self.look(self.one, 1, arrived=self.two, own=1, found=2)
 
 
-def test_a_crossing_is_told_once_and_only_when_found_twice() -> None:
+def test_a_crossing_is_reported_once_and_only_when_found_twice() -> None:
     scene = Scene()
     found = {"arrived": scene.two, "own": 1, "found": 2}
 
@@ -134,7 +134,7 @@ def test_another_brokers_address_leads_to_a_route() -> None:
     assert scene.two.endpoint(3) is None
 
 
-def test_clients_that_go_past_are_told_of_and_served() -> None:
+def test_clients_that_go_past_are_reported_and_served() -> None:
     scene = Scene()
     past = {"own": 1, "found": 1, "unraised": True}
 
@@ -144,7 +144,7 @@ def test_clients_that_go_past_are_told_of_and_served() -> None:
     ]
     assert (scene.one.advertised.past, scene.one.advertised.crossed) == (True, "")
     assert scene.one.endpoint(1) == ADDRESSES[1]
-    # Switched off: what is there tells nothing any more.
+    # Switched off: what is there proves nothing any more.
     assert scene.look(scene.one, 1, own=1, found=1) == []
     assert scene.one.advertised.past
     assert scene.look(scene.one, 1, own=1, found=1, unraised=False) == [

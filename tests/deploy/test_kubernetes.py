@@ -102,7 +102,7 @@ def test_probes_ask_where_the_admin_server_is(rendered: Rendered) -> None:
     ):
         asked = rendered.proxy[name]["httpGet"]
         assert (asked["path"], asked["port"]) == (path, "hints-admin")
-        # The kubelet asks at the pod's address, unless it is told another.
+        # The kubelet asks at the pod's address, unless another is set.
         assert asked.get("host") == (admin.host if admin.is_loopback else None)
     if admin.is_loopback:
         assert rendered.pod["spec"]["hostNetwork"] is True

@@ -72,6 +72,10 @@ BANNED: Final = {
     r"wakes? somebody": "wakes a process",
     r"quick ones": "fast checks",
     r"of ours": "the proxy's",
+    r"told apart": "distinguished",
+    r"tells? (of|nothing|anything|more)|told of": "reports, shows",
+    r"(is|are|was|were|be|being) told(?! to)": "is reported; gets",
+    r"who (asks|comes|takes|says|sends|reads|gets|gives|knows)": "a client that, a broker that",
 }
 _PATTERN: Final = {
     re.compile(rf"\b(?:{banned})\b".replace(" ", r"\s+"), re.IGNORECASE): instead

@@ -170,7 +170,7 @@ async def test_a_refusal_of_a_topic_ends_only_connections_that_ask_for_it() -> N
 async def _told_leaders(
     faults: Faults, now: Mapping[str, tuple[int, int]], done: list[Event], version: int = 12
 ) -> dict[tuple[str, int], tuple[int, int]]:
-    """What a client is told of leaders where a broker says ``now``."""
+    """The leaders that a client gets where a broker answers ``now``."""
     interposer = Interposer(faults, done.append)
     client, client_end = trio.testing.memory_stream_pair()
     link, link_end = trio.testing.memory_stream_pair()
@@ -186,7 +186,7 @@ async def _told_leaders(
     return dict(read_told(memoryview(bytes(told)), version).leaders)
 
 
-async def test_leaders_of_chosen_topics_alone_are_told_as_they_were() -> None:
+async def test_leaders_of_chosen_topics_alone_are_reported_as_they_were() -> None:
     faults = Faults()
     done: list[Event] = []
     former = {("a", 0): (1, 4), ("b", 0): (1, 4)}

@@ -303,7 +303,7 @@ class OffsetsRun(_Run):
             self.ends.append((event["partition"], event["offset"]))
 
     def wait_ends(self, more: int) -> None:
-        """Wait until ``more`` ends than now were told."""
+        """Wait until ``more`` ends than now were reported."""
         goal = len(self.ends) + more
         self._wait(lambda: len(self.ends) >= goal, f"was told {more} more ends")
 

@@ -182,7 +182,7 @@ class RealCluster:
     ) -> None:
         """``folder`` takes settings and logs; data goes to a memory file system where one is.
 
-        ``apart``: clients are told the brokers' own addresses, from 127.0.0.2 on, as where no proxy
+        ``apart``: clients get the brokers' own addresses, from 127.0.0.2 on, as where no proxy
         is advertised.
         ``places`` are the brokers' by their ids; ``quorum_host`` is where they find ZooKeeper.
         """

@@ -34,7 +34,7 @@ class LeaderHistory:
     """Who led which partition under which epoch, as the leaders' own logs say.
 
     A log misses nothing, where repeated Metadata questions could miss a short term. Topics are
-    told apart by name: one that was recreated with other leaders has no history here.
+    distinguished by name: one that was recreated with other leaders has no history here.
     """
 
     def __init__(self, cluster: RealCluster) -> None:

@@ -19,7 +19,7 @@ CLOSE_S = 60.0
 Record = tuple[int, int, bytes]
 """Partition, offset and value of a record that was read."""
 Delivered = Callable[[int, str | None], None]
-"""Called with the offset (-1 where none is told), or with the error, of a record that was sent."""
+"""Called with the offset (-1: none is reported), or with the error, of a record that was sent."""
 
 
 class ProducerClient(Protocol):

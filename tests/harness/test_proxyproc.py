@@ -1,4 +1,4 @@
-"""What the harness does not find is told from what is not there."""
+"""What the harness does not find is distinguished from what is not there."""
 
 from pathlib import Path
 

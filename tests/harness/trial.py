@@ -14,7 +14,7 @@ import trio
 def run_trial(name: str, trial: Callable[[Path], Awaitable[None]]) -> int:
     """Run a trial in a folder of its own; returns the exit code.
 
-    1 where an assertion failed: it is told, and the folder stays. Otherwise the folder goes.
+    1 where an assertion failed: it is printed, and the folder stays. Otherwise the folder goes.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"leader-hints-{name}-"))
     failed = False

@@ -106,7 +106,7 @@ class ProducerRun(Run):
                 self._send(self._report_outcome)
         self._producer.flush()
         self._producer.close()
-        # A client that forgets a record must be told from a harness that loses what it reported.
+        # A client that forgets a record is no harness that loses what it reported.
         assert not self._open, f"the client reported no outcome of {sorted(self._open)[:5]}"
 
     def _send_transactions(self) -> None:

@@ -37,7 +37,7 @@ def test_compatibility_page_has_every_cell() -> None:
     assert not lacking
 
 
-def test_cells_that_never_ran_are_told() -> None:
+def test_cells_that_never_ran_are_reported() -> None:
     written = page.overview_cells(page.render({}))
     assert set(written.values()) == {page.NOT_RUN}
 
@@ -59,7 +59,7 @@ def test_a_failure_stands_in_the_page() -> None:
     assert f"{Feature.GROUP}: `lost '5' records`" in text
 
 
-def test_what_a_client_lacks_is_told_with_its_reason() -> None:
+def test_what_a_client_lacks_is_reported_with_its_reason() -> None:
     text = page.render({})
     for client in CLIENTS.values():
         for feature, reason in client.lacks.items():

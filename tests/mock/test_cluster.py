@@ -153,7 +153,7 @@ def test_a_crash_does_not_hide_the_error_that_it_led_to() -> None:
         fail_after_a_crash()
 
 
-def test_the_last_words_of_the_process_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_words_of_the_process_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHOME", "/nonexistent")  # So the interpreter ends with a message.
     with pytest.raises(MockClusterDiedError, match=r"exit code 1; its last words: .+"):
         MockCluster()
@@ -197,7 +197,7 @@ def test_it_starts_in_a_process_with_many_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_a_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_be_started_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """`local` tries to start it again; anything else that is raised would end that process."""
 
     def short(*_: object, **__: object) -> None:

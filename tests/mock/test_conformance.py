@@ -49,7 +49,7 @@ def test_a_client_that_uses_hints_but_keeps_its_back_off() -> None:
     assert ended.returncode == 1
 
 
-def test_a_client_that_does_nothing_is_told() -> None:
+def test_a_client_that_does_nothing_is_reported() -> None:
     ended = _run("--scenario", "move", "--", "true")
     assert ended.returncode == 1
     assert ended.stderr == "leader-hints: the client ended with 0\n"
@@ -63,7 +63,7 @@ def test_a_client_that_does_nothing_is_told() -> None:
         (("--bootstrap", "nowhere", "--", "true"), "no port"),
     ],
 )
-def test_a_cluster_that_cannot_be_had_is_told(arguments: tuple[str, ...], told: str) -> None:
+def test_a_cluster_that_cannot_be_had_is_reported(arguments: tuple[str, ...], told: str) -> None:
     ended = _run(*arguments)
     assert ended.returncode in (1, 2)
     assert told in ended.stderr

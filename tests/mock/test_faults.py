@@ -202,7 +202,7 @@ def test_metadata_stays_as_it_was(lab: _Lab) -> None:
         told = of.list_topics(_TOPIC, 10).topics[_TOPIC].partitions
         return [told[partition].leader for partition in sorted(told)]
 
-    # Broker 3 leads two of them: what is told must not end at one for each broker.
+    # Broker 3 leads two of them: reports must not end at one for each broker.
     lab.cluster.set_leader(_TOPIC, 1, 3)
     until(lambda: _known(lab, 1) == 3, "the proxy has heard of the move")
     assert leaders(lab.producer()) == [1, 3, 3]
@@ -271,7 +271,7 @@ def test_each_fault_is_in_the_journal(lab: _Lab) -> None:
         (b"no json", "fault: Invalid JSON"),
     ],
 )
-def test_a_wrong_fault_is_told(lab: _Lab, body: bytes, told: str) -> None:
+def test_a_wrong_fault_is_reported(lab: _Lab, body: bytes, told: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{lab.local.admin}/faults", body, timeout=10)
     assert refused.value.code == 400

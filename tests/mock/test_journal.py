@@ -132,7 +132,7 @@ def _check_moves(run: list[Line], moves: list[tuple[int, int]]) -> None:
     assert {line["cluster"] for line in changes + errors} == {errors[0]["cluster"]}
 
 
-def test_files_tell_of_every_move_error_and_hint(tmp_path: Path) -> None:
+def test_files_report_every_move_error_and_hint(tmp_path: Path) -> None:
     folder = tmp_path / "journal"
     folder.mkdir()
     journal = {"kind": "files", "path": str(folder), "file_bytes": 1024, "sample_latencies": 2}
@@ -276,7 +276,7 @@ def _own_errors(proxy: ProxyProcess) -> list[LogLine]:
 
 
 def _own(proxy: ProxyProcess) -> list[LogLine]:
-    """What the proxy told of the journal's own client."""
+    """What the proxy reported of the journal's own client."""
     return [
         line
         for line in proxy.lines()
@@ -335,7 +335,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-def test_a_full_disk_stops_no_traffic_and_the_gap_is_told_afterwards(
+def test_a_full_disk_stops_no_traffic_and_the_gap_is_reported_afterwards(
     tmp_path: Path, small_disk: Path
 ) -> None:
     filler = small_disk / "filler"

@@ -1,4 +1,4 @@
-"""`leader-hints local --scenario`: faults that come and go by themselves, and what is told."""
+"""`leader-hints local --scenario`: faults that begin and end by themselves, and their reports."""
 
 import itertools
 import json
@@ -92,7 +92,7 @@ def _played(folder: Path, faults: str) -> Iterator[_Played]:
 
 
 def _faults(folder: Path, action: str) -> list[Line]:
-    """What a scenario that was played in a folder has told of its faults of an action."""
+    """What a scenario that was played in a folder has reported of its faults of an action."""
     faults = [line for line in file_lines(folder / "journal") if line["event"] == "fault"]
     told = (folder / "local.log").read_text().splitlines()
     assert sum(json.loads(line)["event"] == "fault_done" for line in told) == len(faults)

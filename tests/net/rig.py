@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -105,7 +106,7 @@ class Rig:
 
     @property
     def complaints(self) -> list[Event]:
-        """What was told of messages that could not be read, and of links that were ended."""
+        """What was reported of messages that could not be read, and of links that were ended."""
         kinds = (BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
         return [event for event in self.events if isinstance(event, kinds)]
 
@@ -203,6 +204,12 @@ def _drain(end: socket.socket) -> tuple[bytes, bool]:
     return b"".join(chunks), True
 
 
+def reset(end: socket.socket) -> None:
+    """Close a far end so that the other one gets a reset."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.close()
+
+
 def until_end(rig: Rig, end: socket.socket) -> bytes:
     """All that comes to a far end before its end."""
     data = bytearray()
@@ -218,7 +225,11 @@ def until_end(rig: Rig, end: socket.socket) -> bytes:
 
 
 def open_descriptors() -> int:
-    """How many descriptors this process has open."""
+    """How many descriptors this process has open.
+
+    A look-up of a name that a test before has begun may have some for a moment: it has a thread
+    that nobody can end.
+    """
     return len(os.listdir("/proc/self/fd"))
 
 

@@ -109,7 +109,7 @@ def _out_of_descriptors(setting: str) -> str:
         (b"x" * 1024, r"the key's password is not the right one"),
     ],
 )
-async def test_a_password_of_a_key_that_is_not_to_be_used_is_told_and_the_old_one_holds(
+async def test_a_password_of_a_key_that_is_not_to_be_used_is_reported_and_the_old_one_holds(
     encrypted_key: Path, tmp_path: Path, password: bytes, said: str
 ) -> None:
     file = tmp_path / "password"
@@ -214,7 +214,7 @@ async def test_a_thread_that_the_system_refuses_costs_one_connection(
         ("", "the environment variable KAFKA_SECRET has no secret"),
     ],
 )
-def test_a_secret_in_the_environment_that_cannot_be_sent_is_told(
+def test_a_secret_in_the_environment_that_cannot_be_sent_is_reported(
     monkeypatch: pytest.MonkeyPatch, value: str, said: str
 ) -> None:
     monkeypatch.setenv("KAFKA_SECRET", value)
@@ -232,7 +232,7 @@ def _secret(mechanism: Any, monkeypatch: pytest.MonkeyPatch, secret: str) -> Cre
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])
 @pytest.mark.parametrize("secret", [_SURROGATES, "\u0627a", "\x01", "\u200b", "x" * 65_536])
-def test_any_secret_makes_a_first_token_or_is_told(
+def test_any_secret_makes_a_first_token_or_is_reported(
     monkeypatch: pytest.MonkeyPatch, mechanism: str, secret: str
 ) -> None:
     known = _secret(mechanism, monkeypatch, secret)
@@ -261,7 +261,7 @@ def test_an_absurd_number_of_rounds_is_refused_at_once(
 @pytest.mark.parametrize(
     "name", ["throttle_cb", "stats_cb", "default.topic.config", "delivery.report.only.error", "é"]
 )
-def test_a_property_that_is_for_programs_is_told_without_its_value(name: str) -> None:
+def test_a_property_that_is_for_programs_is_reported_without_its_value(name: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^journal\.properties_file: ") as refused:
         KafkaSink("127.0.0.1:1", "t", "c", "k", {name: "its-value"})
     assert "its-value" not in str(refused.value)

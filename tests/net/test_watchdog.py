@@ -1,4 +1,4 @@
-"""A loop that stands still is noticed from outside, and tells of it afterwards."""
+"""A stalled event loop is noticed from outside, and reports it afterwards."""
 
 import threading
 
@@ -7,7 +7,7 @@ import trio
 from leader_hints.net.watchdog import Watchdog
 
 
-async def test_where_the_loop_stands_still_is_told_once_and_for_how_long_afterwards() -> None:
+async def test_where_the_loop_stands_still_is_reported_once_and_for_how_long_afterwards() -> None:
     told: list[tuple[float, str]] = []
     noticed = threading.Event()
     stalled: list[float] = []

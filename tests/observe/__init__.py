@@ -1,1 +1,1 @@
-"""Tests of what the proxy tells of itself."""
+"""Tests of what the proxy reports of itself."""

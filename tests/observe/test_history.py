@@ -108,7 +108,7 @@ def test_what_is_only_observed_was_not_held() -> None:
     assert [slot.missed for slot in history.slots()] == [1]
 
 
-def test_recoveries_are_told_apart_by_api_and_hint() -> None:
+def test_recoveries_are_distinguished_by_api_and_hint() -> None:
     history = History(_Clock())
     history.take(_recovered("Produce", 30.0, True))
     history.take(_recovered("Produce", 130.0, False))
@@ -129,3 +129,19 @@ def test_when_a_client_was_last_seen() -> None:
 
     assert history.last_seen(("kgo", "v1.18.0")) == _START + 10
     assert history.last_seen(("kgo", "v1.19.0")) is None
+
+
+def test_a_clock_that_is_set_back_puts_nothing_into_the_future() -> None:
+    clock = _Clock()
+    history = History(clock)
+    for event in (MOVED, _given(1.0), _recovered("Produce", 5.0, hinted=True)):
+        history.take(event)
+    clock.now -= 86_400
+    assert (history.slots(), history.moves(), history.holds("a")) == ([], [], None)
+    assert [*history.recoveries("a")] == []
+    history.take(MOVED)
+    history.take(_given(2.0))
+    (slot,) = history.slots()
+    assert (slot.start, slot.moves, slot.given) == (clock.now // SLOT * SLOT, 1, 1)
+    assert [at for at, _ in history.moves()] == [clock.now]
+    assert history.holds("a") == Percentiles(1, 2.0, 2.0, 2.0, 2.0)

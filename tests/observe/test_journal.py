@@ -199,7 +199,7 @@ def test_start_stop_and_gap() -> None:
     assert _columns(checked(journal.stop()), "stop") == {}
 
 
-def test_an_operator_s_switch_is_told() -> None:
+def test_an_operator_s_switch_is_reported() -> None:
     switched = events.HintsSwitched(route="a", before="on", hints="off")
 
     assert _columns(_line(_journal(), switched), "mode") == {"route": "a", "hints": "off"}

@@ -58,7 +58,7 @@ def _value(samples: Samples, name: str, **labels: str) -> float:
 
 
 class _Taking(Metrics):
-    """Metrics that are told each event as the proxy tells it."""
+    """Metrics that take each event as the proxy emits it."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ def test_hints_given_and_missed_count_their_error_and_hold() -> None:
     assert _value(samples, "hold_seconds_bucket", route="a", le="0.005") == 1
 
 
-def test_what_is_only_observed_is_told_apart_and_held_nothing_back() -> None:
+def test_what_is_only_observed_is_distinguished_and_held_nothing_back() -> None:
     metrics = _Taking()
     observed = dataclasses.replace(ANSWERED, observed=True, hold_ms=7.0)
     metrics.take(HintGiven(answered=observed, leader=2, epoch=2))

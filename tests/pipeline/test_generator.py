@@ -47,7 +47,7 @@ def test_each_move_and_recovery_is_found(spark: SparkSession, made: Made) -> Non
 
 
 def test_recoveries_take_as_long_as_they_took(spark: SparkSession, made: Made) -> None:
-    """As right as clocks are known: within the bound that is told."""
+    """As right as clocks are known: within the bound that is reported."""
     key = ["cluster", "client_id", "api", "topic", "partition", "epoch"]
     expected = {
         tuple(row[name] for name in key): row["recovery_ms"]
@@ -58,7 +58,7 @@ def test_recoveries_take_as_long_as_they_took(spark: SparkSession, made: Made) -
         assert row["recovery_ms"] == pytest.approx(truth, abs=row["uncertain_ms"])
 
 
-def test_incidents_are_told_apart(spark: SparkSession, made: Made) -> None:
+def test_incidents_are_distinguished(spark: SparkSession, made: Made) -> None:
     told = made.store.table("incidents").orderBy("began").select("kind", "moves").collect()
     expected = _answers(spark, made, "incidents").orderBy("began").select("kind", "moves").collect()
     assert told == expected
@@ -75,7 +75,7 @@ def test_clocks_are_known_within_their_bound(spark: SparkSession, made: Made) ->
             assert told == pytest.approx(truth[one] - truth[other], abs=bound)
 
 
-def test_journals_are_whole_but_for_what_was_told(made: Made) -> None:
+def test_journals_are_whole_but_for_what_was_reported(made: Made) -> None:
     rows = made.store.table("journal_runs").collect()
     twice = sum(row["duplicates"] for row in rows)
     assert sum(row["events"] for row in rows) + twice == made.taken.events

@@ -232,7 +232,7 @@ def test_what_is_not_over_is_not_told_and_what_is_late_is_counted(
     _stream(spark, store, journal)
     assert over() == {("error", 1), ("recovery", 3)}
 
-    # Later by more than is waited for: it is in the journal, but no recovery is told again.
+    # Later by more than is waited for: it is in the journal, but no recovery is reported again.
     _write(journal, 2, [error(10, 0), latency(400, 5, 1.0)])
     behind: list[int] = []
     queries = begin(store, stream(spark, str(journal), {}), _LATE_S, None)

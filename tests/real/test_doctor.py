@@ -256,7 +256,7 @@ def test_what_each_client_gets(crowd: Crowd) -> None:
         "librdkafka": (10, 16),
         "franz-go": (10, 16),
         "kafka-python": (9, 15),
-        "clients": (9, 15),
+        "all": (9, 15),
     }
 
 

@@ -178,7 +178,7 @@ def test_topics_hidden_from_the_proxy_are_consumed_as_without_it(
         assert fetches < MOST_FETCHES
         assert proxied_s < direct_s + LATER_S
 
-    # Denied alone: the proxy is told that it may see all topics, so ids are offered at first.
+    # Denied alone: brokers answer that the proxy may see all topics, so ids are offered at first.
     with (
         seeing_all_but(cluster, topic, shown),
         sidecars(cluster, tmp_path / "denied") as fleet,

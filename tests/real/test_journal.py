@@ -20,7 +20,7 @@ _MOVES = 3
 
 
 @pytest.mark.parametrize("cluster", [ZK_36], indirect=True)
-def test_it_tells_of_every_move_while_its_own_partition_moves_too(
+def test_it_reports_every_move_while_its_own_partition_moves_too(
     cluster: RealCluster,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],

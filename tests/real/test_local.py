@@ -1,4 +1,4 @@
-"""`leader-hints local` before real brokers on addresses of their own: no byte tells of those."""
+"""`leader-hints local` before real brokers on addresses of their own: no byte shows those."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

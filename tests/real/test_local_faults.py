@@ -108,7 +108,7 @@ def _refuse_for_a_while(
 
 
 def _told_leader(local: LocalProcess, topic: str) -> int:
-    """The leader of partition 0, as clients are told it."""
+    """The leader of partition 0, as clients get it."""
     host, _, port = local.bootstrap.rpartition(":")
     request = MetadataRequest(
         topics=(MetadataRequestTopic(name=TopicName(topic)),),

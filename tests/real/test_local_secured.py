@@ -98,7 +98,7 @@ def _local(cluster: RealCluster, *arguments: str) -> subprocess.CompletedProcess
     return leader_hints("local", "--bootstrap", f"{host}:{port}", *listen, *arguments)
 
 
-def test_what_it_lacks_is_told(cluster: RealCluster, tmp_path: Path) -> None:
+def test_what_it_lacks_is_reported(cluster: RealCluster, tmp_path: Path) -> None:
     authority = Authority(cluster.folder / "tls")
     stranger = Authority(tmp_path / "stranger")
     host, port = cluster.brokers[1].upstream

@@ -26,7 +26,10 @@ from tests.harness.waiting import until
 from tests.real.names import JAVA, ZK_36
 
 PRODUCE = 0
-ASK_VERSIONS = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+#: As a client that uses hints.
+ASK_VERSIONS = ApiVersionsRequest(
+    client_software_name="librdkafka", client_software_version="2.5.0"
+)
 ASK_METADATA = MetadataRequest(
     topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
 )

@@ -128,7 +128,7 @@ def move(admin: ClusterAdmin, producers: Sequence[ProducerRun]) -> None:
         producer.wait_acked(10)
 
 
-def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
+def test_clients_and_the_proxy_authenticate_and_no_secret_is_reported(
     cluster: RealCluster,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],
@@ -160,7 +160,7 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_told(
         )
     )
 
-    # The proxy may see nothing: clients are served, and why there are no hints is told.
+    # The proxy may see nothing: clients are served, and the reason for no hints is logged.
     with proxy_before(cluster, tmp_path / "blind", ["SCRAM-SHA-512"] * 3) as blind:
         (topic,) = new_topics("blind")
         until(lambda: blind.events("topics_hidden"), "the proxy tells that it may see nothing")

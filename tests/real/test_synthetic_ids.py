@@ -337,7 +337,7 @@ def test_half_the_brokers_are_proxied(
         assert asked_by_id(fleet.processes)
 
         # And now they are not again, but nobody sees it on an old connection. A new client of 2.5.0
-        # is told of a topic by the third broker, and asks the others for it without an id, unless
+        # learns of a topic from the third broker, and asks the others for it without an id, unless
         # one of these tells it the id before.
         way.upstream = broker
         numbers = itertools.count()

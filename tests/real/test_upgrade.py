@@ -18,7 +18,7 @@ BEFORE = {"inter.broker.protocol.version": "2.8", "log.message.format.version": 
 
 
 def _plans(proxy: ProxyProcess) -> list[dict[str, list[int]]]:
-    """A route's plans, one after the other: it is told at each new connection to its broker."""
+    """A route's plans, one after the other: it is logged at each new connection to its broker."""
     told = (line["raised"] for line in proxy.events("route_plan"))
     return [plan for plan, _ in itertools.groupby(told)]
 

@@ -27,7 +27,7 @@ MOVES = 4
 
 
 class Endpoint(NamedTuple):
-    """A broker as clients are told of it."""
+    """A broker as clients get it."""
 
     node: int
     host: str
@@ -43,7 +43,7 @@ class Told(NamedTuple):
 
 
 def told(api: tuple[int, int], frame: bytes) -> Told | None:
-    """What a response to Produce 10 or Fetch 16 tells of leaders; None for all others."""
+    """The leaders in a response to Produce 10 or Fetch 16; None for all others."""
     if api == PRODUCE:
         return told_by_produce(decode_response(frame, ProduceResponse))
     if api == FETCH:

@@ -42,7 +42,7 @@ _HEADERS = [
 
 
 def _take(data: bytes) -> tuple[bytes, bytes]:
-    """Read as who asks a socket for no more than is missing; return the header and the rest."""
+    """Read as from a socket, for no more than is missing; return the header and the rest."""
     taken = 0
     while more := missing(data[:taken]):
         if taken + more > len(data):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("generate")
 @click.option("--sidecars", default=12, show_default=True, help="How many; six make a cluster.")
-@click.option("--hours", default=4, show_default=True, help="How much time they tell of.")
+@click.option("--hours", default=4, show_default=True, help="How much time they cover.")
 @click.option("--events", default=100_000, show_default=True, help="About how many in all.")
 @click.option("--seed", default=1, show_default=True, help="The same seed gives the same journals.")
 @click.option("--skew-ms", default=20.0, show_default=True, help="How wrong clocks are at most.")

@@ -64,7 +64,7 @@ def command(
 ) -> None:
     """Take in a journal as it is written, and keep the tables up to date.
 
-    Tables tell of errors and recoveries once they are over: when events of a time have come that is
+    Tables have errors and recoveries once they are over: when events of a time have come that is
     later by what --late says. Killed and started again, nothing is lost or doubled.
     """
     from leader_hints_report.journal.sources import packages, stream

@@ -62,15 +62,17 @@ _SECTIONS: Final = (
     _Section(
         "Which clients get hints",
         "The share of each client version's errors that had a hint. Observed: the sidecar was in "
-        "mode observe, and would have given one. Versions that cannot use hints never show any: "
-        "they are what an upgrade of clients could gain. Saved is an estimate. It is made only "
+        "mode observe, and would have given one. Versions that are not known to use hints never "
+        "show any, since sidecars raise no versions for them: they are what an upgrade of clients "
+        "could gain. Saved is an estimate. It is made only "
         "where the same version recovered at least 20 times with and 20 times without a hint.",
         figures.hint_coverage,
         (listings.COVERAGE, listings.MISSES),
     ),
     _Section(
         "Clients that cannot use hints",
-        "Ranked by the time that they lost: upgrade the first ones first.",
+        "Ranked by the time that they lost: upgrade the first ones first. The sidecars' setting "
+        "clients is for those that use hints under a name of their own.",
         None,
         (listings.CLIENTS,),
     ),

@@ -236,7 +236,7 @@ LATENCIES: Final = Table(
 )
 CLIENTS_WITHOUT_HINTS: Final = Table(
     "clients_without_hints",
-    "a client id whose errors could get no hint since its software takes none",
+    "a client id whose errors could get no hint since its software is not known to use any",
     (
         Column("rank", "int", "1: it lost the most time of its cluster on that day."),
         Column("client_id", "string", "The client's id, empty where it gives none."),
@@ -288,9 +288,9 @@ JOURNAL_RUNS: Final = Table(
         Column("first_seq", "long", "The least number of an event on that day."),
         Column("last_seq", "long", "The largest."),
         Column("events", "long", "Different events."),
-        Column("duplicates", "long", "Lines that told an event once more."),
+        Column("duplicates", "long", "Lines that repeat an event."),
         Column("missing", "long", "Numbers between first_seq and last_seq without an event."),
-        Column("told", "long", "How many of the missing gap events told of."),
+        Column("told", "long", "How many of the missing gap events report."),
         Column("began", "boolean", "Its start event is there."),
         Column("stopped", "boolean", "Its stop event is there."),
     ),

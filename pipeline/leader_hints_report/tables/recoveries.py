@@ -1,6 +1,6 @@
 """Recoveries: from a client's first error at a partition to its first success, across sidecars.
 
-A client leaves the broker that refused it and comes back at another one, whose sidecar tells of a
+A client leaves the broker that refused it and comes back at another one, whose sidecar reports a
 success without knowing the error. So errors and successes of a client, API and partition are put
 in the order of their corrected times, wherever they were seen, and read from the first to the last:
 
@@ -90,7 +90,8 @@ def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
     """Errors and successes: what they are put in order by, and ``said``, what they say, which is
     one column, since rows are copied column by column from each window to the next.
 
-    Clients and partitions are told apart by 128 bits of hash in place of their words, runs by 64.
+    Clients and partitions are distinguished by 128 bits of hash in place of their words, runs by
+    64.
     """
     event = F.col("event")
     raw = events.where(event.isin("error", "recovery")).withColumn(

@@ -189,7 +189,7 @@ def read_changes(frame: memoryview) -> Changes:
 
 
 def read_asker(frame: memoryview) -> Asker:
-    """Return who asks in a request of v4 to v17, and how; ``frame`` may lack what follows that.
+    """Return the replica id and session of a request of v4 to v17; ``frame`` may end there.
 
     :raises WireError: the request is not well formed, or too little of it is there.
     """

@@ -40,8 +40,8 @@ class Joining:
 
     ``admission``: limits of connections. ``poller``: the pump's, if some socket may speak TLS.
     ``bound``: the routes' listening addresses, by route name. ``patience``: seconds to connect to a
-    broker. ``reached``: called when a route's broker was connected to. ``own``: the connections
-    that this process makes itself.
+    broker. ``reached``: called when a route's broker was connected to, ``missed``: when it could
+    not be, for the first time since. ``own``: the connections that this process makes itself.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Joining:
         patience: float,
         interpose: Interpose,
         reached: Callable[[Route], None],
+        missed: Callable[[Route], None],
         emit: Callable[[Event], None],
     ) -> None:
         self.admission = admission
@@ -65,6 +66,7 @@ class Joining:
         self._patience = patience
         self._interpose = interpose
         self._reached = reached
+        self._missed = missed
         self._emit = emit
         self._unreachable: set[str] = set()
         self.own = OwnConnections()
@@ -168,6 +170,7 @@ class Joining:
         if route.name in self._unreachable:
             return
         self._unreachable.add(route.name)
+        self._missed(route)
         self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
 
 

@@ -169,5 +169,6 @@ class Parts:
             self.settings.connect_timeout,
             source.interpose,
             self.refresher.reached,
+            self.refresher.missed,
             self.observers.emit,
         )

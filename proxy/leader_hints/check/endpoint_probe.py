@@ -57,7 +57,7 @@ async def resolve(host: str, port: int) -> tuple[str, ...]:
 async def connect(
     connector: Connector, address: Address, token: str = "", *, answer: float = ANSWER
 ) -> BrokerConnection:
-    """Open a connection that says who asks; ``answer``: seconds for each of its answers.
+    """Open a connection that names its client; ``answer``: seconds for each of its answers.
 
     :raises BrokerError: there is none.
     """

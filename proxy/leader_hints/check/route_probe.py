@@ -256,7 +256,7 @@ def _number(text: str | None) -> int | None:
 async def _mechanisms(probe: _RouteProbe) -> tuple[str, ...]:
     """Return the SASL mechanisms that a listener asks for; none if it asks for no SASL.
 
-    Nor where the proxy authenticates: what came of that tells more.
+    Nor where the proxy authenticates: the outcome of that is more exact.
     """
     if probe.settings.sasl.mechanism != "none":
         return ()

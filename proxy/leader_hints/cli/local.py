@@ -45,7 +45,7 @@ Renew = Callable[[], Mapping[int, Address] | None]
     help="Where clients bootstrap; the broker with node id N gets this port + 1 + N. "
     "Default: 127.0.0.1:19092.",
 )
-@click.option("--advertise", metavar="HOST", help="The host that clients are told.")
+@click.option("--advertise", metavar="HOST", help="The host that clients get.")
 @takes_entrance
 @click.option(
     "--port",

@@ -177,7 +177,7 @@ class StandingCluster:
             found = [p for t in answer.topics for p in t.partitions]
             return next((p for p in found if p.partition_index == partition), None)
 
-        return await _until(told, f"Metadata tells of {topic}")
+        return await _until(told, f"Metadata has {topic}")
 
     async def _ask_controller(self, request: Message) -> Message:
         return await _until(partial(self._try_controller, request), "the controller answers")

@@ -1,7 +1,7 @@
 """What a client does with leader hints, judged by what was seen of it; pure.
 
-Sections are those of KIP-951. A difference is told only of what a client asked for: one that asks
-versions without hints has nothing to get wrong.
+Sections are those of KIP-951. A difference is reported only for what a client asked for: one that
+asks versions without hints has nothing to get wrong.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from leader_hints.conformance.wire_log import Seen
 
 CLIENT = "Proposed Changes, Client"
 
-#: Seconds. Who comes back sooner without a hint keeps no back-off that could be skipped.
+#: Seconds. A client that retries sooner without a hint has no back-off that could be skipped.
 _NO_BACK_OFF = 0.02
 #: The requests with which a client comes to a hinted leader: some validate their position first.
 _COMES_WITH = {

@@ -39,7 +39,7 @@ class Look:
     ``arrived``: the route of this process where a connection came out, ``None`` where at none.
     ``own``, ``found``: the nodes that the route's own broker, and the broker at the address, have
     proved to be; ``None`` where they have not. ``unraised``: what is there offers clients that use
-    hints no more than the route's broker offers itself; ``None`` where that tells nothing.
+    hints no more than the route's broker offers itself; ``None`` where that proves nothing.
     """
 
     node: int
@@ -64,7 +64,7 @@ class _Crossing:
         return any(self.concerns(route) for route in routes)
 
     def concerns(self, route: Route) -> bool:
-        """Whether clients of ``route`` are told this address for this node."""
+        """Whether clients of ``route`` get this address for this node."""
         same = route.broker.view is not None and route.broker.view.cluster_id == self.cluster
         return same and route.broker.endpoints.get(self.node) == self.endpoint
 

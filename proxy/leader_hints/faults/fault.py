@@ -39,7 +39,7 @@ class Action(StrEnum):
     ERROR: Produce and Fetch are refused, and never reach a broker. DELAY: the response waits.
     THROTTLE: it goes slowly. CUT: the connection ends in the middle of it; DROP: in place of it.
     REFUSE: connections are closed as soon as they are made, and those there are at the next
-    request. STALE_METADATA: leaders are told as they were when the fault began.
+    request. STALE_METADATA: leaders are reported as they were when the fault began.
     """
 
     ERROR = "error"

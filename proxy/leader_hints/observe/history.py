@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from leader_hints.core.events import (
@@ -65,7 +66,7 @@ class _Times:
     def percentiles(self, now: float) -> Percentiles | None:
         while self._taken and self._taken[0][0] <= now - SPAN:
             self._taken.popleft()
-        values = sorted(taken for _, taken in self._taken)
+        values = sorted(taken for at, taken in self._taken if now - SPAN < at <= now)
         if not values:
             return None
         p50, p90, p99 = (values[math.ceil(len(values) * share) - 1] for share in (0.5, 0.9, 0.99))
@@ -75,8 +76,8 @@ class _Times:
 class History:
     """Leader moves, hints, holds and recoveries of the last hour, and the clients seen.
 
-    ``clock``: Unix time in seconds. ``known``: see
-    :class:`leader_hints.observe.client_names.ClientNames`.
+    ``clock``: Unix time in seconds. If it is set back, what lies in the future then is left out.
+    ``known``: see :class:`leader_hints.observe.client_names.ClientNames`.
     """
 
     def __init__(self, clock: Callable[[], float], known: Collection[str] = BUILT_IN.names) -> None:
@@ -84,7 +85,7 @@ class History:
         self._slots: deque[Slot] = deque()
         self._moves: deque[Move] = deque(maxlen=_MOVES)
         self._holds: dict[str, _Times] = {}
-        self._recoveries: dict[tuple[str, str, bool], _Times] = {}
+        self._recoveries: dict[str, dict[tuple[str, bool], _Times]] = {}
         self._clients: dict[tuple[str, str], float] = {}
         self._names = ClientNames(known)
 
@@ -103,8 +104,9 @@ class History:
                 slot.missed += 1
             self._hold(event, now)
         elif isinstance(event, Recovered) and event.recovery_ms is not None:
-            key = event.route, event.api, event.hinted
-            self._recoveries.setdefault(key, _Times()).add(self._clock(), event.recovery_ms)
+            of_route = self._recoveries.setdefault(event.route, {})
+            times = of_route.setdefault((event.api, event.hinted), _Times())
+            times.add(self._clock(), event.recovery_ms)
         elif isinstance(event, ClientSeen):
             self._clients[self._names.label(event.software, event.version)] = self._clock()
 
@@ -128,6 +130,8 @@ class History:
     def _expire(self, now: float) -> None:
         while self._slots and self._slots[0].start <= now - SPAN - SLOT:
             self._slots.popleft()
+        while self._slots and self._slots[-1].start > now:
+            self._slots.pop()
 
     def slots(self) -> list[Slot]:
         """Return the slots of the last hour in which something happened, oldest first."""
@@ -136,8 +140,8 @@ class History:
 
     def moves(self) -> list[Move]:
         """Return the newest leader moves of the last hour, newest first."""
-        since = self._clock() - SPAN
-        return [move for move in reversed(self._moves) if move.at > since]
+        now = self._clock()
+        return [move for move in reversed(self._moves) if now - SPAN < move.at <= now]
 
     def holds(self, route: str) -> Percentiles | None:
         """Return how long error responses of a route were held, ``None`` where there was none."""
@@ -146,8 +150,9 @@ class History:
 
     def recoveries(self, route: str) -> Iterator[tuple[str, bool, Percentiles]]:
         """Iterate over API, whether a hint was given, and the times of a route's recoveries."""
-        for (of, api, hinted), times in sorted(self._recoveries.items()):
-            percentiles = times.percentiles(self._clock()) if of == route else None
+        of_route = self._recoveries.get(route, {})
+        for (api, hinted), times in sorted(of_route.items(), key=itemgetter(0)):
+            percentiles = times.percentiles(self._clock())
             if percentiles is not None:
                 yield api, hinted, percentiles
 

@@ -41,7 +41,7 @@ FAMILIES = {
             "responses",
             "counter",
             ("route", "api", "asked"),
-            "Responses relayed, by the version asked; of a plain relay they are not told apart.",
+            "Responses relayed, by the version asked; of a plain relay they are not distinguished.",
         ),
         Family(
             "passed_raw",

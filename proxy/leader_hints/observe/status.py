@@ -4,6 +4,7 @@ The models are the format: `leader-hints status-schema` prints their JSON schema
 added; ``format`` rises only where one changes its meaning or goes away.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -82,7 +83,7 @@ class RouteStatus(_Model):
     bytes_up: Count = Field(ge=0, description="Bytes received from clients.")
     bytes_down: Count = Field(ge=0, description="Bytes received from the broker.")
     requests: Count = Field(ge=0, description="Requests relayed.")
-    responses: Count = Field(ge=0, description="Responses relayed, as far as they are told apart.")
+    responses: Count = Field(ge=0, description="Responses relayed, if they can be distinguished.")
     errors: Count = Field(ge=0, description="Failed partitions that a hint can answer.")
     hints_given: Count = Field(ge=0, description="Those answered with a hint.")
     hints_missed: dict[str, int] = Field(description="Those answered without one, by reason.")
@@ -131,7 +132,7 @@ class Client(_Model):
     """Client software that connected. Clients that say nothing of themselves are not here."""
 
     software: str = Field(description="Its name; `other` where it says what no client would.")
-    version: str = Field(description="Its version; `other` beyond how many are told apart.")
+    version: str = Field(description="Its version; `other` where there are too many.")
     links: Count = Field(ge=1, description="Connections on which it said so, since the start.")
     last_seen: UnixTime = Field(description="When it last did; Unix time in seconds.")
     uses: list[Literal["produce", "fetch", "fetch_without_endpoints"]] | None = Field(
@@ -175,12 +176,15 @@ def status(
     ``addresses``: by route name where it listens and where its broker is. ``started``, ``now``:
     Unix time.
     """
+    totals = _Totals(watched.counts)
     return Status(
         format=FORMAT,
         release=watched.release,
         now=now,
         started=started,
-        routes=[_route(watched, past, route, *addresses[route.name]) for route in watched.routes],
+        routes=[
+            _route(watched, totals, past, route, *addresses[route.name]) for route in watched.routes
+        ],
         clusters=_clusters(watched),
         span_seconds=SPAN,
         slot_seconds=SLOT,
@@ -243,10 +247,25 @@ def _clients(counts: Counts, past: History, started: float) -> list[Client]:
     ]
 
 
+class _Totals:
+    """Counts by route, added up once for all routes: there may be many of both."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.errors: Counter[str] = Counter()
+        self.given: Counter[tuple[str, str]] = Counter()
+        self.missed: dict[tuple[str, str], Counter[str]] = {}
+        for (route, *_), n in counts.errors.items():
+            self.errors[route] += n
+        for (route, _, mode), n in counts.given.items():
+            self.given[route, mode] += n
+        for (route, _, mode, reason), n in counts.missed.items():
+            self.missed.setdefault((route, mode), Counter())[str(reason)] += n
+
+
 def _route(
-    watched: Watched, past: History, route: Route, listen: str, upstream: str
+    watched: Watched, totals: _Totals, past: History, route: Route, listen: str, upstream: str
 ) -> RouteStatus:
-    counts, traffic, name = watched.counts, route.traffic, route.name
+    traffic, name = route.traffic, route.name
     answers, error = watched.upstream(route)
     plan = route.broker.plan
     return RouteStatus(
@@ -272,30 +291,17 @@ def _route(
         bytes_down=traffic.down,
         requests=traffic.requests.total(),
         responses=traffic.responses.total(),
-        errors=sum(n for (of, *_), n in counts.errors.items() if of == name),
-        hints_given=_given(watched, name, "on"),
-        hints_missed=_missed(watched, name, "on"),
-        observed_given=_given(watched, name, "observe"),
-        observed_missed=_missed(watched, name, "observe"),
+        errors=totals.errors[name],
+        hints_given=totals.given[name, "on"],
+        hints_missed={**totals.missed.get((name, "on"), {})},
+        observed_given=totals.given[name, "observe"],
+        observed_missed={**totals.missed.get((name, "observe"), {})},
         hold=_percentiles(past.holds(name)),
         recovery=[
             Recovery(api=api, hinted=hinted, times=_of(times))
             for api, hinted, times in past.recoveries(name)
         ],
     )
-
-
-def _given(watched: Watched, route: str, mode: str) -> int:
-    given = watched.counts.given.items()
-    return sum(n for (of, _, under), n in given if (of, under) == (route, mode))
-
-
-def _missed(watched: Watched, route: str, mode: str) -> dict[str, int]:
-    reasons: dict[str, int] = {}
-    for (of, _, under, reason), n in watched.counts.missed.items():
-        if (of, under) == (route, mode):
-            reasons[str(reason)] = reasons.get(str(reason), 0) + n
-    return reasons
 
 
 def _percentiles(times: history.Percentiles | None) -> Percentiles | None:

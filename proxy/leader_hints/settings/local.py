@@ -27,7 +27,7 @@ class LocalSettings(Group):
     advertise: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9._:-]*$",
-        description="The host that clients are told, without a port. Default: that of `listen`.",
+        description="The host that clients get, without a port. Default: that of `listen`.",
     )
     ports: dict[int, Annotated[int, Field(ge=1, le=MAX_PORT)]] = Field(
         default={}, description="Ports of nodes that shall not follow from the listener's."
@@ -50,5 +50,5 @@ class LocalSettings(Group):
 
     @property
     def host(self) -> str:
-        """The host that clients are told."""
+        """The host that clients get."""
         return self.advertise or self.listen.host

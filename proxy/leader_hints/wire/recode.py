@@ -3,7 +3,7 @@
 These are for messages that are rewritten by the thousand, where a method call for each value is
 most of the cost. Each appends to ``out`` what stands at a position, and returns the position
 behind it. What goes on beyond the buffer raises IndexError or struct.error, or yields a position
-beyond the buffer's end: who reads a whole message so looks at the position in the end.
+beyond the buffer's end: a caller that reads a whole message checks the position in the end.
 """
 
 import struct

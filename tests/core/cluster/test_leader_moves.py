@@ -31,7 +31,7 @@ def test_only_so_many_moves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
     assert [view.is_confirmed("t", p) for p in range(3)] == [True, None, None]
 
 
-def test_a_move_is_told_with_both_leaders_from_their_own_answers() -> None:
+def test_a_move_is_reported_with_both_leaders_from_their_own_answers() -> None:
     view = view_of({0: (1, 5)})
     assert view.learn(answer({0: (2, 6)}), None) == [
         LeaderMoved(
@@ -94,7 +94,7 @@ def test_a_move_is_confirmed_by_the_new_leader_itself() -> None:
     assert None is view.is_confirmed("t", 0)
 
 
-def test_who_says_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
+def test_a_node_that_answers_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
     view = view_of({0: (1, 5)}, topic=topic_id(1))
     (moved,) = view.leader_confirms("t", 0, Leader(2, 6))
     assert (moved.leader_before, moved.epoch_before) == (1, 5)
@@ -103,7 +103,7 @@ def test_who_says_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
     assert view.is_confirmed("t", 0)
 
 
-def test_who_says_that_it_leads_as_is_known_confirms_it() -> None:
+def test_a_node_that_answers_that_it_leads_as_is_known_confirms_it() -> None:
     view = view_of({0: (1, 5)}, {0: (2, 6)})
     assert view.leader_confirms("t", 0, Leader(2, 6)) == []
     assert view.is_confirmed("t", 0)

@@ -22,13 +22,13 @@ def test_who_was_never_asked_gives_none() -> None:
     assert not agreement.reached
 
 
-def test_it_is_told_once_when_all_give_them() -> None:
+def test_it_is_reported_once_when_all_give_them() -> None:
     agreement = _agreed()
     assert agreement.reached
     assert agreement.review(_NODES) == []
 
 
-def test_one_that_does_not_is_told_once_until_it_does() -> None:
+def test_one_that_does_not_is_reported_once_until_it_does() -> None:
     agreement = _agreed()
     withheld = TopicIdsWithheld(cluster="k", broker="two:9092", reason="none")
     assert agreement.judge(2, "two:9092", "none") == [withheld]

@@ -31,6 +31,6 @@ def test_none_can_be_an_id_of_kafka(cluster_id: str, name: str) -> None:
     assert made.int > 1
 
 
-def test_topics_and_clusters_are_told_apart() -> None:
+def test_topics_and_clusters_are_distinguished() -> None:
     asked = [("a", "b"), ("a", "c"), ("ab", ""), ("", "ab"), ("b", "a")]
     assert len({synthetic_id(*one) for one in asked}) == len(asked)

@@ -287,7 +287,7 @@ def test_a_leader_without_an_endpoint_waits_for_it() -> None:
     assert hints[0].endpoint == ("here", 1, "rack")
 
 
-def test_a_leader_whose_endpoint_never_comes_is_told_so() -> None:
+def test_a_leader_whose_endpoint_never_comes_is_reported_so() -> None:
     link, counter = _link(), Counter()
     link.route.broker.endpoints = {1: NODES[1]}
     learn(link.route, {0: (2, 6)}, source=2)
@@ -412,7 +412,7 @@ def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds:
 
 def test_an_error_that_is_answered_at_once_begins_no_hold() -> None:
     # A reassignment raises the epoch under the same leader, and the election that follows soon
-    # moves it: the second error comes under the epoch of which the first was told.
+    # moves it: the second error comes under the epoch of the first one's answer.
     link, counter = _link(), Counter()
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.fetch(link, T, {0: 5}) == [hint(1, 6)]
@@ -1024,7 +1024,7 @@ def test_observe_changes_nothing_even_where_the_hint_is_known() -> None:
     assert counter.reasons() == [None]
 
 
-# What is told.
+# What is reported.
 
 
 def test_an_event_says_who_asked_what_and_how_long_it_took() -> None:
@@ -1086,7 +1086,7 @@ def test_nothing_is_looked_for_where_hints_were_switched_off() -> None:
     assert counter.queue.next_deadline() is None
 
 
-def test_what_was_only_counted_is_told_once_and_sent_nowhere_when_hints_come_on() -> None:
+def test_what_was_only_counted_is_reported_once_and_sent_nowhere_when_hints_come_on() -> None:
     link, counter = _link(Mode.OBSERVE), Counter()
     assert counter.produce(link, T) == [None]
     link.route.switch(Mode.ON)

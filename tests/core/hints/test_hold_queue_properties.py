@@ -173,7 +173,7 @@ class Holds(RuleBasedStateMachine):
     def a_client_goes(self, number: int) -> None:
         self.queue.forget(number)
         self.held.pop(number, None)
-        # Nothing is told of what it waited for.
+        # Nothing is reported of what it waited for.
         self.told[number] = self.failures[number] = 0
         self.links[number] = LinkState(self.links[number].route, number)
         self.holds = [hold for hold in self.holds if hold[0] != number]

@@ -116,7 +116,9 @@ def test_another_one_s_success_says_nothing(world: _World, other: dict[str, obje
 
 
 @pytest.mark.parametrize(("first", "hinted"), [("hint", True), ("none", False), ("seen", False)])
-def test_how_the_first_error_was_answered_is_told(world: _World, first: str, hinted: bool) -> None:
+def test_how_the_first_error_was_answered_is_reported(
+    world: _World, first: str, hinted: bool
+) -> None:
     answered = world.fails()
     if first == "hint":
         world.recovery.take(HintGiven(answered=answered, leader=2, epoch=6))
@@ -147,7 +149,7 @@ def test_after_a_move_the_first_success_of_each_client_at_the_new_leader(world: 
     assert world.succeeds(world.one, Client(8, "e", "")) is None
 
 
-def test_of_one_recovery_is_told_once(world: _World) -> None:
+def test_of_one_recovery_is_reported_once(world: _World) -> None:
     world.fails()
     world.recovery.take(_moved())
     told = world.succeeds(world.two)
@@ -156,7 +158,7 @@ def test_of_one_recovery_is_told_once(world: _World) -> None:
     assert world.succeeds(world.two) is None
 
 
-def test_of_one_recovery_is_told_once_where_the_client_heard_before_the_view(
+def test_of_one_recovery_is_reported_once_where_the_client_heard_before_the_view(
     world: _World,
 ) -> None:
     learn(world.one, {0: (1, 5)})
@@ -235,7 +237,7 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-def test_whatever_happens_nothing_is_told_that_was_not_awaited(
+def test_whatever_happens_nothing_is_reported_that_was_not_awaited(
     steps: list[tuple[str, int, int, str, float]],
 ) -> None:
     world = _World()

@@ -31,5 +31,5 @@ def test_neither_bound_is_ever_passed(per_link: int, total: int, sizes: list[int
         ("", ""),
     ],
 )
-def test_clients_are_told_apart_by_what_they_cannot_choose(address: str, network: str) -> None:
+def test_clients_are_distinguished_by_what_they_cannot_choose(address: str, network: str) -> None:
     assert network_of(address) == network

@@ -659,7 +659,7 @@ def test_much_is_received_at_once_only_where_requests_are_large() -> None:
     driven.up(large[:100])
     assert len(flow.buffer()) == len(large) - 100 + 32_768
     driven.up(large[100:])
-    # Nobody means well who sends so many at once: he gets no more to receive again.
+    # No honest client sends so many at once: it gets no more to receive again.
     driven.up(small * 600)
     driven.up(large, [4096])
     assert len(flow.buffer()) == 4096

@@ -76,7 +76,7 @@ def test_what_is_held_one_behind_the_other_is_counted_once() -> None:
     assert driven.budget.used == len(answers[1] + answers[2])
 
 
-def test_without_budget_a_small_response_is_not_held_and_that_is_told() -> None:
+def test_without_budget_a_small_response_is_not_held_and_that_is_reported() -> None:
     driven = Driven(route(), budget=Budget(20, 20))
     driven.up(produce_request(10, 1))
     answer = produce_answer(9, 1, {0: NOT_LEADER})

@@ -34,6 +34,10 @@ def _frame(key: int, version: int, body: bytes, client_id: bytes = b"c") -> byte
     return struct.pack(">i", len(payload)) + payload
 
 
+def _resized(frame: bytes) -> bytes:
+    return struct.pack(">i", len(frame) - 4) + frame[4:]
+
+
 def _fetch(version: int, topics: int, topic: bytes) -> bytes:
     fixed = struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
     replica = b"" if version >= 15 else struct.pack(">i", -1)
@@ -165,6 +169,19 @@ def test_ids_that_have_no_names_are_counted_before_anybody_is_authenticated(
     for driven in links:
         driven.link.close()
     assert (budget.used, budget.strangers, budget.copied) == (0, 0, 0)
+
+
+def test_nothing_is_counted_of_a_request_that_cannot_be_recoded() -> None:
+    driven = Driven(route_before("2.6+"), largest_request=1 << 30)
+    rack = write_uvarint(40_001) + bytes(40_000)
+    driven.up(_FETCH_BY_IDS)
+    counted = driven.budget.used
+    assert counted
+    driven.up(_resized(_FETCH_BY_IDS[:-2] + rack + b"\0"))
+    assert driven.not_understood
+    assert driven.budget.used == counted
+    driven.link.close()
+    assert (driven.budget.used, driven.budget.strangers) == (0, 0)
 
 
 @_BY_IDS

@@ -413,7 +413,7 @@ def test_a_session_of_one_partition_may_ask_for_all_that_it_wants() -> None:
 
 
 def test_a_session_of_one_partition_may_not_once_another_is_asked_for() -> None:
-    """Who sends the next request before that one is answered would have all of both kept."""
+    """A client that sends the next request before the answer would have all of both kept."""
     route = route_before("2.6")
     java = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
     links = []

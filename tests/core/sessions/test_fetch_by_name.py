@@ -110,7 +110,7 @@ def _is_lost(sent: FetchRequest) -> bool:
 
 
 def test_sessions_are_bounded_by_their_topics_too() -> None:
-    """The one used last stays, however large it is; who comes back to another begins a new one."""
+    """The one used last stays, however large it is; a client of another begins a new one."""
     scene = _Scene(a=A, b=B)
     scene.sessions = FetchSessionsByName(most_topics=3)
     for session in (1, 2, 3):

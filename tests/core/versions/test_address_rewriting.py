@@ -96,7 +96,7 @@ def test_endpoints_keep_their_rack() -> None:
     assert _book().endpoint(2, Endpoint("b", 1, "r")) == Endpoint("here", 19095, "r")
 
 
-def test_who_opens_listeners_is_told_of_each_address() -> None:
+def test_each_address_is_reported_to_the_opener_of_listeners() -> None:
     met: list[tuple[int, str, int]] = []
     rewriting = AddressRewriting(
         "here", 19092, {}, lambda node, host, port: met.append((node, host, port))

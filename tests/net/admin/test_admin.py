@@ -98,6 +98,28 @@ async def test_metrics_are_served_as_text() -> None:
     assert b'leader_hints_links_open{route="a"} 0.0\n' in body
 
 
+async def test_a_client_that_says_nothing_keeps_nobody_else_out() -> None:
+    """Each connection is a descriptor, of which clients need theirs; and probes must be served."""
+    admin = _Process().admin()
+    silent = [memory_stream_pair() for _ in range(200)]
+    ended = 0
+
+    async def wait(client: trio.abc.ReceiveStream) -> None:
+        nonlocal ended
+        assert await client.receive_some() == b""
+        ended += 1
+
+    async with trio.open_nursery() as nursery:
+        for client, server in silent:
+            nursery.start_soon(wait, client)
+            nursery.start_soon(admin.handle, server)
+        await trio.testing.wait_all_tasks_blocked()
+        assert ended >= 200 - 64
+        status, _, _ = await _answer(_get("/livez"), admin=admin)
+        assert status.startswith("HTTP/1.1 200")
+        nursery.cancel_scope.cancel()
+
+
 async def test_metrics_are_served_as_openmetrics_where_that_is_accepted() -> None:
     accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
     _, headers, body = await _answer(_get("/metrics", accept))

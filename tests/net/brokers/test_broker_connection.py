@@ -77,7 +77,7 @@ async def test_an_answer_that_comes_byte_by_byte_is_read_whole() -> None:
     assert await _asked(_says(*[whole[n : n + 1] for n in range(len(whole))])) == b"the answer"
 
 
-async def test_answers_that_come_together_are_told_apart() -> None:
+async def test_answers_that_come_together_are_distinguished() -> None:
     ours, theirs = memory_stream_pair()
     connection = BrokerConnection(ours, "c", _PATIENCE)
     await theirs.send_all(_answer(b"first", 1) + _answer(b"second", 2))

@@ -347,7 +347,7 @@ def test_a_file_system_that_syncs_no_file_is_written_to(
 def test_a_file_that_could_not_be_synced_is_copied_and_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linux tells of a failed write-back once: a second fsync of the file says that all is well."""
+    """Linux reports a failed write-back once: a second fsync of the file reports success."""
     sink = _sink(tmp_path)
     sink.write([b"one"])
     (spoilt,) = _open(tmp_path)

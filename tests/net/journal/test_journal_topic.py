@@ -1,4 +1,4 @@
-"""Properties for the journal's Kafka client: what is refused, and that no secret is told."""
+"""Properties for the journal's Kafka client: what is refused, and that no secret is shown."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_properties_are_lines_with_comments(tmp_path: Path) -> None:
     }
 
 
-def test_every_bad_line_is_named_and_no_value_is_told(tmp_path: Path) -> None:
+def test_every_bad_line_is_named_and_no_value_is_reported(tmp_path: Path) -> None:
     text = "acks=hunter2\nhunter2\nlinger.ms=5\nlinger.ms=hunter2\n=hunter2\nclient.id=hunter2\n"
     file = _file(tmp_path, text)
     with pytest.raises(ConfigurationError) as refused:
@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ("batch.size", 'Invalid value for configuration property "batch.size"'),
     ],
 )
-def test_what_librdkafka_refuses_is_told_without_the_value(
+def test_what_librdkafka_refuses_is_reported_without_the_value(
     name: str, said: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as refused:

@@ -163,7 +163,7 @@ async def test_a_sink_without_anything_to_write_is_called_now_and_then(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_sink_that_fails_is_told_once_and_loses_nothing(
+async def test_a_sink_that_fails_is_reported_once_and_loses_nothing(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     sink = _Sink()
@@ -214,7 +214,7 @@ async def test_what_finds_no_room_is_dropped_and_told_as_a_gap(
         assert 80 < scene.counters.dropped < 100
         sink.fault = None
         await trio.sleep(5)
-        # It is told without another event.
+        # It is written without another event.
         assert _events(sink.lines)[-1] == "gap"
         scene.move(101)
         await trio.sleep(1)

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import ClusterMetadata
+from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
@@ -36,7 +36,7 @@ _SETTINGS = PollerSettings(
 
 
 class _Told:
-    """A listener that learns into one view and notes what it is told."""
+    """A listener that learns into one view and notes what it gets."""
 
     def __init__(self, route: Route) -> None:
         self.route = route
@@ -93,6 +93,9 @@ class _Told:
 
     def view(self, poller: BrokerPoller) -> LeaderView | None:
         return self.route.broker.view
+
+    def listed(self, poller: BrokerPoller) -> Brokers:
+        return NO_BROKERS
 
     def sample(self, poller: BrokerPoller) -> list[str]:
         return []

@@ -264,7 +264,7 @@ async def test_it_stays_ahead_for_as_long_as_it_comes_late(autojump_clock: MockC
     assert min(holds) == pytest.approx(0.09)
 
 
-async def test_who_comes_late_no_more_is_forgotten_while_something_is_held(
+async def test_a_task_that_is_no_longer_late_is_forgotten_while_something_is_held(
     autojump_clock: MockClock,
 ) -> None:
     async with _at_work() as scene:

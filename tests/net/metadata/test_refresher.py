@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
 from time import process_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 import trio
@@ -13,6 +13,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from leader_hints.address import Address
+from leader_hints.apis import metadata
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
@@ -261,7 +262,7 @@ async def test_who_is_guessed_gives_no_word_of_that_node(autojump_clock: MockClo
         assert scene.leader() == Leader(2, 6)
 
 
-async def test_a_broker_that_leads_nothing_is_told_from_leaders_after_a_second(
+async def test_a_broker_that_leads_nothing_is_distinguished_from_leaders_after_a_second(
     autojump_clock: MockClock,
 ) -> None:
     """A refusal must last that long, and not until the next of ever rarer looks."""
@@ -390,7 +391,7 @@ async def test_what_a_broker_advertises_may_be_out_of_reach(autojump_clock: Mock
 # What is learnt of whom.
 
 
-async def test_others_tell_of_moves_but_not_of_endpoints(autojump_clock: MockClock) -> None:
+async def test_others_report_moves_but_not_of_endpoints(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         for node in (2, 3):
             scene.brokers[node].leaders = _AFTER
@@ -612,6 +613,47 @@ async def test_metadata_that_goes_by_costs_little_in_a_cluster_of_a_thousand_bro
         fewer = messages.metadata_response(9, 12, many[:-1], {})
         scene.refresher.snooped(scene.route, 12, fewer[4:])
         assert len(scene.route.broker.endpoints) == 999
+
+
+async def test_a_broker_that_a_client_cannot_reach_is_asked_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    """One that is cut off without a word counted as answering for as long as a poll's pause."""
+    async with _scene(1) as scene:
+        await trio.sleep(1)
+        asked = len(scene.brokers[1].asked)
+        scene.refresher.missed(scene.route)
+        await trio.sleep(1)
+        # It answers: that was one question, and changes nothing.
+        assert len(scene.brokers[1].asked) == asked + 1
+        assert scene.refresher.upstream(scene.route).answers
+        scene.brokers[1].gate = trio.Event()
+        scene.refresher.missed(scene.route)
+        await trio.sleep(_SETTINGS.answer + 0.1)
+        assert scene.told(SubscriptionLost)[-1].broker == str(_upstream(1))
+        assert not scene.refresher.upstream(scene.route).answers
+
+
+async def test_brokers_that_list_each_other_are_read_and_kept_once(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand answers with a thousand brokers each took 3 s, and as many lists stayed."""
+    read = 0
+
+    def counted(*fields: Any) -> metadata.Brokers:
+        nonlocal read
+        read += 1
+        return made(*fields)
+
+    made = metadata.Brokers
+    monkeypatch.setattr(metadata, "Brokers", counted)
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, 51)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    async with _scene(1) as scene:
+        await trio.sleep(1)
+        assert all(broker.metadata() for broker in scene.brokers.values())
+    # That of the route's own broker, at its upstream address, and that of all others.
+    assert read == 2
 
 
 # Refreshes while responses are held.
@@ -854,7 +896,7 @@ async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) ->
         assert not old.broker.reachable
 
 
-async def test_a_lost_broker_has_its_plan_forgotten_and_is_told_once(
+async def test_a_lost_broker_has_its_plan_forgotten_and_is_reported_once(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1) as scene:
@@ -1011,7 +1053,7 @@ async def test_without_the_setting_nothing_is_synthetic(autojump_clock: MockCloc
 @pytest.mark.parametrize(
     ("ids", "gives"), [({}, "no topic ids"), ({"t": bytes([4] * 16)}, "topic ids of its own")]
 )
-async def test_a_broker_that_does_not_give_them_is_told(
+async def test_a_broker_that_does_not_give_them_is_reported(
     ids: Mapping[str, bytes], gives: str, autojump_clock: MockClock
 ) -> None:
     def third_is_not_proxied(scene: _Scene) -> None:
@@ -1153,7 +1195,9 @@ async def test_a_doubt_before_the_cluster_is_known_changes_nothing(
         assert scene.route.broker.ids_everywhere
 
 
-async def test_it_is_told_when_all_brokers_were_asked_for_ids(autojump_clock: MockClock) -> None:
+async def test_it_is_reported_when_all_brokers_were_asked_for_ids(
+    autojump_clock: MockClock,
+) -> None:
     def third_is_slow(scene: _Scene) -> None:
         _all_proxied(scene)
         scene.brokers[3].gate = trio.Event()
@@ -1179,7 +1223,7 @@ async def test_who_cannot_be_asked_is_not_waited_for(
         assert not scene.route.broker.ids_everywhere
 
 
-async def test_who_cannot_be_told_from_others_keeps_all_waiting(
+async def test_a_broker_that_cannot_be_distinguished_keeps_all_waiting(
     autojump_clock: MockClock,
 ) -> None:
     def leads_nothing(scene: _Scene) -> None:
@@ -1283,7 +1327,7 @@ async def test_a_route_that_is_followed_later_is_asked_like_the_others(
         assert late.broker.plan.rows
 
 
-async def test_each_answer_is_told_with_its_cause_and_time(autojump_clock: MockClock) -> None:
+async def test_each_answer_is_reported_with_its_cause_and_time(autojump_clock: MockClock) -> None:
     async with _scene(1, 2, 3) as scene:
         causes = {cause for cause, _ in scene.refreshed}
         assert causes == {Cause.POLL, Cause.LEADERSHIP}
@@ -1332,7 +1376,7 @@ async def test_errors_of_topics_that_brokers_hide_are_not_held(
         assert scene.told(HintMissed)[-1].reason == MissReason.NOT_AUTHORIZED
 
 
-async def test_that_topics_are_hidden_is_told_once(autojump_clock: MockClock) -> None:
+async def test_that_topics_are_hidden_is_reported_once(autojump_clock: MockClock) -> None:
     async with _scene(1, before=_hidden) as scene:
         (told,) = scene.told(TopicsHidden)
         assert (told.broker, told.visible) == (str(_upstream(1)), 0)
@@ -1352,7 +1396,7 @@ async def test_topics_that_are_shown_again_get_hints_again(autojump_clock: MockC
         assert not scene.route.broker.view.hidden
 
 
-async def test_of_brokers_that_say_it_at_the_same_time_one_is_told(
+async def test_of_brokers_that_say_it_at_the_same_time_one_is_reported(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, 2, 3) as scene:

@@ -65,7 +65,7 @@ def test_no_more_come_than_are_asked_for() -> None:
         pipe.close()
 
 
-def test_what_cannot_be_moved_is_told() -> None:
+def test_what_cannot_be_moved_is_reported() -> None:
     counter = os.eventfd(1)
     pipe = Pipe()
     with pytest.raises(UnfitError):

@@ -32,7 +32,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield near, far
 
 
-def test_what_is_watched_is_told_and_nothing_else(
+def test_what_is_watched_is_reported_and_nothing_else(
     poller: Poller, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     near, far = ends
@@ -49,7 +49,7 @@ def test_what_is_watched_is_told_and_nothing_else(
     assert poller.poll(0) == []
 
 
-def test_an_end_is_told_to_who_reads(
+def test_an_end_is_told_to_the_reading_side(
     poller: Poller, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     near, far = ends

@@ -238,7 +238,7 @@ def test_a_frame_that_is_gathered_arrives_whole(rig: TlsRig) -> None:
     _close(rig, client, broker)
 
 
-def test_who_reads_nothing_stops_the_other(rig: TlsRig) -> None:
+def test_a_client_that_reads_nothing_stops_the_other(rig: TlsRig) -> None:
     client, broker = rig.tls_link(opaque_route(), _SMALL)
     sent, refused = 0, 0
     block = bytes(_SMALL)
@@ -300,7 +300,7 @@ def test_bytes_that_are_no_tls_end_the_link_alone(rig: TlsRig) -> None:
     _close(rig, client, broker, healthy, its_broker)
 
 
-def test_bytes_that_its_reader_had_no_room_for_are_told(rig: TlsRig) -> None:
+def test_bytes_that_its_reader_had_no_room_for_are_reported(rig: TlsRig) -> None:
     """The system's poller knows nothing of them: the socket itself is empty."""
     far, near = rig.tls_pair()
     poller, here = rig.keeping, near.fileno()
@@ -362,7 +362,7 @@ def test_what_brings_little_is_gone_on_with_in_later_steps(newer: TlsRig) -> Non
     room, got, steps = memoryview(bytearray(BUFFER_BYTES)), 0, 0
     newer.keeping.watch(near.fileno(), 0, READ)
     while got < 2 * count:
-        # What is left is told, since the socket itself is empty.
+        # What is left is reported, since the socket itself is empty.
         assert newer.keeping.poll(0) == [(near.fileno(), READ)]
         got += near.recv_into(room)
         steps += 1
@@ -469,7 +469,7 @@ def test_what_is_not_taken_counts_only_when_it_has_gone(rig: TlsRig) -> None:
 
 
 def test_what_came_before_this_side_said_its_end_is_not_lost(rig: TlsRig) -> None:
-    """A client that reads slowly ends its own direction: the broker is told so while answers of
+    """A client that reads slowly ends its own direction: the broker learns that while answers of
     its wait that are received and not decrypted yet."""
     far, near = rig.tls_pair(buffers=1 << 20, client_is_far=False)
     data = random.Random(4).randbytes(60_000)

@@ -198,7 +198,7 @@ async def test_both_sides_can_demand_certificates(log: Log, papers: Papers) -> N
     ],
     ids=["kafka", "http", "garbage"],
 )
-async def test_a_client_without_tls_is_told_apart(
+async def test_a_client_without_tls_is_distinguished(
     log: Log, papers: Papers, first_bytes: bytes, reason: str
 ) -> None:
     route = {"client_tls": {"mode": "terminate", "certificate": papers.issue("p", "localhost")}}
@@ -235,7 +235,7 @@ async def test_too_old_a_version_of_tls_is_refused(log: Log, papers: Papers) -> 
         assert line["reason"] == "speaks only versions of TLS that are too old"
 
 
-async def test_a_client_that_does_not_trust_the_proxy_is_told(
+async def test_a_client_that_does_not_trust_the_proxy_is_reported(
     log: Log, papers: Papers, tmp_path: Path
 ) -> None:
     (tmp_path / "others").mkdir()
@@ -337,7 +337,7 @@ async def test_a_broker_that_is_not_who_it_must_be_gets_no_client(
         assert broker.asked == []
 
 
-async def test_a_broker_without_tls_is_told_apart(log: Log, papers: Papers) -> None:
+async def test_a_broker_without_tls_is_distinguished(log: Log, papers: Papers) -> None:
     listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
     upstream = Address(*listener.socket.getsockname())
 

@@ -31,7 +31,7 @@ def test_numbers_are_counted_exactly(spark: SparkSession, runs: list[list[int]])
         assert row["missing"] == len(set(range(min(seqs), max(seqs) + 1)) - different)
 
 
-def test_gaps_are_told_once_and_ends_are_seen(spark: SparkSession) -> None:
+def test_gaps_are_reported_once_and_ends_are_seen(spark: SparkSession) -> None:
     gap: dict[str, Any] = {"reason": "full", "dropped": 3, "first_seq": 1, "last_seq": 3}
     events = [
         event("start", 0, 0, software="leader-hints", software_version="1", hints="on"),

@@ -38,7 +38,7 @@ def test_colours_are_the_pages_and_ids_are_its_own(draw: figures.DrawNumbers) ->
         assert re.search(r'role="img" aria-label="[^"]+"', svg)
 
 
-def test_curves_are_told_apart_without_colours() -> None:
+def test_curves_are_distinguished_without_colours() -> None:
     drawing = figures.recovery_curves(make_fleet())
     assert drawing is not None
     lines = re.findall(r'style="fill: none; ([^"]*)var\(--with(?:out)?\)([^"]*)"', drawing.wide)

@@ -93,7 +93,7 @@ def _of(partition: int, *steps: tuple[float, int, int]) -> list[Event]:
     ]
 
 
-def test_incidents_are_told_apart_by_their_rules(spark: SparkSession) -> None:
+def test_incidents_are_distinguished_by_their_rules(spark: SparkSession) -> None:
     """Four incidents of one cluster, each an hour after the other."""
     roll = [*_of(0, (0, 1, 2), (40, 2, 1)), *_of(1, (60, 2, 1), (100, 1, 2))]
     reassignment = [*_of(10, (3600, 1, 1), (3601, 1, 3)), *_of(11, (3630, 2, 2), (3631, 2, 3))]

@@ -66,7 +66,7 @@ def test_clocks_are_corrected_before_events_are_put_in_order(spark: SparkSession
     assert row["uncertain_ms"] == 3.5
 
 
-def test_who_comes_without_an_error_did_not_recover(spark: SparkSession) -> None:
+def test_a_client_that_comes_without_an_error_did_not_recover(spark: SparkSession) -> None:
     assert _told(spark, [success(0, 1), success(1, 2), success(2, 3)]) == []
 
 

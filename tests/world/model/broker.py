@@ -9,7 +9,7 @@ from tests.world.model.truth import NO_LEADER, Image, Leader, Record, Topic
 
 #: Fetch requests of consumers are served by followers from this version on (KIP-392).
 _FOLLOWERS_SERVE_FROM = 11
-#: Such a topic does not exist: who asks for it learns whether topics may be hidden.
+#: Such a topic does not exist: the error for it shows whether topics may be hidden.
 _PROBE = "leader-hints-check"
 
 
@@ -106,7 +106,7 @@ class Broker:
         return None
 
     def describe(self, names: Collection[str] | None, hidden: Collection[str]) -> list[ShownTopic]:
-        """Answer Metadata for ``names``, ``None`` for all topics; ``hidden``: from who asks."""
+        """Answer Metadata for ``names``, ``None`` for all topics; ``hidden``: from this client."""
         if names is None:
             return [
                 self._shown(topic)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
+from leader_hints.apis.metadata import NO_BROKERS
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_candidates import LeaderCandidates
@@ -33,6 +34,7 @@ class Cluster:
     ``view``: leaders, epochs and topics. ``candidates``: who may lead, of what no broker reports
     yet. ``agreement``: whether its brokers give synthetic topic ids. ``polled_at``: when a poll
     last brought something into the view, by the view's clock, ``None`` before the first.
+    ``listed``: the brokers in the last answer of one that is behind no route.
     """
 
     def __init__(self, view: LeaderView) -> None:
@@ -40,6 +42,7 @@ class Cluster:
         self.candidates = LeaderCandidates(view)
         self.agreement = SyntheticIdAgreement(view.cluster_id)
         self.polled_at: float | None = None
+        self.listed = NO_BROKERS
         #: What decided who is to be polled, when that was last looked at.
         self._placement: object = None
         self._hidden_reported = False

@@ -173,17 +173,14 @@ class LeaderView:
             known = topic.epochs[led.partition]
             if led.epoch > known:
                 moves += self._reports.newer(topic, led, source)
-            elif (
-                # A leader without an epoch cannot be ordered, nor paired with another's.
-                led.epoch > UNKNOWN
-                and not self._reports.agrees(topic, led, source, reporter)
-                and (led.epoch == known or not topic.id)
-            ):
-                contradicted.add((reporter, led.partition))
-                if poll and (reporter, led.partition) in topic.contradicted:
-                    moves += self._reports.adopt(topic, led)
-            elif poll and UNKNOWN < led.epoch < known:
-                moves += self._reports.restored(topic, led, reporter)
+            # A leader without an epoch cannot be ordered, nor paired with another's.
+            elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, source, reporter):
+                if led.epoch == known or not topic.id:
+                    contradicted.add((reporter, led.partition))
+                    if poll and (reporter, led.partition) in topic.contradicted:
+                        moves += self._reports.adopt(topic, led)
+                elif poll:
+                    moves += self._reports.restored(topic, led, reporter)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             contradicted |= self._reports.missing(topic, answer, reporter, poll=poll)
         if poll:

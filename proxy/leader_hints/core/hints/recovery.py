@@ -72,7 +72,7 @@ class _Error:
 class _Move:
     """A leader that moved to a route's broker; ``came``: client ids and APIs served since.
 
-    ``heard``: the view knows of it. A client may know earlier, and must not be told of again.
+    ``heard``: the view knows of it. A client may know earlier, and must not be reported again.
     """
 
     __slots__ = ("came", "heard", "since")

@@ -10,7 +10,7 @@ class Exchange:
 
     ``policy``: what is done with all of its kind. ``request``: a copy of a Fetch request's frame,
     whose epochs are read only where a partition failed; ``None`` for other APIs and where it was
-    too large to be kept; only as much as had arrived, where nothing but who asks is of interest.
+    too large to be kept; only as much as had arrived, where only the asking client is of interest.
     Its bytes are reserved of the budget until the response begins. ``recoded``: the version sent,
     where its response must be converted to the client's, else 0; ``by_name`` (Fetch) and ``by_id``
     (Metadata): what that needs where topics go by id; ``noted``: how many bytes that takes, which

@@ -106,7 +106,7 @@ class RequestFlow(Flow):
                 begun = at + length
             at += length
             if self.opaque:
-                # What follows are no Kafka requests, or cannot be told apart.
+                # What follows are no Kafka requests, or cannot be distinguished.
                 return [*pieces, data[begun:]]
             if at >= size:
                 if size >= self._little:
@@ -242,11 +242,12 @@ class RequestFlow(Flow):
                     request, exchange.by_name = route.sessions_by_name.down(
                         request, route.broker.known
                     )
-                    if not self._note(exchange, exchange.by_name):
-                        return False
-            self._instead = [write_request(frame, request, sent)]
+            instead = write_request(frame, request, sent)
         except WireError as error:
             return self._lost(f"Fetch v{version} request: {error}")
+        if exchange.by_name is not None and not self._note(exchange, exchange.by_name):
+            return False
+        self._instead = [instead]
         if policy.hintable or policy.unhinted is not None:
             exchange.request = self._copy(frame)
         self._exchanges.add(exchange)
@@ -315,8 +316,8 @@ class RequestFlow(Flow):
     def _note(self, exchange: Exchange, by_ids: FetchByName | AskedById) -> bool:
         """Reserve what the response needs of a request that names topics by ids.
 
-        A broker may take its time to answer, and what it is asked instead may be small. False
-        where the link may not keep so much. Who knows ids that have names has had them of a broker.
+        A broker may take its time to answer, and what it is asked instead may be small. False where
+        the link may not keep so much. A client that knows ids with names got them from a broker.
         """
         size = by_ids.size(named=self._account.trusted)
         if not size or self._exchanges.waiting.maxlen == 0:

@@ -56,7 +56,7 @@ class TrafficCounters:
 
     @property
     def responses(self) -> Counter[tuple[int, int]]:
-        """Responses by (API key, version asked), as far as they were told apart."""
+        """Responses by (API key, version asked), as far as they were distinguished."""
         responses: Counter[tuple[int, int]] = Counter()
         for (key, asked, _), cell in self.cells.items():
             if cell.responses:

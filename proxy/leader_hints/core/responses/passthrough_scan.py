@@ -20,7 +20,7 @@ class PassthroughScan:
 
     ``version``: of the response as it is seen, of ``length`` bytes in all. Errors are counted
     where ``reason`` says why they get no hint; without one they are counted elsewhere.
-    Successes are told where some are awaited on the route.
+    Successes are reported where some are awaited on the route.
     """
 
     __slots__ = ("_asker", "_exchange", "_left", "_link", "_reason", "_recovery", "_scan")
@@ -87,7 +87,7 @@ class PassthroughScan:
             link.events.append(recovered)
 
     def _read_asker(self) -> Asker:
-        """Return who asked, read once and only where something is to be told."""
+        """Return who asked, read once and only where something is to be reported."""
         if self._asker is None:
             self._asker = Asker(replica=False, full=False)
             if self._exchange.request is not None:

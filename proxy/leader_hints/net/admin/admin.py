@@ -1,7 +1,9 @@
 """The HTTP server for metrics, health, the status and the kill switch."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import h11
@@ -14,6 +16,9 @@ from leader_hints.net.admin.admin_guard import refusal
 
 #: Seconds for a request to arrive, to be answered, and for its answer to be taken.
 _PATIENCE = 10.0
+#: Connections at the same time: more than probes, scrapers and people make, and few of the
+#: descriptors that the process has for all but links.
+_MOST = 64
 _RECEIVE = 8192
 #: The longest body that any request needs, generously.
 _MOST_BODY = 1024
@@ -71,12 +76,17 @@ class Admin:
         self._answer = answer
         self._listen = listen
         self._emit = emit
+        #: Of the connections that are open, the oldest first.
+        self._open: OrderedDict[trio.CancelScope, None] = OrderedDict()
 
     async def handle(self, stream: trio.abc.Stream) -> None:
-        """Answer one request; a client that is too slow or talks nonsense is dropped."""
+        """Answer one request; a client that is too slow or talks nonsense is dropped.
+
+        Where there are too many, the oldest one is: the newest may be a probe.
+        """
         connection = h11.Connection(h11.SERVER)
         async with stream:
-            with trio.move_on_after(_PATIENCE):
+            with trio.move_on_after(_PATIENCE) as scope, self._counted(scope):
                 try:
                     await self._serve(stream, connection)
                 except (h11.ProtocolError, trio.BrokenResourceError):
@@ -84,6 +94,17 @@ class Admin:
                 except Exception as error:
                     # A defect here must not end the process, which relays other people's data.
                     self._emit(AdminFailed(traceback=places_of(error)))
+
+    @contextmanager
+    def _counted(self, scope: trio.CancelScope) -> Iterator[None]:
+        if len(self._open) >= _MOST:
+            oldest, _ = self._open.popitem(last=False)
+            oldest.cancel()
+        self._open[scope] = None
+        try:
+            yield
+        finally:
+            self._open.pop(scope, None)
 
     async def _serve(self, stream: trio.abc.Stream, connection: h11.Connection) -> None:
         with_body = True

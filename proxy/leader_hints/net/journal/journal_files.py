@@ -6,7 +6,7 @@ A folder holds, for each sidecar, finished files and the one that is being writt
     SIDECAR_TIME_RUN_NUMBER.jsonl.open   being written, or left behind by a killed process
 
 A file is finished when it is large or old enough, and at the end of the process: it is synced to
-the disk and then renamed, so a reader who takes ``*.jsonl`` never meets half of one. Between, lines
+the disk and then renamed, so a reader of ``*.jsonl`` never meets half of one. Between, lines
 are only handed to the system: a killed process loses none of them, a machine that crashes may.
 Each process begins files of its own, and finishes those that a killed one left behind, whose last
 line may be torn; it tells them by their locks.

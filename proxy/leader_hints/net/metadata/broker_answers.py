@@ -114,6 +114,11 @@ class BrokerAnswers:
         cluster = self.clusters.get(self.pollers.cluster_id(poller))
         return cluster.view if cluster is not None else None
 
+    def listed(self, poller: BrokerPoller) -> Brokers:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        cluster = self.clusters.get(self.pollers.cluster_id(poller))
+        return cluster.listed if cluster is not None else NO_BROKERS
+
     def sample(self, poller: BrokerPoller) -> Collection[str]:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         return self.survey.sample(poller)
@@ -140,6 +145,7 @@ class BrokerAnswers:
             cluster = self._place(poller.route, answer)
         else:
             cluster = self.clusters.met(answer.cluster_id)
+            cluster.listed = answer.brokers
         if poll:
             cluster.polled_at = trio.current_time()
         names: set[str] = set()

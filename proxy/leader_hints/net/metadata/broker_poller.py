@@ -15,7 +15,7 @@ from leader_hints.apis import api_versions, list_offsets, metadata
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import ClusterMetadata
+from leader_hints.apis.metadata import Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
@@ -101,6 +101,9 @@ class Listener(Protocol):
 
     def view(self, poller: "BrokerPoller") -> LeaderView | None:
         """Return the view of the poller's cluster."""
+
+    def listed(self, poller: "BrokerPoller") -> Brokers:
+        """Return the brokers that another one behind none of our routes has listed last."""
 
     def sample(self, poller: "BrokerPoller") -> Collection[str]:
         """Return the topics that a poll of a broker behind none of our routes asks for."""
@@ -303,8 +306,11 @@ class BrokerPoller:
         body = metadata.write_request_body(self._version, topics)
         reader = await connection.ask(ApiKey.METADATA, self._version, body)
         self._listener.refreshed(cause, trio.current_time() - asked_at)
-        answer = metadata.read_response(reader, self._version, self._brokers)
-        self._brokers = answer.brokers
+        # A thousand brokers list each other: all of them share one list.
+        before = self._brokers if self.route is not None else self._listener.listed(self)
+        answer = metadata.read_response(reader, self._version, before)
+        if self.route is not None:
+            self._brokers = answer.brokers
         # No poll reports anything of brokers that are behind no route.
         poll = cause is Cause.POLL and self.route is not None
         whole = topics is None

@@ -82,6 +82,15 @@ class Refresher:
         if poller is not None and not route.broker.reachable:
             poller.reached()
 
+    def missed(self, route: Route) -> None:
+        """Have the broker of ``route`` asked now whether it answers: a client could not reach it.
+
+        Else one that is cut off without a word counts as answering until the next poll.
+        """
+        poller = self._pollers.of(route)
+        if poller is not None and route.broker.reachable:
+            poller.identify()
+
     def clusters(self) -> Iterator[KnownCluster]:
         """Iterate over the views of the clusters that some broker was last heard to be of."""
         now, present = trio.current_time(), self._pollers.cluster_ids()

@@ -33,7 +33,7 @@ class SyntheticIdSurvey:
         return any(p.route is not None and p.route.config.synthesize for p in self._pollers.own)
 
     def sample(self, poller: BrokerPoller) -> Collection[str]:
-        """Return one topic of a broker's cluster, whose id tells of all of them."""
+        """Return one topic of a broker's cluster, whose id stands for all of them."""
         cluster = self._clusters.get(self._pollers.cluster_id(poller)) if self._wanted else None
         return [*cluster.view.topics.names][:1] if cluster is not None else ()
 

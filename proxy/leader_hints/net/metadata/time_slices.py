@@ -11,7 +11,7 @@ class TimeSlices:
 
     All tasks together have one slice at a time, one after the other: answers of a hundred brokers
     leave no less time for links than that of one. ``seconds``: how long a slice lasts. It is
-    measured and not counted in topics or partitions: what one of them costs depends on who takes
+    measured and not counted in topics or partitions: what one of them costs depends on what takes
     the events that it makes.
     """
 

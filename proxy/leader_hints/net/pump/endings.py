@@ -73,7 +73,7 @@ class Endings:
                 self.times.linger(pair)
 
     def peer_closed(self, side: Side) -> None:
-        """A side that is not read now has ended: who takes what it said must not take for ever."""
+        """A side that is not read now has ended: taking what it sent must not last for ever."""
         side.peer_closed = True
         self.times.linger(side.pair)
         self._watched.update(side)

@@ -9,13 +9,14 @@ from typing import Protocol
 #: The system's own bits, so that epoll's answers need not be translated. PEER_CLOSED: the other end
 #: sends nothing more (EPOLLRDHUP), for sockets that are not read now; only epoll reports it.
 READ, WRITE, PEER_CLOSED = 1, 4, 0x2000
-#: Sockets that are told of at once. Hundreds of clients may get errors at the same time, and each
-#: error response takes a millisecond to look at; the system goes round among those that are ready.
+#: Sockets that are reported in one call. Hundreds of clients may get errors at the same time, and
+#: each error response takes a millisecond to look at; the system goes round among those that are
+#: ready.
 _AT_ONCE = 8
 
 
 class Poller(Protocol):
-    """Sockets and what is to be told of them. They block nobody; who asks may wait."""
+    """Sockets and the events to report of each. No socket blocks; :meth:`poll` may wait."""
 
     def fileno(self) -> int:
         """Return a descriptor that can be read when some socket is ready."""
@@ -138,7 +139,7 @@ class KeepingPoller:
         if not self._due:
             return ready
         events = dict(ready)
-        # It may not be among the sockets that are told of at once.
+        # It may not be among the sockets of one call.
         events.pop(self._woken.fileno(), None)
         for descriptor in self._due:
             events[descriptor] = events.get(descriptor, 0) | READ

@@ -48,7 +48,7 @@ class Transport(Protocol):
         """The same of several pieces, in order."""
 
     def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
-        """Set an option; SO_LINGER is for an end that tells nothing but a reset."""
+        """Set an option; SO_LINGER is for an end that sends only a reset."""
 
     def shutdown(self, how: int, /) -> None:
         """Say that nothing more will be sent."""

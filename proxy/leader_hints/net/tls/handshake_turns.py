@@ -25,6 +25,6 @@ class HandshakeTurns:
     async def turn(self) -> AsyncIterator[None]:
         """Wait for the turn, and keep it."""
         with self._urgent():
-            # Who gets the lock goes on only in Trio's next round.
+            # A task that gets the lock continues only in Trio's next round.
             async with self._lock:
                 yield

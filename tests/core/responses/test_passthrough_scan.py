@@ -1,4 +1,4 @@
-"""Responses that go on at once: what is told of them, and that not a byte of them changes."""
+"""Responses that go on immediately: what is reported, and that no byte of them changes."""
 
 import random
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ def _driven(route: Route, **options: object) -> Driven:
 
 
 def _passed(driven: Driven, asked: bytes, answered: bytes, cuts: Iterable[int] = ()) -> list[Event]:
-    """Let an exchange pass, byte for byte; return what was told."""
+    """Let an exchange pass, byte for byte; return what was reported."""
     sent, got = len(driven.to_broker), len(driven.to_client)
     driven.up(asked)
     driven.down(answered, cuts)
@@ -81,7 +81,9 @@ def _missed(events: Iterable[Event]) -> list[tuple[int, int, str]]:
 
 
 @_EACH
-def test_errors_without_a_hint_are_told(key: int, version: int, mode: Mode, reason: str) -> None:
+def test_errors_without_a_hint_are_reported(
+    key: int, version: int, mode: Mode, reason: str
+) -> None:
     driven = _driven(route_before("3.6", mode))
     answered = _answered(key, version, [0, NOT_LEADER, 3, FENCED])
     events = _passed(driven, _asked(key, version), answered)
@@ -98,7 +100,7 @@ def test_errors_without_a_hint_are_told(key: int, version: int, mode: Mode, reas
 
 
 @_EACH
-def test_what_succeeds_tells_nothing(key: int, version: int, mode: Mode, reason: str) -> None:
+def test_what_succeeds_shows_nothing(key: int, version: int, mode: Mode, reason: str) -> None:
     driven = _driven(route_before("3.6", mode))
     for errors in ([], [0], [3], [0, 0, 3]):
         assert _passed(driven, _asked(key, version), _answered(key, version, errors)) == []
@@ -125,7 +127,7 @@ def test_of_a_large_fetch_nothing_is_kept(cut: int | None) -> None:
     assert _missed(events) == [(1, FENCED, MissReason.VERSION_WITHOUT_FIELD)]
 
 
-def test_an_error_is_told_before_the_rest_of_the_response_has_come() -> None:
+def test_an_error_is_reported_before_the_rest_of_the_response_has_come() -> None:
     driven = _driven(route_before("3.6"))
     driven.up(_asked(F, 11))
     partitions = [("one", 0, NOT_LEADER, b""), ("one", 1, 0, bytes(3000))]
@@ -178,7 +180,7 @@ def test_a_follower_s_fetch_is_counted_apart(version: int, software: str) -> Non
 
 
 @pytest.mark.parametrize(("key", "version", "sent"), [(P, 10, 9), (F, 16, 15)])
-def test_errors_beyond_the_budget_are_told(key: int, version: int, sent: int) -> None:
+def test_errors_beyond_the_budget_are_reported(key: int, version: int, sent: int) -> None:
     driven = _driven(route_before("3.6"), budget=Budget(100, 100), buffer_size=400)
     answered = _answered(key, sent, [NOT_LEADER] + [0] * 20 + [NOT_LEADER])
     driven.up(_asked(key, version))
@@ -191,7 +193,7 @@ def test_errors_beyond_the_budget_are_told(key: int, version: int, sent: int) ->
 
 
 @pytest.mark.parametrize(("key", "version", "release"), [(P, 9, "2.6"), (F, 12, "2.6")])
-def test_errors_in_what_is_recoded_are_told(key: int, version: int, release: str) -> None:
+def test_errors_in_what_is_recoded_are_reported(key: int, version: int, release: str) -> None:
     driven = _driven(route_before(release))
     # librdkafka can use no hint in Fetch 12, and nobody any in Produce 9.
     hello = request(18, 3, 9, client_software_name="librdkafka", client_software_version="2.5.0")
@@ -227,7 +229,7 @@ def _hello(version: int = 3, name: str = "lib") -> bytes:
     return request(18, version, 9, "me", client_software_name=name, client_software_version="1.2")
 
 
-def test_a_client_is_told_once_with_what_it_says_of_itself() -> None:
+def test_a_client_is_reported_once_with_what_it_says_of_itself() -> None:
     driven = _driven(route_before("3.6"))
     driven.up(_hello() + _hello())
     assert driven.link.state.events == [
@@ -263,7 +265,7 @@ _SENT = {(P, 10): 9, (F, 16): 15}
 def _recover(
     driven: Driven, key: int, version: int, errors: list[int], cuts: Iterable[int] = ()
 ) -> list[Event]:
-    """Let an exchange pass that may be hinted; return what was told."""
+    """Let an exchange pass that may be hinted; return what was reported."""
     driven.up(_asked(key, version))
     sent = (
         _SENT.get((ApiKey(key), version), version)
@@ -280,7 +282,7 @@ def _recover(
 
 @pytest.mark.parametrize(("key", "version", "mode"), _EXCHANGES)
 @pytest.mark.parametrize("cuts", [(), (11, 40, 90, 150)])
-def test_the_first_success_after_an_error_is_told(
+def test_the_first_success_after_an_error_is_reported(
     key: int, version: int, mode: Mode, cuts: tuple[int, ...]
 ) -> None:
     before = route_before("3.6", mode)
@@ -336,7 +338,7 @@ def test_a_follower_does_not_recover() -> None:
     ("release", "key", "version", "sent"),
     [("2.6", P, 10, 8), ("2.6", F, 12, 11), ("2.8", F, 16, 12), ("2.8", P, 10, 9)],
 )
-def test_recoveries_in_what_is_recoded_are_told(
+def test_recoveries_in_what_is_recoded_are_reported(
     release: str, key: int, version: int, sent: int
 ) -> None:
     before = route_before(release)
@@ -357,7 +359,7 @@ def test_recoveries_in_what_is_recoded_are_told(
         assert all((e.topic, e.partition) == ("one", 0) for e in recovered)
 
 
-def test_while_nothing_is_awaited_nothing_is_told() -> None:
+def test_while_nothing_is_awaited_nothing_is_reported() -> None:
     before = route()
     driven = _driven(before)
     assert _recover(driven, P, 10, [0]) == []

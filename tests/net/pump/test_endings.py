@@ -1,0 +1,554 @@
+"""How links end between real socket pairs, and what is still delivered."""
+
+import contextlib
+import random
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.metadata import ANY_TOPIC, Led, TopicMetadata
+from leader_hints.core.broker_state import BrokerState
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import (
+    BadBrokerBytes,
+    BadClientBytes,
+    HintGiven,
+    LinkFailed,
+)
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route, RouteConfig
+from leader_hints.core.versions.plan import plan_for
+from leader_hints.net.pump.endings import Endings
+from tests.harness.waiting import until
+from tests.net import messages
+from tests.net.messages import NOT_LEADER
+from tests.net.pump.holding import hint_of, learn, moving_route
+from tests.net.rig import (
+    LEGACY,
+    LIMITS,
+    Ends,
+    Rig,
+    ended,
+    hinting_route,
+    opaque_route,
+    opened,
+    received,
+    reset,
+    until_end,
+)
+
+_SMALL = 16_384
+#: Bounds a broken test.
+_SECONDS = 10.0
+#: What two kernel buffers of _SMALL (doubled by Linux) on either side of the pump and one buffer
+#: of the pump may hold, generously.
+_KEPT_AT_MOST = 1 << 20
+
+
+def _nobody(link: LinkState) -> bool:
+    return False
+
+
+# Ends.
+
+
+def test_a_client_that_has_no_more_to_say_still_gets_its_answers() -> None:
+    request, answer = messages.metadata_request(12, 1), messages.metadata_response(1, 12, [], {})
+    route = hinting_route()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, request)
+        ends.client.shutdown(socket.SHUT_WR)
+        assert until_end(rig, ends.broker) == request
+
+        rig.send(ends.broker, answer)
+        assert received(ends.client) == answer
+        assert route.traffic.links_open == 1
+
+        ends.broker.close()
+        assert until_end(rig, ends.client) == b""
+        assert route.traffic.links_open == 0
+
+
+def test_the_end_of_a_client_is_reported_behind_all_that_it_said() -> None:
+    data = random.Random(0).randbytes(_KEPT_AT_MOST)
+    with opened(Rig()) as rig:
+        ends = rig.link(opaque_route(), buffers=_SMALL)
+        sent = rig.send_what_fits(ends.client, data)
+        ends.client.shutdown(socket.SHUT_WR)
+        rig.spin()
+        assert until_end(rig, ends.broker) == data[:sent]
+
+
+def test_a_broker_that_closes_has_its_last_words_delivered() -> None:
+    """The client does not read, and goes on asking; nothing that the broker said is lost."""
+    data = random.Random(0).randbytes(_KEPT_AT_MOST)
+    route = opaque_route()
+    with opened(Rig()) as rig:
+        ends = rig.link(route, buffers=_SMALL)
+        sent = rig.send_what_fits(ends.broker, data)
+        ends.broker.close()
+        rig.spin()
+        for _ in range(5):
+            ends.client.send(b"another request")
+            rig.spin()
+        ends.client.shutdown(socket.SHUT_WR)
+        rig.spin()
+
+        assert until_end(rig, ends.client) == data[:sent]
+        assert route.traffic.links_open == 0
+
+
+def test_an_answer_that_came_before_the_close_outlives_a_request_that_came_behind_it() -> None:
+    """The request meets a broken pipe; the answer stands in the socket still."""
+    answer = messages.metadata_response(1, 12, [], {})
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, messages.metadata_request(12, 1))
+        ends.client.send(messages.metadata_request(12, 2))  # Ready first, so it is served first.
+        ends.broker.send(answer)
+        ends.broker.close()
+        assert until_end(rig, ends.client) == answer
+
+
+def test_requests_that_wait_for_a_broker_do_not_cost_its_answer() -> None:
+    answer = messages.response(999, 0, 0, b"the answer")
+    big = messages.request(999, 0, 1, bytes(_KEPT_AT_MOST))
+    with opened(Rig(limits=replace(LIMITS, request_bytes=1 << 21))) as rig:
+        ends = rig.link(hinting_route(), buffers=_SMALL)
+        rig.send(ends.client, messages.request(999, 0, 0, b""))
+        assert rig.send_what_fits(ends.client, big) < len(big)
+        ends.broker.send(answer)
+        ends.broker.close()
+        assert until_end(rig, ends.client) == answer
+
+
+@pytest.mark.parametrize("who", ["client", "broker"])
+def test_a_reset_of_either_side_closes_both(who: str) -> None:
+    route = hinting_route()
+    with opened(Rig()) as rig:
+        ends = rig.link(route, tcp=True)
+        rig.send(ends.client, messages.metadata_request(12, 1))
+        here, there = (ends.client, ends.broker) if who == "client" else (ends.broker, ends.client)
+        reset(here)
+        until_end(rig, there)
+        assert route.traffic.links_open == 0
+        assert rig.complaints == []
+
+
+@pytest.mark.parametrize("route", [hinting_route, opaque_route])
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_reset_before_any_answer_is_one_for_the_client_too(
+    route: Callable[[], Route], is_answered: bool
+) -> None:
+    """As where a broker goes down with connections that it has not taken yet. After an end there
+    franz-go gives up, after a reset it tries again."""
+    with opened(Rig()) as rig:
+        ends = rig.link(route(), tcp=True)
+        rig.send(ends.client, messages.api_versions_request(1))
+        until(lambda: _comes(rig, ends.broker), "the request", _SECONDS)
+        if is_answered:
+            answer = messages.api_versions_response(1, 3, LEGACY)
+            rig.send(ends.broker, answer)
+            until(lambda: _comes(rig, ends.client), "the answer", _SECONDS)
+        reset(ends.broker)
+        assert _how_it_ends(rig, ends.client) == ("end" if is_answered else "reset")
+
+
+def test_a_client_that_has_just_come_is_reset_at_the_processes_end() -> None:
+    with opened(Rig()) as rig:
+        first, served = rig.link(hinting_route(), tcp=True), rig.link(hinting_route(), tcp=True)
+        rig.send(served.client, messages.api_versions_request(1))
+        until(lambda: _comes(rig, served.broker), "the request", _SECONDS)
+        answer = messages.api_versions_response(1, 3, LEGACY)
+        rig.send(served.broker, answer)
+        until(lambda: _comes(rig, served.client), "the answer", _SECONDS)
+        rig.pump.drain(lambda link: False)
+        assert _how_it_ends(rig, first.client) == "reset"
+        assert _how_it_ends(rig, served.client) == "end"
+
+
+def _comes(rig: Rig, end: socket.socket) -> bytes:
+    rig.spin()
+    return received(end)
+
+
+def _how_it_ends(rig: Rig, end: socket.socket) -> str:
+    found = ""
+
+    def over() -> bool:
+        nonlocal found
+        rig.spin()
+        with contextlib.suppress(BlockingIOError):
+            try:
+                assert end.recv(1) == b""
+                found = "end"
+            except ConnectionResetError:
+                found = "reset"
+        return bool(found)
+
+    until(over, "the connection ends", _SECONDS)
+    return found
+
+
+def test_what_a_broker_said_before_its_reset_is_delivered() -> None:
+    answer = messages.metadata_response(1, 12, [], {})
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        rig.send(ends.client, messages.metadata_request(12, 1))
+        ends.broker.send(answer)
+        reset(ends.broker)
+        assert until_end(rig, ends.client) == answer
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        messages.fetch_request(16, 1, epoch=3),
+        messages.api_versions_request(1),
+        messages.produce_request(10, 1),
+        messages.metadata_request(12, 1),
+    ],
+    ids=["fetch", "api-versions", "produce", "metadata"],
+)
+def test_a_request_that_breaks_off_is_passed_on_at_every_length(whole: bytes) -> None:
+    """Nothing is kept back at the end; where the version was rewritten already, it stays so."""
+    with opened(Rig()) as rig:
+        for length in range(1, len(whole)):
+            ends = rig.link(hinting_route())
+            rig.send(ends.client, whole[:length])
+            ends.client.shutdown(socket.SHUT_WR)
+            got = until_end(rig, ends.broker)
+            assert len(got) == length
+            assert (got[:6], got[8:]) == (whole[:6][:length], whole[8:length])
+            ends.close()
+            rig.spin()
+
+
+def test_a_response_that_breaks_off_is_passed_on_at_every_length() -> None:
+    whole = messages.produce_response(1, {0: NOT_LEADER})
+    with opened(Rig()) as rig:
+        for length in range(1, len(whole)):
+            ends = rig.link(hinting_route())
+            rig.send(ends.client, messages.produce_request(10, 1))
+            rig.send(ends.broker, whole[:length])
+            ends.broker.close()
+            assert until_end(rig, ends.client) == whole[:length]
+
+
+def test_a_link_at_rest_keeps_nobody_busy() -> None:
+    """Every pair of states of the two sides that waits for something waits asleep."""
+    with opened(Rig()) as rig:
+        states: list[Callable[[Ends], object]] = [
+            lambda ends: None,
+            lambda ends: ends.client.shutdown(socket.SHUT_WR),
+            lambda ends: ends.broker.shutdown(socket.SHUT_RD),
+            lambda ends: rig.send_what_fits(ends.broker, bytes(1 << 21)),
+            lambda ends: rig.send_what_fits(ends.client, bytes(1 << 21)),
+            lambda ends: ends.client.close(),
+            lambda ends: ends.broker.close(),
+        ]
+        for tcp in (False, True):
+            for first in states:
+                for second in states:
+                    ends = rig.link(opaque_route(), tcp=tcp, buffers=_SMALL)
+                    with contextlib.suppress(OSError):
+                        first(ends)
+                        rig.spin()
+                        second(ends)
+                    rig.spin()  # Fails where it does not come to rest.
+                    ends.close()
+                    rig.spin()
+
+
+# Bytes that are no Kafka requests.
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "TLS"),
+        (b"GET / HTTP/1.1\r\n\r\n", "above the limit"),
+        (struct.pack(">ihhi", -5, 0, 0, 0), "negative"),
+        (struct.pack(">ihhi", 3, 0, 0, 0), "too small"),
+        (struct.pack(">ihhi", (1 << 20) + 1, 0, 0, 0), "above the limit"),
+    ],
+    ids=["tls", "http", "negative", "small", "oversize"],
+)
+@pytest.mark.parametrize("cut", [True, False], ids=["byte-by-byte", "at-once"])
+def test_what_cannot_be_kafka_is_reported_once_and_closed(
+    data: bytes, words: str, cut: bool
+) -> None:
+    route = hinting_route()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        for chunk in [data[n : n + 1] for n in range(len(data))] if cut else [data]:
+            with contextlib.suppress(BrokenPipeError):
+                ends.client.send(chunk)
+            rig.spin()
+        assert until_end(rig, ends.broker) == b""
+        assert ended(ends.client)
+        assert route.traffic.links_open == 0
+    (told,) = rig.events
+    assert isinstance(told, BadClientBytes)
+    assert (told.route, told.client) == ("r", "a client")
+    assert words in told.reason
+
+
+def _before_2_8() -> Route:
+    """A route in front of a broker whose Fetch goes by names; no topic is known."""
+    plan = plan_for({**LEGACY, messages.FETCH: 12})
+    return Route(
+        "r",
+        Mode.ON,
+        broker=BrokerState(
+            plan=plan, view=LeaderView("k", trio.current_time), node=1, reachable=True
+        ),
+    )
+
+
+def _hello(rig: Rig, ends: Ends, *, offered: int) -> None:
+    """Have the client agree on versions, and check up to which it is offered Fetch."""
+    maxima = {0: 9, 1: 12, 3: 11, 18: 3}
+    rig.send(ends.client, messages.api_versions_request(1))
+    rig.send(ends.broker, messages.api_versions_response(1, 3, maxima))
+    raised = {**maxima, 0: 10, 1: offered}
+    assert received(ends.client) == messages.api_versions_response(1, 3, raised)
+
+
+def test_an_answer_that_cannot_be_converted_is_reported_and_the_link_closed() -> None:
+    route = _before_2_8()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, messages.metadata_request(12, 1))
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        good = messages.metadata_response(1, 12, [], {})
+        rig.send(ends.broker, good + messages.framed(struct.pack(">i", 2) + b"\xff" * 9))
+        assert until_end(rig, ends.client) == good
+        assert ended(ends.broker)
+        assert route.traffic.links_open == 0
+    (told,) = rig.events
+    assert isinstance(told, BadBrokerBytes)
+    assert (told.route, told.link) == ("r", 1)
+    assert told.reason.startswith("Fetch v12 response: ")
+
+
+def test_an_id_that_is_not_known_is_asked_for_once_the_broker_has_answered() -> None:
+    """It answers nobody who has not authenticated."""
+    route = _before_2_8()
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        assert received(ends.broker)
+        assert rig.lacks == []
+        rig.send(ends.broker, messages.fetch_response_by_name(2))
+        assert received(ends.client)
+        assert rig.lacks == [("r", [messages.TOPIC_ID])]
+        rig.send(ends.client, messages.metadata_request(12, 3))
+        rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
+        assert len(rig.lacks) == 1
+
+
+def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under_way() -> None:
+    route = _before_2_8()
+    view = route.broker.view
+    assert view is not None
+    view.learn(TopicMetadata(0, "one", bytes([1] * 16), (Led(0, 1, 0),)), 1)
+    view.hidden.take(TopicMetadata(3, ANY_TOPIC, bytes(16), ()))
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        _hello(rig, ends, offered=16)
+        for now in (0.0, 2.0):
+            view.unknown_ids.used([messages.TOPIC_ID], now)
+            view.unknown_ids.answered(view.topics.name, now, now)
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        rig.send(ends.client, messages.metadata_request(11, 3))
+        rig.send(ends.broker, messages.fetch_response_by_name(2))
+        assert received(ends.client)
+        assert not ended(ends.client)
+        rig.send(ends.broker, messages.metadata_response(3, 11, [], {}))
+        assert ended(ends.client)
+        assert ended(ends.broker)
+        _hello(rig, rig.link(route), offered=12)
+
+
+def test_a_client_that_lacks_a_synthetic_id_is_closed_and_reported() -> None:
+    route = _before_2_8()
+    route.config, route.broker.ids_everywhere = RouteConfig(synthesize=True), True
+    route.broker.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
+    asked = bytearray(messages.fetch_request(16, 2, epoch=3))
+    at = asked.index(messages.TOPIC_ID)
+    asked[at : at + 16] = bytes(16)
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        rig.send(ends.client, bytes(asked))
+        assert until_end(rig, ends.client) == until_end(rig, ends.broker) == b""
+        assert rig.doubts == ["r"]
+    (told,) = rig.events
+    assert told == BadClientBytes(
+        route="r", client="a client", reason="Fetch v16 for a topic without an id"
+    )
+
+
+def test_good_requests_before_bad_bytes_pass() -> None:
+    good = messages.metadata_request(12, 1)
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, good + struct.pack(">i", -1))
+        assert until_end(rig, ends.broker) == good
+
+
+# Defects.
+
+
+async def test_a_defect_in_what_lets_responses_go_ends_the_links_that_are_held() -> None:
+    """Else their clients would wait for as long as they wait for any response."""
+    route = moving_route()
+    with opened(Rig()) as rig:
+        held, free = rig.link(route), rig.link(route)
+        rig.send(held.client, messages.produce_request(10, 1))
+        rig.send(held.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        assert rig.hold_timer.waiting.is_set()
+        rig.pump.end_held(KeyError("a defect"))
+        rig.spin()
+        assert ended(held.client)
+        assert not ended(free.client)
+        assert not rig.hold_timer.waiting.is_set()
+        assert rig.hold_queue.held == 0
+        assert [type(event) for event in rig.complaints] == [LinkFailed]
+
+
+def test_a_defect_at_the_look_for_links_whose_time_is_over_ends_one_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits = replace(LIMITS, idle=10.0)
+    with opened(Rig(limits=limits)) as rig:
+        unlucky, idle = rig.link(hinting_route("unlucky")), rig.link(hinting_route("idle"))
+        expire = Endings._expire
+
+        def broken(of: Endings, pair: Any, limit: str) -> None:
+            if pair.link.state.route.name == "unlucky":
+                raise KeyError(limit)
+            expire(of, pair, limit)
+
+        monkeypatch.setattr(Endings, "_expire", broken)
+        for now in (0.0, 20.0):
+            rig.pump.sweep(now)
+        assert ended(unlucky.client)
+        assert ended(idle.client)
+        assert [event.route for event in rig.complaints if isinstance(event, LinkFailed)] == [
+            "unlucky"
+        ]
+
+
+def test_a_defect_ends_the_one_link_that_met_it() -> None:
+    def snoop(route: Route, version: int, payload: bytes) -> None:
+        if route.name == "unlucky":
+            raise KeyError(payload)
+
+    unlucky, lucky = hinting_route("unlucky"), hinting_route("lucky")
+    answer = messages.metadata_response(1, 12, [], {})
+    with opened(Rig(snoop=snoop)) as rig:
+        links = [rig.link(route) for route in (unlucky, lucky)]
+        for ends in links:
+            rig.send(ends.client, messages.metadata_request(12, 1))
+        for ends in links:
+            rig.send(ends.broker, answer)
+        assert ended(links[0].broker)
+        assert received(links[1].client) == answer
+        assert not ended(links[1].broker)
+        assert (unlucky.traffic.links_open, lucky.traffic.links_open) == (0, 1)
+    (failed,) = rig.events
+    assert isinstance(failed, LinkFailed)
+    assert failed.route == "unlucky"
+    assert failed.traceback.endswith("KeyError")
+    assert "snoop" in failed.traceback
+    assert "b'" not in failed.traceback
+
+
+async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
+    routes = [moving_route(), moving_route()]
+    with opened(Rig()) as rig:
+        links = [rig.link(route) for route in routes]
+        for ends in links:
+            rig.send(ends.client, messages.produce_request(10, 1))
+            rig.send(ends.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        routes[0].broker.endpoints = {2: Endpoint("two", "no number", None)}  # type: ignore[arg-type]
+        for route in routes:
+            learn(route, leader=2, epoch=4)
+        rig.hold_timer.review()
+        rig.spin()
+        assert ended(links[0].broker)
+        assert hint_of(received(links[1].client))[:2] == (2, 4)
+    assert [type(event) for event in rig.events] == [HintGiven, HintGiven, LinkFailed]
+
+
+# The end of the process.
+
+
+def test_what_rests_is_closed_at_once_and_the_others_when_they_have_their_answers() -> None:
+    with opened(Rig()) as rig:
+        resting, asking = rig.link(hinting_route()), rig.link(hinting_route())
+        answer = messages.produce_response(1, {0: 0})
+        rig.send(asking.client, messages.produce_request(10, 1))
+        rig.pump.drain(_nobody)
+        assert ended(resting.client)
+        assert not ended(asking.client)
+        rig.send(asking.broker, answer[:10])
+        rig.pump.sweep(1)
+        rig.pump.sweep(2)
+        assert not ended(asking.client)
+        rig.send(asking.broker, answer[10:])
+        assert received(asking.client) == answer
+        assert ended(asking.client)
+        assert ended(asking.broker)
+
+
+def test_a_request_that_has_begun_is_awaited() -> None:
+    asked = messages.produce_request(10, 1, acks=0, records=bytes(1000))
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, asked[:500])
+        rig.pump.drain(_nobody)
+        rig.pump.sweep(1)
+        rig.pump.sweep(2)
+        assert not ended(ends.client)
+        rig.send(ends.client, asked[500:])
+        rig.pump.sweep(3)
+        rig.pump.sweep(4)
+        assert received(ends.broker) == messages.produce_request(9, 1, acks=0, records=bytes(1000))
+        assert ended(ends.client)
+
+
+def test_a_link_that_is_not_read_is_closed_when_it_is_quiet() -> None:
+    with opened(Rig()) as rig:
+        ends = rig.link(opaque_route())
+        rig.send(ends.client, b"something")
+        rig.pump.drain(_nobody)
+        rig.pump.sweep(1)
+        assert not ended(ends.client)
+        rig.send(ends.broker, b"an answer")
+        rig.pump.sweep(2)
+        assert not ended(ends.client)
+        rig.pump.sweep(3)
+        assert ended(ends.client)
+
+
+def test_exempt_links_stay() -> None:
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, messages.produce_request(10, 1))
+        rig.pump.drain(lambda link: link.client.id == "c")
+        rig.send(ends.broker, messages.produce_response(1, {0: 0}))
+        rig.pump.sweep(1)
+        rig.pump.sweep(2)
+        received(ends.client)
+        assert not ended(ends.client)
+        assert rig.pump.exempt() == 1
