@@ -104,7 +104,7 @@ class BrokerProcess:
             return
         # One after the other: with ZooKeeper the controller has one queue for each broker, with
         # LeaderAndIsr before UpdateMetadata (ControllerChannelManager); with KRaft the image is set
-        # before replicas are told (BrokerMetadataPublisher).
+        # before replicas learn of it (BrokerMetadataPublisher).
         first = self._kraft
         self._hear_until(number if metadata is first else number + 1, metadata=first)
         self._hear_until(number if metadata is first else number + 1, metadata=not first)
