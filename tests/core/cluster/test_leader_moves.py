@@ -21,6 +21,21 @@ def test_when_a_move_was_learnt_is_remembered() -> None:
     assert view.moved_at("t", 0) == 4.0
 
 
+@pytest.mark.parametrize(
+    ("node", "later", "serves"), [(2, 0.25, True), (2, 0.24, False), (1, 0.25, False)]
+)
+def test_a_leader_that_has_served_a_client_serves(node: int, later: float, serves: bool) -> None:
+    now = 3.0
+    view = LeaderView("cluster", lambda: now)
+    view.learn(answer({0: (1, 5)}), None)
+    view.learn(answer({0: (2, 6)}), 2)
+    assert not view.serves("t", 0)
+    # What comes earlier may be the answer of an earlier term.
+    now += later
+    view.served("t", 0, node)
+    assert view.serves("t", 0) is serves
+
+
 def test_only_so_many_moves_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leader_hints.core.cluster.leader_moves.RECENT_MOVES", 2)
     view = view_of(dict.fromkeys(range(3), (1, 5)))

@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -23,9 +24,15 @@ from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 T = BEGIN
 
 
-def _link(mode: Mode = Mode.ON, *, node: int | None = 1, number: int = 1) -> LinkState:
+def _link(
+    mode: Mode = Mode.ON,
+    *,
+    node: int | None = 1,
+    number: int = 1,
+    clock: Callable[[], float] = lambda: BEGIN,
+) -> LinkState:
     """Return a link to node 1, which led partitions 0 and 1 at epoch 5 by the last answer."""
-    link = LinkState(route(mode, node=node), number)
+    link = LinkState(route(mode, node=node, clock=clock), number)
     learn(link.route, {0: (1, 5), 1: (1, 5)})
     return link
 
@@ -571,6 +578,18 @@ def test_nor_by_one_of_which_only_metadata_says_that_it_leads() -> None:
     # A KRaft broker's own Metadata names it before it serves; ListOffsets shows that it does.
     _view(link).leader_confirms("t", 0, Leader(2, 6))
     assert counter.produce(link, T) is None
+
+
+def test_a_produce_is_held_by_a_broker_that_has_served_since_it_came_to_lead() -> None:
+    # It may have gone again within the second, and its client waits for the next leader.
+    now = T
+    link, counter = _link(node=2, clock=lambda: now), Counter()
+    learn(link.route, {0: (2, 6)}, source=2)
+    now += 0.4
+    _view(link).served("t", 0, 2)
+    assert counter.produce(link, now) is None
+    learn(link.route, {0: (3, 7)}, source=3)
+    assert counter.review(now + 0.002) == [[hint(3, 7)]]
 
 
 def test_a_produce_is_released_when_its_broker_comes_to_lead_again() -> None:

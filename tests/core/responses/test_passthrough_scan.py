@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import ClientSeen, Event, HintMissed, Recovered
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
@@ -357,6 +359,29 @@ def test_recoveries_in_what_is_recoded_are_reported(
         recovered = [e for e in driven.link.state.events if isinstance(e, Recovered)]
         assert len(recovered) == told
         assert all((e.topic, e.partition) == ("one", 0) for e in recovered)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "serves"), [(P, 10, True), (P, 8, True), (F, 16, False)]
+)
+def test_a_produce_that_succeeds_shows_that_the_broker_serves(
+    key: int, version: int, serves: bool
+) -> None:
+    # A Fetch may be answered by a follower.
+    now = 0.0
+    view = LeaderView("cluster", lambda: now)
+    for leader in (Led(0, 2, 5), Led(0, 1, 6)):
+        moves = view.learn(TopicMetadata(0, NAMES[ONE], ONE, (leader,)), 2)
+    before = route_before("3.6")
+    before.broker.view, before.broker.node = view, 1
+    recovery = Recovery([before])
+    for move in moves:
+        recovery.take(move)
+    driven = _driven(before, recovery=recovery)
+    now = 0.5
+    assert not view.serves("one", 0)
+    assert _recover(driven, key, version, [0])
+    assert view.serves("one", 0) is serves
 
 
 def test_while_nothing_is_awaited_nothing_is_reported() -> None:

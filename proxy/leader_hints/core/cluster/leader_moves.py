@@ -9,14 +9,18 @@ from leader_hints.core.cluster.leader import Leader
 
 #: Moves remembered in all: enough for every partition of a large broker to move at once.
 RECENT_MOVES = 20_000
+#: Seconds after which an answer of the new leader cannot be of an earlier time as leader: it may
+#: have waited behind a response that was held.
+_WAITED = 0.25
 
 
 class LeaderMove:
     """The leader ``before``, and ``at`` what time the view learnt of the new one.
 
     ``confirmed``: whether the new leader confirms its leadership; ``None``: it has not answered.
-    ``serves``: whether it has answered as leader. Metadata is no such answer: a KRaft broker's
-    names it a while before its replica leads (BrokerMetadataPublisher sets the image first).
+    ``serves``: whether it has answered as leader, or has served a client. Metadata is no such
+    answer: a KRaft broker's names it a while before its replica leads (BrokerMetadataPublisher sets
+    the image first).
     """
 
     __slots__ = ("at", "before", "confirmed", "serves")
@@ -47,3 +51,9 @@ class LeaderMoves(OrderedDict[Place, LeaderMove]):
         self.move_to_end(place)
         if len(self) > RECENT_MOVES:
             self.popitem(last=False)
+
+    def served(self, place: Place) -> None:
+        """Note that the new leader has served a client."""
+        move = self.get(place)
+        if move is not None and self._clock() >= move.at + _WAITED:
+            move.serves = True

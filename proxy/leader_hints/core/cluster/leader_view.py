@@ -213,6 +213,12 @@ class LeaderView:
             return []
         return self._reports.does_not_lead(topic, partition)
 
+    def served(self, topic: Topic, partition: int, node: int) -> None:
+        """Take note that a node has answered a Produce request without an error."""
+        leader = self.leader(topic, partition)
+        if leader is not None and leader.node == node:
+            self._moves.served((self.topics.key(topic), partition))
+
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""
         if topic.id:

@@ -14,8 +14,9 @@ The rules, in order; "now" means that the response goes on immediately:
 7. The client is gone, or hints are switched off: now. What was requested while hints were off gets
    none.
 8. As many responses are held as may be: now, with the hints that are known.
-9. A Produce error of a broker that comes to lead: now, with the hints that are known. If it may,
-   since it is not known to have led until a second ago: after its answer, or after the grace.
+9. A Produce error of a broker that comes to lead, and has served no client so far: now, with the
+   hints that are known. If it may, since it is not known to have led until a second ago: after its
+   answer, or after the grace.
    A new leader takes what the client sends behind a held error, or answers with
    OUT_OF_ORDER_SEQUENCE_NUMBER: records change their order, and an idempotent librdkafka begins a
    new producer epoch, in which it writes a record again that the former leader had replicated

@@ -77,6 +77,8 @@ class PassthroughScan:
             asker = self._read_asker()
             if asker.replica or not (answered.brings or asker.full):
                 return
+        else:
+            self._produced(answered)
         client = Client(link.number, link.client.id or "", link.client.software)
         name, topic = (
             api_name(self._exchange.policy.key),
@@ -85,6 +87,12 @@ class PassthroughScan:
         recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
         if recovered is not None:
             link.events.append(recovered)
+
+    def _produced(self, answered: Answered) -> None:
+        """Have the view know that the broker serves as leader; a Fetch a follower may answer."""
+        broker = self._link.route.broker
+        if broker.view is not None and broker.proved_node is not None:
+            broker.view.served(answered.topic, answered.partition, broker.proved_node)
 
     def _read_asker(self) -> Asker:
         """Return who asked, read once and only where something is to be reported."""
