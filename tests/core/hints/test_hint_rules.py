@@ -29,7 +29,7 @@ def _partition(
 
 
 @pytest.mark.parametrize("named", Named)
-@pytest.mark.parametrize("epoch", [-1, 5])
+@pytest.mark.parametrize("epoch", [-1, 4, 5])
 def test_a_hint_is_good_as_the_table_says(named: Named, epoch: int) -> None:
     for led, asked, fenced, by_id, late in itertools.product([False, True], repeat=5):
         on = route(node=None if named is Named.EITHER else 1)
@@ -38,11 +38,13 @@ def test_a_hint_is_good_as_the_table_says(named: Named, epoch: int) -> None:
         learn(on, {0: (_NODES[named], 6)}, topic_id=topic_id(1))
         partition = _partition(on, epoch=epoch, asked=asked, fenced=fenced, by_id=by_id, late=late)
         known_to_have_led = led and on.broker.node == 1
+        # A client at an earlier epoch may mean a topic that was recreated since the move.
+        last_move = epoch == 5 and not late
         good = {
-            (True, Named.ITSELF): asked or (fenced and not late),
-            (True, Named.ANOTHER): by_id or asked or not late,
-            (True, Named.EITHER): by_id or asked or not late,
-            (True, Named.NOBODY): by_id or asked or not late,
+            (True, Named.ITSELF): asked or (fenced and last_move),
+            (True, Named.ANOTHER): by_id or asked or last_move,
+            (True, Named.EITHER): by_id or asked or last_move,
+            (True, Named.NOBODY): by_id or asked or last_move,
             (False, Named.ITSELF): asked,
             (False, Named.ANOTHER): asked or (known_to_have_led and not late),
             (False, Named.EITHER): False,

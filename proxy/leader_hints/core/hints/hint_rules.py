@@ -11,8 +11,9 @@ have led again without a report to this proxy, and a client that knows of that t
 
 A topic may have been deleted and recreated without a report to this proxy. Then its epochs begin
 with 0 again, and an epoch above the client's may be of the former topic. Only a client that gives
-the topic's own id cannot mean another one. What brokers contradict
-(:mod:`leader_hints.core.cluster.doubts`) is no hint until that is settled.
+the topic's own id cannot mean another one. So a recent move proves something only to a client that
+knew the epoch before it. What brokers contradict (:mod:`leader_hints.core.cluster.doubts`) is no
+hint until that is settled.
 
 A hint that arrives before the leader serves costs the client an attempt and a longer back-off. So
 a hint waits until the leader confirms it: briefly if the leader answers nothing, and as long as the
@@ -75,14 +76,25 @@ def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> b
     return moved_at is not None and moved_at > partition.since - recent
 
 
+def _knew_all_but_a_move(route: Route, partition: FailedPartition, recent: float) -> bool:
+    """As :func:`has_just_moved`, if the client knew the epoch before that move.
+
+    One at a lower epoch may mean a topic of the same name that was recreated within that time.
+    """
+    topic, number = partition.failure[:2]
+    before = route.broker.view.before(topic, number) if route.broker.view else None
+    knew = before is not None and partition.client_epoch >= before.epoch
+    return knew and has_just_moved(route, partition, recent)
+
+
 def _fenced_by_a_move(route: Route, partition: FailedPartition, recent: float) -> bool:
-    """As :func:`has_just_moved`, for FENCED_LEADER_EPOCH.
+    """As :func:`_knew_all_but_a_move`, for FENCED_LEADER_EPOCH.
 
     Without a recent move, a broker that fences an epoch may have been overtaken since: it compares
     epochs before it looks whether it leads.
     """
     fenced = partition.failure.error == ErrorCode.FENCED_LEADER_EPOCH
-    return fenced and has_just_moved(route, partition, recent)
+    return fenced and _knew_all_but_a_move(route, partition, recent)
 
 
 def _led_until_a_move(route: Route, partition: FailedPartition, recent: float) -> bool:
@@ -97,9 +109,9 @@ Proof = Callable[[Route, FailedPartition, float], bool]
 #: it leads.
 PROOFS: Mapping[tuple[bool, Named], tuple[Proof, ...]] = {
     (True, Named.ITSELF): (_asked, _fenced_by_a_move),
-    (True, Named.ANOTHER): (_own_id, _asked, has_just_moved),
-    (True, Named.EITHER): (_own_id, _asked, has_just_moved),
-    (True, Named.NOBODY): (_own_id, _asked, has_just_moved),
+    (True, Named.ANOTHER): (_own_id, _asked, _knew_all_but_a_move),
+    (True, Named.EITHER): (_own_id, _asked, _knew_all_but_a_move),
+    (True, Named.NOBODY): (_own_id, _asked, _knew_all_but_a_move),
     (False, Named.ITSELF): (_asked,),
     (False, Named.ANOTHER): (_asked, _led_until_a_move),
     (False, Named.EITHER): (),
