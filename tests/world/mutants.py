@@ -47,11 +47,11 @@ def _hold_long(queue: HoldQueue, rules: HoldRules) -> None:
     _begin_queue(queue, replace(rules, deadline=1.0, link_second=10.0, shared=1.0, grace=1.0))
 
 
-def _take_any(reports: LeaderReports, topic: Any, led: Any, source: Any, reporter: Any) -> bool:
+def _take_any(reports: LeaderReports, topic: Any, led: Any, source: Any) -> bool:
     """In place of ``agrees``: what differs is taken, at whatever epoch."""
     if (led.leader, led.epoch) != (topic.leaders[led.partition], topic.epochs[led.partition]):
         reports.newer(topic, led, source)
-    return _agrees(reports, topic, led, source, reporter)
+    return _agrees(reports, topic, led, source)
 
 
 def _conclude_at_once(broker: BrokerState, asked: broker_identity.Probe, *answered: Any) -> None:

@@ -13,7 +13,7 @@ from itertools import chain
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Doubts
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -21,7 +21,7 @@ from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
-from leader_hints.core.cluster.unknown_ids import UnknownIds
+from leader_hints.core.cluster.unknown_ids import Client, UnknownIds
 from leader_hints.core.events import LeaderMoved
 
 #: How far the number of a partition may lie beyond how many an answer has. Partitions are numbered
@@ -54,10 +54,17 @@ class LeaderView:
         self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self._doubts = Doubts(clock, RECENT_MOVES)
+        self._disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self._reports = LeaderReports(
-            cluster_id, self.topics, self.changes, self._moves, self._doubts, clock
+            cluster_id,
+            self.topics,
+            self.changes,
+            self._moves,
+            self._doubts,
+            self._disagreements,
+            clock,
         )
 
     def __len__(self) -> int:
@@ -107,6 +114,14 @@ class LeaderView:
         """Return the leader that was reported last in place of the known one, where in doubt."""
         return self._doubts.claim((self.topics.key(topic), partition))
 
+    def disputed(self, most: int) -> list[str]:
+        """Return names of topics about which brokers disagree, for ``most`` partitions at most.
+
+        Of others each time, where there are more.
+        """
+        names = map(self.topics.name, self._disagreements.topics(most))
+        return [name for name in names if name is not None]
+
     def one_led_by_each(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of one partition for each node that leads any.
 
@@ -154,7 +169,7 @@ class LeaderView:
         topic = self.topics.reported(answer, poll)
         if topic is None:
             return
-        reporter = route if source is None else source
+        broker = Source(source, route)
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         numbers = (led.partition for led in answer.partitions if led.partition < most)
@@ -171,20 +186,20 @@ class LeaderView:
             if not 0 <= led.partition < most:
                 continue
             known = topic.epochs[led.partition]
-            if led.epoch > known:
-                moves += self._reports.newer(topic, led, source)
+            if led.epoch > known and self._reports.is_news(topic, led, broker):
+                moves += self._reports.newer(topic, led, broker)
             # A leader without an epoch cannot be ordered, nor paired with another's.
-            elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, source, reporter):
+            elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, broker):
                 if led.epoch == known or not topic.id:
-                    contradicted.add((reporter, led.partition))
-                    if poll and (reporter, led.partition) in topic.contradicted:
-                        moves += self._reports.adopt(topic, led)
+                    contradicted.add((broker.name, led.partition))
+                    if poll and (broker.name, led.partition) in topic.contradicted:
+                        moves += self._reports.persists(topic, led, broker)
                 elif poll:
-                    moves += self._reports.restored(topic, led, reporter)
+                    moves += self._reports.restored(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
-            contradicted |= self._reports.missing(topic, answer, reporter, poll=poll)
+            contradicted |= self._reports.missing(topic, answer, broker.name, poll=poll)
         if poll:
-            others = {pair for pair in topic.contradicted if pair[0] != reporter}
+            others = {pair for pair in topic.contradicted if pair[0] != broker.name}
             topic.contradicted = frozenset(others | contradicted)
         yield moves
 
@@ -219,6 +234,14 @@ class LeaderView:
         if leader is not None and leader.node == node:
             self._moves.served((self.topics.key(topic), partition))
 
+    def withhold_ids(self, client: Client, topic_id: bytes) -> None:
+        """Have a client that uses an id which cannot be named use names for a while."""
+        self.unknown_ids.withhold(client, topic_id, self._clock())
+
+    def ids_withheld(self, client: Client) -> bool:
+        """Whether a client is to use names in place of ids."""
+        return self.unknown_ids.withheld(client, self.topics.name, self._clock())
+
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""
         if topic.id:
@@ -226,8 +249,9 @@ class LeaderView:
             self._forgotten_at.move_to_end(topic.name)
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
-        if not (self._moves or self._doubts):
+        if not (self._moves or self._doubts or self._disagreements):
             return
         for partition in range(len(topic.leaders)):
             self._moves.pop((topic.key, partition), None)
             self._doubts.dropped((topic.key, partition))
+            self._disagreements.drop((topic.key, partition))

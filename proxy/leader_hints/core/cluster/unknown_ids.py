@@ -9,6 +9,7 @@ hide from the proxy's own user, or nobody's.
 A client that goes on to use such an id is better served by name, as without the proxy.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
@@ -23,6 +24,9 @@ _SHARE = 0.05
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 60.0
 #: Seconds for which a broker may lag behind, and not list a new topic yet.
 _LAG = 1.0
+#: Seconds for which a client is served by name. It may have learnt since that its topic was
+#: deleted; if not, it costs one more link.
+_WITHHELD = 600.0
 #: Ids, and clients, that are remembered.
 _MOST = 1024
 
@@ -52,7 +56,8 @@ class UnknownIds:
     def __init__(self) -> None:
         self._rate = RefreshRate(_PER_SECOND, _BURST)
         self._ids: OrderedDict[bytes, _Unknown] = OrderedDict()
-        self._clients: OrderedDict[Client, bytes] = OrderedDict()
+        #: Which id a client used, and when.
+        self._clients: OrderedDict[Client, tuple[bytes, float]] = OrderedDict()
 
     def used(self, ids: Collection[bytes], now: float) -> bool:
         """Note that a client uses ``ids``; return whether brokers are to be asked now."""
@@ -98,14 +103,14 @@ class UnknownIds:
         unknown = self._ids.get(topic_id)
         return unknown is not None and (unknown.vain or (hides and unknown.missed is not None))
 
-    def withhold(self, client: Client, topic_id: bytes) -> None:
+    def withhold(self, client: Client, topic_id: bytes, now: float) -> None:
         """Remember a client that uses an id which cannot be named."""
-        self._clients[client] = topic_id
+        self._clients[client] = topic_id, now
         self._clients.move_to_end(client)
         if len(self._clients) > _MOST:
             self._clients.popitem(last=False)
 
-    def withheld(self, client: Client, name: Callable[[bytes], str | None]) -> bool:
-        """Whether a client is to name topics by name: the id that it used has none by now."""
-        topic_id = self._clients.get(client)
-        return topic_id is not None and name(topic_id) is None
+    def withheld(self, client: Client, name: Callable[[bytes], str | None], now: float) -> bool:
+        """Whether a client is to name topics by name: the id that it used lately has none."""
+        topic_id, at = self._clients.get(client, (b"", -math.inf))
+        return now < at + _WITHHELD and name(topic_id) is None
