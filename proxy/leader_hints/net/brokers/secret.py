@@ -1,4 +1,7 @@
-"""Secrets: where they are found, and what they are only when somebody needs them."""
+"""Secrets: where they are found, and what they are only when somebody needs them.
+
+Tested in ``tests/net/brokers/test_sasl.py``.
+"""
 
 import os
 from pathlib import Path
