@@ -1,6 +1,6 @@
 """Produce responses: those that may get hints, and those that are converted to another version.
 
-Tested in ``tests/core/link/test_link.py``.
+Tested in ``tests/core/link/test_link_recoded.py``.
 """
 
 from leader_hints.apis import produce, produce_8

@@ -1,6 +1,6 @@
 """Secrets: where they are found, and what they are only when somebody needs them.
 
-Tested in ``tests/net/brokers/test_sasl.py``.
+Tested in ``tests/net/test_hostile_values.py``.
 """
 
 import os

@@ -1,6 +1,6 @@
 """TlsFiles: certificates, keys and roots as files, and the TLS context that is made of them.
 
-Tested in ``tests/net/tls/test_tls.py``.
+Tested in ``tests/net/test_hostile_values.py``.
 """
 
 import contextlib
