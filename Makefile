@@ -17,7 +17,7 @@ MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report unit test coverage test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
-.PHONY: test-chaos soak fuzz-sockets simulate
+.PHONY: test-chaos soak fuzz-sockets simulate mutants
 .PHONY: bench release
 
 help: ## List the targets
@@ -60,6 +60,9 @@ test-deploy: $(STAMP) ## Check and run the deployment files; needs root, buildah
 
 simulate: $(STAMP) ## Run simulated clusters until one breaks a rule; SIMULATE="--first 1000 --seeds 500"
 	$(BIN)/python -m tests.world $(SIMULATE)
+
+mutants: $(STAMP) ## Plant defects one by one and report what finds them; MUTANTS="'no doubts'"
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 test-matrix: $(STAMP) ## Run every client with every broker version; writes docs/compatibility.md
 	$(BIN)/python -m tests.matrix $(MATRIX)

@@ -40,6 +40,7 @@ _TIERS: Final = {
     "tests/local/": Tier.UNIT,
     "tests/matrix/": Tier.TEST,
     "tests/mock/": Tier.TEST,
+    "tests/mutants/": Tier.TEST,
     "tests/net/": Tier.UNIT,
     "tests/observe/": Tier.UNIT,
     "tests/pipeline/journal/": Tier.TEST,

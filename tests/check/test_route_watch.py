@@ -19,7 +19,7 @@ async def test_endpoints_that_take_the_place_of_former_ones_in_memory_are_looked
     route.broker.node, route.broker.view = 1, LeaderView("k")
     watched = Watched(route, Address("up", 9092), Connectors())
     watch = RouteWatch([watched], OwnConnections(), lambda event: None)
-    route.broker.endpoints = {1: Endpoint("one", 9092)}
+    route.broker.endpoints = {1: Endpoint("one", 9092, None)}
     assert watch._due(route)
     watch._looked[route.name] = 0.0
     assert not watch._due(route)
@@ -27,7 +27,7 @@ async def test_endpoints_that_take_the_place_of_former_ones_in_memory_are_looked
     route.broker.endpoints = {}
     others = []
     for port in range(1000):
-        others.append({1: Endpoint("two", port)})
+        others.append({1: Endpoint("two", port, None)})
         if id(others[-1]) == place:
             break
     route.broker.endpoints = others[-1]

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from leader_hints.core.broker_state import BrokerState
@@ -19,6 +19,7 @@ from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import PASS, plan_for
@@ -125,6 +126,16 @@ class Rig:
             if not self.pump.step():
                 return
         raise AssertionError("the pump is busy for ever")
+
+    def sweep(self, now: float) -> None:
+        """Have the pump do all steps of a sweep."""
+        for _ in self.pump.sweep(now):
+            pass
+
+    def drain(self, exempt: Callable[[LinkState], bool]) -> None:
+        """Have the pump do all steps of a drain."""
+        for _ in self.pump.drain(exempt):
+            pass
 
     def send(self, end: socket.socket, data: bytes) -> None:
         """Send all of ``data`` from a far end, with as many steps as that takes."""

@@ -3,9 +3,7 @@
 import argparse
 import itertools
 import sys
-from contextlib import nullcontext
 
-from tests.world.mutants import MUTANTS, planted
 from tests.world.run import live
 from tests.world.shrink import shrink
 from tests.world.timeline import timeline
@@ -16,8 +14,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.world", description=__doc__)
     parser.add_argument("--seeds", type=int, default=0, help="how many worlds; 0: until stopped")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--mutant", choices=[*MUTANTS], help="with a defect planted on purpose")
     parser.add_argument("--keep-on", action="store_true", help="go on after a failure")
+    parser.add_argument("--brief", action="store_true", help="print only which rule broke")
     given = parser.parse_args()
     seeds = (
         range(given.first, given.first + given.seeds)
@@ -26,17 +24,20 @@ def main() -> int:
     )
     failed = 0
     lived = 0
-    with planted(given.mutant) if given.mutant else nullcontext():
-        for seed in seeds:
-            life = live(seed)
-            lived += 1
-            if life.broken:
-                failed += 1
-                print("\n".join(timeline(shrink(life))), flush=True)
-                if not given.keep_on:
-                    break
-            elif lived % 100 == 0:
-                print(f"{lived} worlds lived, the last with seed {seed}", flush=True)
+    for seed in seeds:
+        life = live(seed)
+        lived += 1
+        if life.broken:
+            failed += 1
+            lines = (
+                [f"seed {seed}: {life.broken[0].rule}"] if given.brief else timeline(shrink(life))
+            )
+            print("\n".join(lines), flush=True)
+            if not given.keep_on:
+                break
+        elif lived % 100 == 0:
+            print(f"{lived} worlds lived, the last with seed {seed}", flush=True)
+    print(f"{lived} worlds lived, the last with seed {seed}", flush=True)
     print(f"{lived} worlds lived, {failed} of them broke a rule")
     return 1 if failed else 0
 

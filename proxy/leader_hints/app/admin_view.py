@@ -37,7 +37,7 @@ class AdminView:
         """
         parts = self._parts
         pages = AdminPages(
-            parts.metrics.render, self.status, self.ready, self.modes, self.switch, fault_pages
+            parts.metrics, self.status, self.ready, self.modes, self.switch, fault_pages
         )
         admin = Admin(pages.answer, address, parts.observers.emit)
 

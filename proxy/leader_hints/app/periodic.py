@@ -5,6 +5,7 @@ Tested in ``tests/app/test_process.py``.
 
 import trio
 
+from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.net.pump.pump import Pump
 from leader_hints.observe.event_log import EventLog
 from leader_hints.observe.summary import Summary
@@ -12,14 +13,17 @@ from leader_hints.observe.watched import Watched
 
 #: Seconds between two checks whether a link has expired or the log has something to sum up.
 _TICK = 1.0
+#: Seconds for which links are ended at once; others are served in between.
+_SLICE = 0.004
 #: Seconds between two summaries.
 _SUMMARY = 60.0
 
 
 async def tick(pump: Pump, log: EventLog) -> None:
     """End expired links, and have the log write what it sums up, until cancelled."""
+    slices = TimeSlices(_SLICE)
     while True:
-        pump.sweep(trio.current_time())
+        await slices.take(pump.sweep(trio.current_time()))
         log.tick()
         await trio.sleep(_TICK)
 

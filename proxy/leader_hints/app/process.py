@@ -29,6 +29,7 @@ from leader_hints.errors import ListenError
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
+from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.observe.journal import CLIENT_ID_PREFIX
 from leader_hints.settings.settings import Settings
@@ -43,6 +44,8 @@ _SIGNALS = (*_TO_END, signal.SIGHUP)
 _MOMENT = 0.01
 #: Seconds between two checks whether all links have finished at the end.
 _LOOK = 0.02
+#: Seconds for which links are closed at once at the end: others are served in between.
+_SLICE = 0.004
 
 
 def run(settings: Settings, local: Found | None = None) -> int:
@@ -195,9 +198,9 @@ class _Process:
         self._admin.stopping = True
         parts.observers.emit(Stopping(links=table.links_open))
         parts.listeners.close()
-        parts.pump.drain(_is_the_journals)
         with trio.move_on_after(self._settings.drain):
-            while table.links_open > parts.pump.exempt():  # noqa: ASYNC110 - counting is expensive
+            await TimeSlices(_SLICE).take(parts.pump.drain(_is_the_journals))
+            while not parts.pump.drained:  # noqa: ASYNC110 - links close in many ways
                 await trio.sleep(_LOOK)
         parts.observers.emit(Stopped(links=table.links_open))
         if parts.journal is not None:

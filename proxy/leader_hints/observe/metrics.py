@@ -7,8 +7,9 @@ link is ever a label, a topic only where a setting asks for it.
 
 import platform
 from collections import Counter as Tallies
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple, TypeVar, cast
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import (
@@ -18,7 +19,7 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.keys import ApiKey, api_name
@@ -46,64 +47,144 @@ _DEFECTS = ("admin", "connection", "link", "subscription")
 
 _Answered = HintGiven | HintMissed
 
-_K = TypeVar("_K")
+_K = TypeVar("_K", bound=Hashable)
 
 _OPENMETRICS = "application/openmetrics-text"
+#: The last line of that format.
+_EOF = "# EOF\n"
+#: Samples that are read and encoded in one step, some 10 to 20 microseconds each.
+_AT_ONCE = 50
 
 
 class Metrics:
     """All metrics of a process, made of what is ``watched`` and of events."""
 
     def __init__(self, watched: Watched) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_Read(watched))
-        ProcessCollector(registry=self._registry)
-        self._held = self._histogram("hold_seconds", _HOLD_BUCKETS)
-        self._held_of: dict[str, Histogram] = {}
-        self._recovered = self._histogram("recovery_seconds", _RECOVERY_BUCKETS)
-        self._refreshed = self._histogram("refresh_seconds", _REFRESH_BUCKETS)
-
-    def _histogram(self, name: str, buckets: tuple[float, ...]) -> Histogram:
-        family = FAMILIES[name]
-        return Histogram(
-            family.full_name, family.text, family.labels, buckets=buckets, registry=self._registry
-        )
+        self._read = _Read(watched)
+        self._journalled: list[_Journalled] = []
+        self._process = ProcessCollector(registry=None)
+        self._held = _Times("hold_seconds", _HOLD_BUCKETS)
+        self._recovered = _Times("recovery_seconds", _RECOVERY_BUCKETS)
+        self._refreshed = _Times("refresh_seconds", _REFRESH_BUCKETS)
 
     def take(self, event: Event) -> None:
         """Measure ``event``."""
         if isinstance(event, _Answered):
             answered = event.answered
             if not answered.observed:
-                self._holds_of(answered.route).observe(answered.hold_ms / 1000)
+                self._held.of(answered.route).observe(answered.hold_ms / 1000)
         elif isinstance(event, Recovered) and event.recovery_ms is not None:
             hinted = "true" if event.hinted else "false"
-            recovered = self._recovered.labels(event.route, event.api, hinted)
+            recovered = self._recovered.of(event.route, event.api, hinted)
             recovered.observe(event.recovery_ms / 1000)
-
-    def _holds_of(self, route: str) -> Histogram:
-        # To find a label's series again takes longer than to count in it.
-        held = self._held_of.get(route)
-        if held is None:
-            held = self._held_of[route] = self._held.labels(route)
-        return held
 
     def refreshed(self, cause: str, seconds: float) -> None:
         """Measure a question that a broker has answered."""
-        self._refreshed.labels(cause).observe(seconds)
+        self._refreshed.of(cause).observe(seconds)
 
     def count_journal(self, counters: JournalCounters) -> None:
         """Show what ``counters`` counts as well."""
-        self._registry.register(_Journalled(counters))
+        self._journalled.append(_Journalled(counters))
 
-    def render(self, accept: str) -> tuple[bytes, str]:
-        """Return the exposition and its content type for an HTTP Accept header."""
+    def read_process(self) -> list[Metric]:
+        """Read what the system knows of the process; it may be called in any thread.
+
+        It lists all descriptors, of which each takes a microsecond.
+        """
+        return [*self._process.collect()]
+
+    def render(self, accept: str, process: Iterable[Metric]) -> tuple[Iterator[bytes], str]:
+        """Return the exposition and its content type for an HTTP Accept header.
+
+        ``process``: see :meth:`read_process`. The exposition is made piece by piece: all of it may
+        take a tenth of a second.
+        """
         # Not the header itself: the library raises on a version in it that is no number, and
         # would rename the metrics where it asks for that.
         encode, content_type = choose_encoder(_OPENMETRICS if _OPENMETRICS in accept else "")
-        return encode(self._registry), content_type
+        is_plain = not content_type.startswith(_OPENMETRICS)
+        return _encoded(encode, self._families(process, created_apart=is_plain)), content_type
+
+    def _families(self, process: Iterable[Metric], *, created_apart: bool) -> Iterator[Metric]:
+        yield from self._read.collect()
+        yield from process
+        for times in (self._held, self._recovered, self._refreshed):
+            yield from times.collect(created_apart=created_apart)
+        for journalled in self._journalled:
+            yield from journalled.collect()
 
 
-class _Read(Collector):
+class _Part(NamedTuple):
+    """What an encoder takes for a registry."""
+
+    metric: Metric
+
+    def collect(self) -> Iterable[Metric]:
+        return (self.metric,)
+
+
+def _encoded(
+    encode: Callable[[CollectorRegistry], bytes], families: Iterable[Metric]
+) -> Iterator[bytes]:
+    """Encode families, of which each may come in parts."""
+    before = end = ""
+    for metric in families:
+        # The encoder needs nothing else of a registry.
+        lines = encode(cast(CollectorRegistry, _Part(metric))).decode().splitlines(keepends=True)
+        if lines[-1] == _EOF:
+            end = lines.pop()
+        begun = metric.name == before
+        yield "".join(line for line in lines if not (begun and line.startswith("#"))).encode()
+        before = metric.name
+    yield end.encode()
+
+
+class _Times:
+    """A histogram whose children are collected one by one: a route may have several."""
+
+    def __init__(self, name: str, buckets: tuple[float, ...]) -> None:
+        self._family = FAMILIES[name]
+        self._buckets = buckets
+        #: To find a label's series in the library again takes longer than to count in it.
+        self._children: dict[tuple[str, ...], tuple[Histogram, Histogram]] = {}
+
+    def of(self, *labels: str) -> Histogram:
+        """Return where times with these labels are counted."""
+        known = self._children.get(labels)
+        if known is None:
+            family = self._family
+            alone = Histogram(
+                family.full_name,
+                family.text,
+                family.labels,
+                buckets=self._buckets,
+                registry=None,
+            )
+            known = self._children[labels] = alone, alone.labels(*labels)
+        return known[1]
+
+    def collect(self, *, created_apart: bool) -> Iterator[Metric]:
+        """Iterate over the parts of the family.
+
+        ``created_apart``: the times of creation are a family of their own, as in plain text.
+        """
+        family = self._family
+        created = f"{family.full_name}_created"
+        begun: list[Sample] = []
+        yield Metric(family.full_name, family.text, "histogram")
+        for alone, _ in [*self._children.values()]:
+            for metric in alone.collect():
+                if created_apart:
+                    begun += [sample for sample in metric.samples if sample.name == created]
+                    metric.samples = [s for s in metric.samples if s.name != created]
+                yield metric
+        for at in range(0, len(begun), _AT_ONCE):
+            metric = Metric(created, family.text, "gauge")
+            metric.samples = begun[at : at + _AT_ONCE]
+            yield metric
+
+
+class _Read:
     """Reads what is watched when it is asked."""
 
     def __init__(self, watched: Watched) -> None:
@@ -116,60 +197,65 @@ class _Read(Collector):
         yield build
         yield from self._of_routes()
         certificates = [*watched.certificates()]
-        yield _family(
+        yield from _family(
             "certificates_unusable",
             ((of, tuple(of) in counts.unusable) for *of, _ in certificates),
         )
-        yield _family(
+        yield from _family(
             "certificate_expiry_timestamp_seconds",
             ((of, at) for *of, at in certificates if at is not None),
         )
-        yield _family("limits_reached", counts.limits.items())
-        yield _family("loop_stalls", [((), counts.stalls)])
+        yield from _family("limits_reached", [*counts.limits.items()])
+        yield from _family("loop_stalls", [((), counts.stalls)])
         defects = _from_zero(_DEFECTS, counts.defects)
-        yield _family("defects", (((task,), n) for task, n in defects.items()))
+        yield from _family("defects", (((task,), n) for task, n in defects))
         load = watched.load()
-        yield _family("tasks", [((), load.tasks)])
-        yield _family("exchanges", [((), load.exchanges)])
-        yield _family("held_responses", [((), load.held)])
-        yield _family("kept_bytes", [((), load.kept_bytes)])
-        yield _family("queued_bytes", [((), load.queued_bytes)])
+        yield from _family("tasks", [((), load.tasks)])
+        yield from _family("exchanges", [((), load.exchanges)])
+        yield from _family("held_responses", [((), load.held)])
+        yield from _family("kept_bytes", [((), load.kept_bytes)])
+        yield from _family("queued_bytes", [((), load.queued_bytes)])
         clusters = [*watched.clusters()]
+        names = [route.name for route in watched.routes]
         looking = [(r.name, r.mode) for r in watched.routes if r.mode is not Mode.OFF]
-        errors = [(name, api, code) for name, _ in looking for api in _HINTED for code in _ERRORS]
-        yield _family("errors_seen", _from_zero(errors, counts.errors).items())
+        errors = ((name, api, code) for name, _ in looking for api in _HINTED for code in _ERRORS)
+        yield from _family("errors_seen", _from_zero(errors, counts.errors))
         hints = [(name, api, mode) for name, mode in looking for api in _HINTED]
-        yield _family("hints_given", _from_zero(hints, counts.given).items())
-        missed = [(*cell, reason) for cell in hints for reason in MissReason]
-        yield _family("hints_missed", _from_zero(missed, counts.missed).items())
+        yield from _family("hints_given", _from_zero(hints, counts.given))
+        missed = ((*cell, reason) for cell in hints for reason in MissReason)
+        yield from _family("hints_missed", _from_zero(missed, counts.missed))
         known = [view.cluster_id for view, _ in clusters]
-        moves = _from_zero(known, counts.moves).items()
-        yield _family("leader_moves", (((cluster,), n) for cluster, n in moves))
-        yield _family("clients_seen", counts.clients.items())
-        yield _family("clients_using_hints", counts.using.items())
-        faults = [(route.name, kind) for route in watched.routes for kind in FAULTS.values()]
-        yield _family("faults", _from_zero(faults, counts.faults).items())
-        yield _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))
-        yield _family(
+        moves = _from_zero(known, counts.moves)
+        yield from _family("leader_moves", (((cluster,), n) for cluster, n in moves))
+        yield from _family("clients_seen", [*counts.clients.items()])
+        yield from _family("clients_using_hints", [*counts.using.items()])
+        faults = ((name, kind) for name in names for kind in FAULTS.values())
+        yield from _family("faults", _from_zero(faults, counts.faults))
+        yield from _family("partitions", (((view.cluster_id,), len(view)) for view, _ in clusters))
+        yield from _family(
             "topics", (((view.cluster_id,), len(view.topics.names)) for view, _ in clusters)
         )
-        yield _family("view_age_seconds", (((view.cluster_id,), age) for view, age in clusters))
+        yield from _family(
+            "view_age_seconds", (((view.cluster_id,), age) for view, age in clusters)
+        )
         if by_topic := counts.by_topic:
             by_topic.forget_deleted(
                 lambda topic: any(topic in view.topics.names for view, _ in clusters)
             )
-            yield _family("topic_hints_given", by_topic.given.items())
-            yield _family("topic_hints_missed", by_topic.missed.items())
-            yield _family("topic_leader_moves", by_topic.moves.items())
+            yield from _family("topic_hints_given", [*by_topic.given.items()])
+            yield from _family("topic_hints_missed", [*by_topic.missed.items()])
+            yield from _family("topic_leader_moves", [*by_topic.moves.items()])
 
     def _of_routes(self) -> Iterator[Metric]:
-        routes = self._watched.routes
+        routes = [*self._watched.routes]
         traffic_by_route = [(route.name, route.traffic) for route in routes]
-        yield _family(
+        yield from _family(
             "links_open", (((name,), traffic.links_open) for name, traffic in traffic_by_route)
         )
-        yield _family("links", (((name,), traffic.links) for name, traffic in traffic_by_route))
-        yield _family(
+        yield from _family(
+            "links", (((name,), traffic.links) for name, traffic in traffic_by_route)
+        )
+        yield from _family(
             "bytes",
             (
                 ((name, direction), size)
@@ -177,7 +263,7 @@ class _Read(Collector):
                 for direction, size in (("up", traffic.up), ("down", traffic.down))
             ),
         )
-        yield _family(
+        yield from _family(
             "requests",
             (
                 ((name, *cell), n)
@@ -185,7 +271,7 @@ class _Read(Collector):
                 for cell, n in _named(t.requests).items()
             ),
         )
-        yield _family(
+        yield from _family(
             "responses",
             (
                 ((name, *cell), n)
@@ -193,21 +279,21 @@ class _Read(Collector):
                 for cell, n in _named(t.responses).items()
             ),
         )
-        yield _family(
+        yield from _family(
             "passed_raw",
             (
                 ((name, reason), n)
                 for name, traffic in traffic_by_route
-                for reason, n in traffic.raw.items()
+                for reason, n in [*traffic.raw.items()]
             ),
         )
-        yield _family(
+        yield from _family(
             "hints_mode",
             (((route.name, mode), route.mode is mode) for route in routes for mode in Mode),
         )
         known = ((route.name, self._watched.upstream(route).answers) for route in routes)
-        yield _family("upstream_up", (((name,), up) for name, up in known if up is not None))
-        yield _family(
+        yield from _family("upstream_up", (((name,), up) for name, up in known if up is not None))
+        yield from _family(
             "advertised_wrong",
             (
                 ((route.name, how), wrong)
@@ -220,30 +306,37 @@ class _Read(Collector):
         )
 
 
-class _Journalled(Collector):
+class _Journalled:
     """Reads the journal's counters when it is asked."""
 
     def __init__(self, counters: JournalCounters) -> None:
         self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
-        yield _family("journal_written", [((), self._counters.written)])
-        yield _family("journal_dropped", [((), self._counters.dropped)])
+        yield from _family("journal_written", [((), self._counters.written)])
+        yield from _family("journal_dropped", [((), self._counters.dropped)])
 
 
-def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Metric:
+def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Iterator[Metric]:
+    """Make a family in parts; ``samples`` may be read long after it has begun."""
     family = FAMILIES[name]
     make = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
-    metric = make(f"{PREFIX}{name}", family.text, labels=family.labels)
-    for labels, value in samples:
-        metric.add_metric([*labels], value)
-    return metric
+    left, begun = iter(samples), False
+    while (some := [*islice(left, _AT_ONCE)]) or not begun:
+        begun = True
+        metric = make(f"{PREFIX}{name}", family.text, labels=family.labels)
+        for labels, value in some:
+            metric.add_metric([*labels], value)
+        yield metric
 
 
-def _from_zero(cells: Iterable[_K], counted: Mapping[_K, int]) -> dict[_K, int]:
+def _from_zero(cells: Iterable[_K], counted: Mapping[_K, int]) -> Iterator[tuple[_K, int]]:
     """What was counted, and 0 in ``cells`` where nothing was: Prometheus sees a counter rise only
     where it was there before, and all of these are rare."""
-    return {**dict.fromkeys(cells, 0), **counted}
+    others = {**counted}
+    for cell in cells:
+        yield cell, others.pop(cell, 0)
+    yield from others.items()
 
 
 _Cells = Tallies[tuple[int, int, int]] | Tallies[tuple[int, int]]

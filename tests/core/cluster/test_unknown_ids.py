@@ -74,21 +74,24 @@ def test_what_is_remembered_is_bounded() -> None:
     ids = UnknownIds()
     for number in range(5000):
         ids.used([_id(number)], 0.0)
-        ids.withhold((str(number), ""), A, 0.0)
+        ids.withhold((str(number), ""), A)
     ids.used([_id(number) for number in range(5000)], 0.0)
     for now in (1.0, 3.0):
         ids.answered(_nobody, now, now)
     assert sum(ids.unnameable(_id(number), hides=True) for number in range(5000)) <= 1024
-    assert sum(ids.withheld((str(number), ""), _nobody, 1.0) for number in range(5000)) <= 1024
+    assert sum(ids.withheld((str(number), ""), _nobody) for number in range(5000)) <= 1024
 
 
 def test_a_client_that_used_an_id_without_a_name_is_served_by_name_for_a_while_only() -> None:
-    ids = UnknownIds()
-    assert not ids.withheld(("host", "client"), _nobody, 100.0)
-    ids.withhold(("host", "client"), A, 100.0)
-    assert ids.withheld(("host", "client"), _nobody, 699.0)
-    assert not ids.withheld(("host", "client"), lambda topic_id: "a", 699.0)
-    assert not ids.withheld(("host", "other"), _nobody, 699.0)
-    assert not ids.withheld(("host", "client"), _nobody, 700.0)
-    ids.withhold(("host", "client"), A, 700.0)
-    assert ids.withheld(("host", "client"), _nobody, 800.0)
+    now, client = [100.0], ("host", "client")
+    ids = UnknownIds(lambda: now[0])
+    assert not ids.withheld(client, _nobody)
+    ids.withhold(client, A)
+    now[0] = 699.0
+    assert ids.withheld(client, _nobody)
+    assert not ids.withheld(client, lambda topic_id: "a")
+    assert not ids.withheld(("host", "other"), _nobody)
+    now[0] = 700.0
+    assert not ids.withheld(client, _nobody)
+    ids.withhold(client, A)
+    assert ids.withheld(client, _nobody)

@@ -1,10 +1,5 @@
 """What a step costs where many responses are held: lines of Python, and no times."""
 
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
-
 import pytest
 
 from leader_hints.apis.keys import ApiKey
@@ -15,29 +10,12 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from tests.core.hold_queues import BEGIN, Counter, failed, hint, learn, route
 from tests.core.samples import NOT_LEADER, topic_id
+from tests.harness.lines import lines_of
 
 T = BEGIN
 _MANY = 2000
 #: Lines that a step about one response may take; a walk takes at least one for each response.
 _FEW = 600
-
-
-def _lines(step: Callable[[], object]) -> int:
-    """Return how many lines of Python a step executes."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, of: object) -> Any:
-        nonlocal lines
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        step()
-    finally:
-        sys.settrace(before)
-    return lines
 
 
 @pytest.fixture(name="many")
@@ -60,7 +38,7 @@ def test_a_move_costs_by_the_responses_that_wait_for_its_topic(
     counter, (link, *_) = many
     learn(link.route, {0: (2, 6)}, source=2, topic="t7", topic_id=topic_id(7))
     decided: list[object] = []
-    assert _lines(lambda: decided.extend(counter.review(T + 0.01))) < _FEW
+    assert lines_of(lambda: decided.extend(counter.review(T + 0.01))) < _FEW
     assert decided == [[hint(2, 6)]]
     assert counter.queue.held == _MANY - 1
 
@@ -68,23 +46,23 @@ def test_a_move_costs_by_the_responses_that_wait_for_its_topic(
 def test_so_does_an_answer_of_the_broker_itself(many: tuple[Counter, list[LinkState]]) -> None:
     counter, (link, *_) = many
     queue = counter.queue
-    assert _lines(lambda: queue.asked(link.route, {"t7", topic_id(7)}, T + 0.001)) < _FEW
-    assert _lines(lambda: queue.probed(link.route, {("t7", 0): NOT_LEADER}, T + 0.001)) < _FEW
-    assert _lines(lambda: counter.review(T + 0.002)) < _FEW
+    assert lines_of(lambda: queue.asked(link.route, {"t7", topic_id(7)}, T + 0.001)) < _FEW
+    assert lines_of(lambda: queue.probed(link.route, {("t7", 0): NOT_LEADER}, T + 0.001)) < _FEW
+    assert lines_of(lambda: counter.review(T + 0.002)) < _FEW
 
 
 def test_no_news_costs_nothing(many: tuple[Counter, list[LinkState]]) -> None:
     counter, (link, *_) = many
     learn(link.route, {0: (1, 5)}, source=3, topic="another", topic_id=topic_id(_MANY))
-    assert _lines(lambda: counter.review(T + 0.002)) < _FEW
-    assert _lines(lambda: counter.queue.next_deadline(0.01)) < _FEW
+    assert lines_of(lambda: counter.review(T + 0.002)) < _FEW
+    assert lines_of(lambda: counter.queue.next_deadline(0.01)) < _FEW
 
 
 def test_a_link_that_ends_costs_by_what_it_waits_for(
     many: tuple[Counter, list[LinkState]],
 ) -> None:
     counter, links = many
-    assert _lines(lambda: counter.queue.forget(links[7].number)) < _FEW
+    assert lines_of(lambda: counter.queue.forget(links[7].number)) < _FEW
     assert counter.queue.held == _MANY - 1
 
 
@@ -94,8 +72,8 @@ def test_a_repeated_answer_about_one_topic_looks_at_nothing_again() -> None:
     for number in range(_MANY):
         link = LinkState(on, number)
         assert counter.fetch(link, T, {number: 5}, error=NOT_LEADER) is None
-    assert _lines(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) > _MANY
-    assert _lines(lambda: counter.queue.asked(on, {"t"}, T + 0.002)) < _FEW
+    assert lines_of(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) > _MANY
+    assert lines_of(lambda: counter.queue.asked(on, {"t"}, T + 0.002)) < _FEW
 
 
 def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_once() -> None:
@@ -116,7 +94,7 @@ def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_
         lambda: counter.queue.probed(on, errors, T + 0.001),
         lambda: counter.queue.asked(on, names | {*ids}, T + 0.001),
     ):
-        assert _lines(step) < 100 * _MANY
+        assert lines_of(step) < 100 * _MANY
 
 
 def test_what_is_over_is_found_without_a_walk() -> None:
@@ -127,7 +105,7 @@ def test_what_is_over_is_found_without_a_walk() -> None:
         assert counter.fetch(link, T, {number: 5}, error=NOT_LEADER, carries=carries) is None
     assert counter.review(T + 0.019, 0.0001) == []
     decided: list[object] = []
-    assert _lines(lambda: decided.extend(counter.review(T + 0.0201))) < _FEW
+    assert lines_of(lambda: decided.extend(counter.review(T + 0.0201))) < _FEW
     assert decided == [[None]]
 
 
@@ -138,10 +116,10 @@ def test_so_it_is_where_very_many_came_at_the_same_time() -> None:
         held = failed(LinkState(on, number), {0: -1}, ApiKey.PRODUCE)
         deadlines.enter(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
     # The delay of reviews may still let all of them go on.
-    assert _lines(lambda: deadlines.due(T + 0.09, 0.0)) < 2 * _FEW
+    assert lines_of(lambda: deadlines.due(T + 0.09, 0.0)) < 2 * _FEW
     assert deadlines.next(0.0) == T + 0.1
     while deadlines.next(0.0) <= T + 0.1:
-        assert _lines(lambda: over.append(deadlines.due(T + 0.1, 0.0))) < 2 * _FEW
+        assert lines_of(lambda: over.append(deadlines.due(T + 0.1, 0.0))) < 2 * _FEW
         if over[-1] is not None:
             deadlines.remove(over[-1])
     assert len({*over} - {None}) == _MANY

@@ -1,6 +1,8 @@
 """The HTTP server for metrics and health, asked over streams; whatever it is sent, it stands."""
 
 import json
+import os
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -8,7 +10,12 @@ import pytest
 import trio
 from hypothesis import example, given
 from hypothesis import strategies as st
-from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair
+from trio.testing import (
+    MockClock,
+    lockstep_stream_pair,
+    memory_stream_pair,
+    wait_all_tasks_blocked,
+)
 
 from leader_hints.address import Address
 from leader_hints.core.events import AdminFailed, Event
@@ -47,7 +54,7 @@ class _Process:
 
     def admin(self, listen: Address = _LOOPBACK) -> Admin:
         pages = AdminPages(
-            Metrics(watched([Route("a", Mode.ON)])).render,
+            Metrics(watched([Route("a", Mode.ON)])),
             lambda: b'{"format":1}',
             self.ready,
             lambda: self.modes,
@@ -77,7 +84,7 @@ async def _raw(*chunks: bytes, admin: Admin = _ADMIN) -> bytes:
         nursery.start_soon(admin.handle, server)
         for chunk in chunks:
             await client.send_all(chunk)
-            await trio.testing.wait_all_tasks_blocked()
+            await wait_all_tasks_blocked()
         await client.send_eof()
         with trio.fail_after(60):
             while data := await client.receive_some():
@@ -113,7 +120,7 @@ async def test_a_client_that_says_nothing_keeps_nobody_else_out() -> None:
         for client, server in silent:
             nursery.start_soon(wait, client)
             nursery.start_soon(admin.handle, server)
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
         assert ended >= 200 - 64
         status, _, _ = await _answer(_get("/livez"), admin=admin)
         assert status.startswith("HTTP/1.1 200")
@@ -528,3 +535,26 @@ async def test_a_foreign_name_reads_nothing_of_the_loopback_address(
     line, *_ = await _answer(request_, admin=_Process().admin(listen))
 
     assert line.startswith(f"HTTP/1.1 {status}")
+
+
+async def test_descriptors_are_listed_while_links_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To list 20,000 took 13 to 24 ms of the event loop."""
+    served, list_directory = threading.Event(), os.listdir
+
+    def slow(path: str) -> list[str]:
+        assert served.wait(10)
+        return list_directory(path)
+
+    monkeypatch.setattr(os, "listdir", slow)
+
+    async def serve() -> None:
+        await wait_all_tasks_blocked()
+        served.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve)
+        status, _, body = await _answer(_get("/metrics"))
+    assert status.startswith("HTTP/1.1 200")
+    assert b"process_open_fds" in body

@@ -28,9 +28,9 @@ def test_a_client_that_says_nothing_is_closed_and_one_that_said_a_byte_is_not() 
     with opened(Rig(limits=replace(LIMITS, first_bytes=30))) as rig:
         silent, spoke = rig.link(hinting_route()), rig.link(hinting_route())
         rig.send(spoke.client, b"\0")
-        rig.pump.sweep(29)
+        rig.sweep(29)
         assert not ended(silent.client)
-        rig.pump.sweep(30)
+        rig.sweep(30)
         assert ended(silent.client)
         assert ended(silent.broker)
         assert not ended(spoke.client)
@@ -40,11 +40,11 @@ def test_a_client_that_says_nothing_is_closed_and_one_that_said_a_byte_is_not() 
 
 def test_a_later_link_has_its_own_time() -> None:
     with opened(Rig(limits=replace(LIMITS, first_bytes=30))) as rig:
-        rig.pump.sweep(100)
+        rig.sweep(100)
         ends = rig.link(hinting_route())
-        rig.pump.sweep(129)
+        rig.sweep(129)
         assert not ended(ends.client)
-        rig.pump.sweep(130)
+        rig.sweep(130)
         assert ended(ends.client)
 
 
@@ -53,14 +53,14 @@ def test_a_link_without_a_byte_in_either_direction_is_closed(side: str) -> None:
     with opened(Rig(limits=replace(LIMITS, idle=60))) as rig:
         ends = rig.link(opaque_route())
         for now in range(0, 300, 50):
-            rig.pump.sweep(now)
+            rig.sweep(now)
             rig.send(getattr(ends, side), b"x")
             assert not ended(ends.client)
             assert not ended(ends.broker)
-        rig.pump.sweep(300)
-        rig.pump.sweep(359)
+        rig.sweep(300)
+        rig.sweep(359)
         assert not ended(ends.client)
-        rig.pump.sweep(360)
+        rig.sweep(360)
         assert ended(ends.client)
         assert _limits(rig) == ["idle_ms"]
 
@@ -69,7 +69,7 @@ def test_without_limits_nobody_is_closed_however_long_it_takes() -> None:
     with opened(Rig()) as rig:
         ends = rig.link(hinting_route())
         for now in (0.0, 1e6, 1e9):
-            rig.pump.sweep(now)
+            rig.sweep(now)
         assert not ended(ends.client)
 
 
@@ -80,10 +80,10 @@ def test_a_client_that_never_reads_loses_its_link_when_the_broker_has_closed() -
         assert rig.pump.load().queued_bytes > 0
         ends.broker.close()
         rig.spin()
-        rig.pump.sweep(0)
-        rig.pump.sweep(29)
+        rig.sweep(0)
+        rig.sweep(29)
         assert _limits(rig) == []
-        rig.pump.sweep(30)
+        rig.sweep(30)
         assert _limits(rig) == ["linger_ms"]
         assert rig.pump.load().queued_bytes == 0
 
@@ -102,7 +102,7 @@ def test_a_client_that_reads_slowly_gets_all_that_a_broker_said_before_it_closed
             assert chunk
             got += len(chunk)
             now += 2
-            rig.pump.sweep(now)
+            rig.sweep(now)
         assert got == sent
         rig.spin()
         assert ended(ends.client)
@@ -117,9 +117,9 @@ def test_a_broker_that_never_answers_a_client_that_has_gone_costs_the_link_for_a
         rig.send(ends.client, messages.produce_request(10, 1))
         ends.client.close()
         rig.spin()
-        rig.pump.sweep(1)
+        rig.sweep(1)
         assert not _limits(rig)
-        rig.pump.sweep(31)
+        rig.sweep(31)
         assert _limits(rig) == ["linger_ms"]
 
 
@@ -130,7 +130,7 @@ def test_a_client_that_went_while_it_was_not_read_is_noticed() -> None:
         rig.send_what_fits(ends.client, bytes(1 << 20))
         ends.client.close()
         rig.spin()
-        rig.pump.sweep(1)
-        rig.pump.sweep(31)
+        rig.sweep(1)
+        rig.sweep(31)
         assert _limits(rig) == ["linger_ms"]
         assert ended(ends.broker)

@@ -44,7 +44,7 @@ async def test_links_that_have_gone_are_forgotten_without_the_garbage_collector(
                 rig.spin()
                 ends.close()
                 rig.spin()
-            rig.pump.sweep(0)
+            rig.sweep(0)
             assert [type(event) for event in rig.events] == [HintGiven] * 20
             assert _links_in_memory() == before
     finally:

@@ -21,7 +21,7 @@ from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
-from leader_hints.core.cluster.unknown_ids import Client, UnknownIds
+from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderMoved
 
 #: How far the number of a partition may lie beyond how many an answer has. Partitions are numbered
@@ -42,19 +42,20 @@ class LeaderView:
 
     ``clock``: seconds that never go back, by which moves are noted. ``topics``: which topics there
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
-    brokers hide from the proxy. ``unknown_ids``: those that clients use and that have no name here.
+    brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
+    ``unknown_ids``: those that clients use and that have no name here.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
         self.cluster_id = cluster_id
-        self.unknown_ids = UnknownIds()
+        self.unknown_ids = UnknownIds(clock)
         self.changes = TopicChanges()
         self._clock = clock
         #: When the topic with an id that had this name was forgotten last.
         self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self._doubts = Doubts(clock, RECENT_MOVES)
-        self._disagreements = Disagreements()
+        self.disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self._reports = LeaderReports(
@@ -63,7 +64,7 @@ class LeaderView:
             self.changes,
             self._moves,
             self._doubts,
-            self._disagreements,
+            self.disagreements,
             clock,
         )
 
@@ -113,14 +114,6 @@ class LeaderView:
     def claim(self, topic: Topic, partition: int) -> Leader | None:
         """Return the leader that was reported last in place of the known one, where in doubt."""
         return self._doubts.claim((self.topics.key(topic), partition))
-
-    def disputed(self, most: int) -> list[str]:
-        """Return names of topics about which brokers disagree, for ``most`` partitions at most.
-
-        Of others each time, where there are more.
-        """
-        names = map(self.topics.name, self._disagreements.topics(most))
-        return [name for name in names if name is not None]
 
     def one_led_by_each(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of one partition for each node that leads any.
@@ -234,14 +227,6 @@ class LeaderView:
         if leader is not None and leader.node == node:
             self._moves.served((self.topics.key(topic), partition))
 
-    def withhold_ids(self, client: Client, topic_id: bytes) -> None:
-        """Have a client that uses an id which cannot be named use names for a while."""
-        self.unknown_ids.withhold(client, topic_id, self._clock())
-
-    def ids_withheld(self, client: Client) -> bool:
-        """Whether a client is to use names in place of ids."""
-        return self.unknown_ids.withheld(client, self.topics.name, self._clock())
-
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""
         if topic.id:
@@ -249,9 +234,9 @@ class LeaderView:
             self._forgotten_at.move_to_end(topic.name)
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
-        if not (self._moves or self._doubts or self._disagreements):
+        if not (self._moves or self._doubts or self.disagreements):
             return
         for partition in range(len(topic.leaders)):
             self._moves.pop((topic.key, partition), None)
             self._doubts.dropped((topic.key, partition))
-            self._disagreements.drop((topic.key, partition))
+            self.disagreements.drop((topic.key, partition))

@@ -13,6 +13,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
+from leader_hints.core.clock import Clock, stopped
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 
 #: Questions for all topics after a quiet time, and at most for each second in the long run.
@@ -51,9 +52,10 @@ class _Unknown:
 
 
 class UnknownIds:
-    """Those of one cluster. Times are in seconds, by a clock that never goes back."""
+    """Those of one cluster. Times are in seconds, by ``clock``, which never goes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = stopped) -> None:
+        self._clock = clock
         self._rate = RefreshRate(_PER_SECOND, _BURST)
         self._ids: OrderedDict[bytes, _Unknown] = OrderedDict()
         #: Which id a client used, and when.
@@ -103,14 +105,14 @@ class UnknownIds:
         unknown = self._ids.get(topic_id)
         return unknown is not None and (unknown.vain or (hides and unknown.missed is not None))
 
-    def withhold(self, client: Client, topic_id: bytes, now: float) -> None:
+    def withhold(self, client: Client, topic_id: bytes) -> None:
         """Remember a client that uses an id which cannot be named."""
-        self._clients[client] = topic_id, now
+        self._clients[client] = topic_id, self._clock()
         self._clients.move_to_end(client)
         if len(self._clients) > _MOST:
             self._clients.popitem(last=False)
 
-    def withheld(self, client: Client, name: Callable[[bytes], str | None], now: float) -> bool:
+    def withheld(self, client: Client, name: Callable[[bytes], str | None]) -> bool:
         """Whether a client is to name topics by name: the id that it used lately has none."""
         topic_id, at = self._clients.get(client, (b"", -math.inf))
-        return now < at + _WITHHELD and name(topic_id) is None
+        return self._clock() < at + _WITHHELD and name(topic_id) is None

@@ -47,7 +47,7 @@ class LinkTopicIds:
         view = self._route.broker.view
         if view is None or not view.topics.have_ids or not view.hidden.none:
             return False
-        return not view.ids_withheld(self._client.known_as)
+        return not view.unknown_ids.withheld(self._client.known_as, view.topics.name)
 
     def lack(self, ids: Collection[bytes]) -> None:
         """Take note that the broker has answered a request with ids that have no names here."""
@@ -55,5 +55,5 @@ class LinkTopicIds:
         view = self._route.broker.known
         for topic_id in ids if self.by_ids else ():
             if view.unknown_ids.unnameable(topic_id, hides=bool(view.hidden)):
-                view.withhold_ids(self._client.known_as, topic_id)
+                view.unknown_ids.withhold(self._client.known_as, topic_id)
                 self.outdated = True

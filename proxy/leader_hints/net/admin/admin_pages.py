@@ -4,8 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 from urllib.parse import unquote
 
+import trio
+
 from leader_hints.core.mode import Mode
 from leader_hints.net.admin.admin import JSON, TEXT, Reply, Request, json_reply
+from leader_hints.observe.metrics import Metrics
 from leader_hints.observe.page import CONTENT_SECURITY_POLICY, PAGE
 
 _MODES: Final = ", ".join(Mode)
@@ -25,7 +28,7 @@ class MorePages(Protocol):
 class AdminPages:
     """Answers requests.
 
-    ``metrics``: body and content type for an Accept header. ``status``: a JSON document.
+    ``metrics``: of the process. ``status``: a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
     each route does about hints now; ``switch`` changes that, or returns why that cannot be.
     ``faults``: where they are allowed.
@@ -33,7 +36,7 @@ class AdminPages:
 
     def __init__(
         self,
-        metrics: Callable[[str], tuple[bytes, str]],
+        metrics: Metrics,
         status: Callable[[], bytes],
         readiness: Callable[[], Awaitable[Mapping[str, str]]],
         modes: Callable[[], Mapping[str, Mode]],
@@ -42,6 +45,8 @@ class AdminPages:
     ) -> None:
         self._faults = faults
         self._metrics = metrics
+        #: A thread of its own: tasks that are slow may have all others.
+        self._reading = trio.CapacityLimiter(1)
         self._status = status
         self._readiness = readiness
         self._modes = modes
@@ -74,7 +79,14 @@ class AdminPages:
         return Reply(200, PAGE, "text/html; charset=utf-8", (policy,))
 
     async def _metrics_page(self, request: Request) -> Reply:
-        return Reply(200, *self._metrics(request.headers.get("accept", "")))
+        # It lists the descriptors, and there may be tens of thousands.
+        process = await trio.to_thread.run_sync(self._metrics.read_process, limiter=self._reading)
+        pieces, kind = self._metrics.render(request.headers.get("accept", ""), process)
+        body = bytearray()
+        for piece in pieces:
+            body += piece
+            await trio.lowlevel.checkpoint()
+        return Reply(200, bytes(body), kind)
 
     async def _livez(self, request: Request) -> Reply:
         # An answer shows that the event loop runs.

@@ -124,8 +124,10 @@ class BrokerAnswers:
     def sample(self, poller: BrokerPoller) -> Collection[str]:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         cluster = self.clusters.get(self.pollers.cluster_id(poller))
-        disputed = cluster.view.disputed(_DISPUTED) if cluster is not None else ()
-        return {*self.survey.sample(poller), *disputed}
+        if cluster is None:
+            return self.survey.sample(poller)
+        disputed = map(cluster.view.topics.name, cluster.view.disagreements.topics(_DISPUTED))
+        return {*self.survey.sample(poller), *(name for name in disputed if name is not None)}
 
     def _ended(self, poller: BrokerPoller) -> None:
         self.upstreams.forget(poller)

@@ -2,7 +2,7 @@
 
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached, LinkFailed
@@ -161,6 +161,16 @@ class Endings:
         self._reports.emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
         self.close(pair)
 
+    def drain(self, exempt: Callable[[LinkState], bool]) -> Iterator[None]:
+        """Close the links that have no request under way, but ``exempt`` ones, one in each step.
+
+        From the first step on links close when their last request is answered.
+        """
+        self.draining = exempt
+        for pair in list(self._pairs.values()):
+            self.close_at_rest(pair, quiet=False)
+            yield
+
     def close_at_rest(self, pair: SocketPair, *, quiet: bool) -> None:
         """While the process ends, close a link that has no request under way.
 
@@ -168,7 +178,7 @@ class Endings:
         """
         link = pair.link
         assert self.draining is not None
-        if pair.queued or self.draining(link.state):
+        if not pair.open or pair.queued or self.draining(link.state):
             return
         if not link.resting if link.matched else not quiet:
             return
@@ -184,17 +194,24 @@ class Endings:
 
     # Their time is over.
 
-    def sweep(self, now: float) -> None:
-        """End links whose time is over, and free the memory of those that have ended."""
-        self._free()
+    def sweep(self, now: float) -> Iterator[None]:
+        """End links whose time is over, and free the memory of those that have ended.
+
+        One link in each step: there may be thousands.
+        """
+        yield from self._free()
         for pair in self.times.silent(self._pairs, now):
-            self._expire(pair, "first_bytes_ms")
+            if pair is not None:
+                self._expire(pair, "first_bytes_ms")
+            yield
         everyone = self.draining is not None or self._reviews_all
         for pair in list(self._pairs.values() if everyone else self.times.ending):
             try:
-                self._review(pair, now)
+                if pair.open:
+                    self._review(pair, now)
             except Exception as error:
                 self.failed(pair, error)
+            yield
 
     def _review(self, pair: SocketPair, now: float) -> None:
         review = self.times.review(pair, now)
@@ -208,12 +225,13 @@ class Endings:
         self._reports.emit(LimitReached(route=route, limit=limit, client=pair.client_name))
         self.close(pair)
 
-    def _free(self) -> None:
+    def _free(self) -> Iterator[None]:
         """Free the memory of links that have ended.
 
         Else it would only be freed when Python looks through everything for what cannot be reached:
         that is seldom, and stops all links for a while.
         """
         closed, self._closed = self._closed, []
-        for pair in closed:
-            pair.part()
+        while closed:
+            closed.pop().part()
+            yield

@@ -49,13 +49,17 @@ class LinkTimes:
         """Take note that a link is closed."""
         self._ending.pop(pair.link.state.number, None)
 
-    def silent(self, open_pairs: Mapping[int, SocketPair], now: float) -> Iterator[SocketPair]:
-        """Iterate over links whose clients should have said something by now, and have not."""
+    def silent(
+        self, open_pairs: Mapping[int, SocketPair], now: float
+    ) -> Iterator[SocketPair | None]:
+        """Iterate over links whose clients should have said something by now.
+
+        ``None`` in place of those that have.
+        """
         self._now = now
         while self._young and self._young[0][0] <= now:
             pair = open_pairs.get(self._young.popleft()[1])
-            if pair is not None and not pair.moves:
-                yield pair
+            yield None if pair is None or pair.moves else pair
 
     @property
     def ending(self) -> Collection[SocketPair]:

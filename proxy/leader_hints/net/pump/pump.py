@@ -123,10 +123,13 @@ class Pump:
         exchanges = (len(pair.link.state.exchanges.waiting) for pair in self._pairs.values())
         return Load(sum(exchanges), self._queues.queued)
 
-    def sweep(self, now: float) -> None:
-        """End links whose time is over; call it about every second, with a time in seconds."""
+    def sweep(self, now: float) -> Iterator[None]:
+        """End links whose time is over; call it about every second, with a time in seconds.
+
+        Each step is short, and links may be served in between.
+        """
         self._queues.sweep()
-        self._endings.sweep(now)
+        yield from self._endings.sweep(now)
 
     def end_held(self, error: Exception) -> None:
         """End the links whose responses are held: a defect has ended what would let them go."""
@@ -134,22 +137,19 @@ class Pump:
             if pair.link.responses.held is not None:
                 self._endings.failed(pair, error)
 
-    def exempt(self) -> int:
-        """Return how many links are open that :meth:`drain` does not close."""
+    @property
+    def drained(self) -> bool:
+        """Whether no link is open that :meth:`drain` closes."""
         exempt = self._endings.draining
-        if exempt is None:
-            return 0
-        return sum(exempt(pair.link.state) for pair in self._pairs.values())
+        return exempt is not None and all(exempt(pair.link.state) for pair in self._pairs.values())
 
-    def drain(self, exempt: Callable[[LinkState], bool]) -> None:
+    def drain(self, exempt: Callable[[LinkState], bool]) -> Iterator[None]:
         """Close links from now on as soon as they have no request under way, but ``exempt`` ones.
 
-        Of a link whose requests are not read that is not known: it is closed when no byte has
-        moved between two sweeps.
+        In short steps, as :meth:`sweep`. Of a link whose requests are not read that is not known:
+        it is closed when no byte has moved between two sweeps.
         """
-        self._endings.draining = exempt
-        for pair in list(self._pairs.values()):
-            self._endings.close_at_rest(pair, quiet=False)
+        return self._endings.drain(exempt)
 
     def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
         """Let held responses go on with their hints."""

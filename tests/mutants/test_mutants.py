@@ -1,0 +1,60 @@
+"""Each mutant still applies, and worlds find those for which the list says so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.table import MUTANTS, ROOT, Mutant
+
+_IN_WORLDS = [mutant for mutant in MUTANTS.values() if mutant.worlds]
+
+
+def test_each_mutant_applies() -> None:
+    for mutant in MUTANTS.values():
+        compile(mutant.source(), mutant.path, "exec")
+
+
+def test_no_two_mutants_are_the_same() -> None:
+    assert len({(m.file, m.old, m.new) for m in MUTANTS.values()}) == len(MUTANTS)
+
+
+def test_a_mutant_whose_text_is_gone_is_an_error() -> None:
+    with pytest.raises(LookupError, match="0 times"):
+        Mutant("gone", "", "core/route.py", "no such text", "").source()
+
+
+def _planted(name: str, *command: str) -> subprocess.CompletedProcess[str]:
+    planted = [sys.executable, "-m", "tests.mutants.plant", name, *command]
+    return subprocess.run(planted, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_each_mutated_module_can_be_imported() -> None:
+    program = (
+        "import sys\n"
+        "from tests.mutants.plant import plant\n"
+        "from tests.mutants.table import MUTANTS\n"
+        "for mutant in MUTANTS.values():\n"
+        "    sys.modules.pop(mutant.module, None)\n"
+        "    plant(mutant)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_a_planted_mutant_is_what_tests_run_with(tmp_path: Path) -> None:
+    test = tmp_path / "test_planted.py"
+    test.write_text(
+        "from leader_hints.core.cluster import poll_plan\n"
+        "def test_it() -> None:\n"
+        "    assert poll_plan.FULL_POLL_EVERY == 5\n"
+    )
+    done = _planted("new topics are not seen", "pytest", "-p", "no:cacheprovider", str(test))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed" in done.stdout
+
+
+@pytest.mark.parametrize("mutant", _IN_WORLDS, ids=lambda mutant: mutant.name)
+def test_worlds_find_a_mutant(mutant: Mutant) -> None:
+    done = _planted(mutant.name, "tests.world", "--brief", "--seeds", str(mutant.worlds))
+    assert done.returncode == 1, done.stdout + done.stderr
