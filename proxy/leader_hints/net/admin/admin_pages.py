@@ -80,9 +80,7 @@ class AdminPages:
 
     async def _metrics_page(self, request: Request) -> Reply:
         # It lists the descriptors, and there may be tens of thousands.
-        process = await trio.to_thread.run_sync(
-            self._metrics.read_process, abandon_on_cancel=True, limiter=self._reading
-        )
+        process = await trio.to_thread.run_sync(self._metrics.read_process, limiter=self._reading)
         pieces, kind = self._metrics.render(request.headers.get("accept", ""), process)
         body = bytearray()
         for piece in pieces:
