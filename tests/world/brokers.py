@@ -44,11 +44,12 @@ Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
 
 
 class Asked(NamedTuple):
-    """A request of a proxy's own; ``by`` which process."""
+    """A request of a proxy's own; ``by`` which process; ``whole``: Metadata of all topics."""
 
     at: float
     by: str
     key: int
+    whole: bool
 
 
 class BrokerProcess:
@@ -268,7 +269,8 @@ class _Connection:
             self._busy = True
             request = self._requests.popleft()
             if is_proxy(self.end.principal):
-                asked = Asked(self._broker.now, self.end.principal, request.key)
+                whole = request.key == METADATA and wire.asks_for_all(request)
+                asked = Asked(self._broker.now, self.end.principal, request.key, whole)
                 self._broker.asked.append(asked)
             self._broker._network.schedule.after(_SERVICE, self._answer, request)
 
@@ -299,7 +301,8 @@ class _Connection:
             if self._waiting is not look:
                 return
             errors = self._broker.errors(request, epochs)
-            if over or any(errors.values()):
+            # One of no partitions is answered at once (ReplicaManager.fetchMessages).
+            if over or not errors or any(errors.values()):
                 self._waiting = None
                 self._send(wire.fetch_response(request.correlation, request.version, errors))
 

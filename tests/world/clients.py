@@ -33,7 +33,9 @@ class Kind(NamedTuple):
     knows is ignored. ``needs_endpoints``: so is one without the leader's address. ``errors``: with
     which it takes hints. ``takes``: for which APIs. ``skips``: for which it does not back off then.
     ``backoff``: seconds until it tries a partition again, or asks for Metadata again. ``rewinds``:
-    Metadata with a lower epoch is ignored so many times.
+    Metadata with a lower epoch is ignored so many times. ``spins``: errors of a Fetch after which
+    it asks for the partition again without a pause. ``drops_ids``: it goes on without the id of a
+    topic when Metadata has none.
     """
 
     name: str
@@ -47,13 +49,18 @@ class Kind(NamedTuple):
     errors: tuple[int, ...] = _HINTED
     backoff: float = 0.1
     rewinds: float = math.inf
+    spins: tuple[int, ...] = ()
+    drops_ids: bool = True
 
 
 _BOTH = frozenset({PRODUCE, FETCH})
 _NONE: frozenset[int] = frozenset()
 KINDS: Final = {
     # ProducerBatch and Fetcher: Metadata.updatePartitionLeadership takes newer epochs alone.
-    "java": Kind("apache-kafka-java", "3.9.1", 10, 16, _BOTH, _BOTH),
+    # AbstractFetch asks for Metadata upon UNKNOWN_TOPIC_ID, and fetches on.
+    "java": Kind(
+        "apache-kafka-java", "3.9.1", 10, 16, _BOTH, _BOTH, spins=(Error.UNKNOWN_TOPIC_ID,)
+    ),
     # rd_kafka_handle_metadata_update_topic: not lower; retry.backoff.ms on Produce in any case.
     "librdkafka": Kind(
         "librdkafka",
@@ -77,6 +84,7 @@ KINDS: Final = {
         needs_endpoints=True,
         errors=(Error.NOT_LEADER_OR_FOLLOWER,),
         rewinds=5,
+        drops_ids=False,
     ),
     "kafka-python": Kind("kafka-python", "3.0.12", 9, 12, frozenset({FETCH}), _BOTH),
     # As aiokafka and sarama: it knows of no hints.
@@ -328,6 +336,8 @@ class Client:
             if topic.error or not topic.partitions:
                 self._wants_metadata = True
                 continue
+            if topic.id == bytes(16) and self.kind.drops_ids:
+                self._topic_ids.pop(topic.name, None)
             if topic.id != bytes(16):
                 if self._topic_ids.get(topic.name, topic.id) != topic.id:
                     self._forget(topic.name)
@@ -412,7 +422,7 @@ class Client:
                 continue
             self._wants_metadata = True
             hinted = self._see(asked, answer, result, place)
-            if not (hinted and self.api in self.kind.skips):
+            if result.error not in self.kind.spins and not (hinted and self.api in self.kind.skips):
                 self._back_off(place)
         missing = asked.epochs.keys() - {result.place for result in answer.results}
         assert not missing, "a partition is missing from the answer"

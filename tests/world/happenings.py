@@ -1,7 +1,7 @@
 """What befalls a world: drawn from its seed as a list, of which any part can be left out."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from tests.world.clients import KINDS
@@ -42,6 +42,9 @@ class Profile:
     route. ``clients``: their kind and the API that they use. ``partitions``: of the busy topic.
     ``sidecars``: each route is of a process of its own. ``hidden``: topics that the proxy's
     principal may not see. ``idle``: a broker that was added and has no replicas yet, 0: none.
+    ``large``: Metadata is too large to be read in passing. ``crossed``: two nodes whose routes lead
+    to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
+    a client that uses ids which nobody has.
     """
 
     kraft: bool
@@ -55,6 +58,10 @@ class Profile:
     sidecars: bool
     hidden: tuple[str, ...]
     idle: int
+    large: bool
+    crossed: tuple[int, ...]
+    synthesize: bool
+    rogue: bool
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -64,6 +71,9 @@ class Profile:
             f"{', by sidecars' if self.sidecars else ''}"
             f"{', hidden: ' + ', '.join(self.hidden) if self.hidden else ''}"
             f"{f', {self.idle} is idle' if self.idle else ''}"
+            f"{', large' if self.large else ''}"
+            f"{f', crossed: {self.crossed}' if self.crossed else ''}"
+            f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
         )
 
 
@@ -81,9 +91,10 @@ def profile(seed: int) -> Profile:
     )
     with_ids = all(RELEASES[name].ids for name in releases)
     fronted = draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)])
-    return Profile(
+    ids = with_ids and (kraft or draw.random() < 0.6)
+    drawn = Profile(
         kraft=kraft,
-        ids=with_ids and (kraft or draw.random() < 0.6),
+        ids=ids,
         releases=releases,
         lag=draw.choice([0.0, 0.02, 0.3, 1.0]),
         latency=draw.choice([0.0002, 0.002]),
@@ -95,7 +106,20 @@ def profile(seed: int) -> Profile:
         sidecars=draw.random() < 0.6,
         hidden=draw.choice([(), (), (), (), (BUSY,), (CALM,)]),
         idle=draw.choice([0, 0, 0, 0, *NODES[1:]]),
+        large=draw.random() < 0.3,
+        crossed=(),
+        synthesize=False,
+        rogue=draw.random() < 0.2,
     )
+    if fronted != NODES:
+        return drawn
+    if not drawn.sidecars and draw.random() < 0.1:
+        return replace(drawn, crossed=(1, 2), idle=0, hidden=())
+    synthesize = not (ids or drawn.hidden) and draw.random() < 0.3
+    if synthesize:
+        # No ids are synthesized in front of a broker that leads nothing.
+        return replace(drawn, synthesize=True, rogue=True, idle=0)
+    return drawn
 
 
 #: How often each kind of happening is drawn.

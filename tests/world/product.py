@@ -4,15 +4,17 @@ All that the world knows of the proxy's classes is in this file.
 """
 
 import math
+import socket
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import trio
 
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.check.route_watch import RouteWatch, Watched
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import (
     BadBrokerBytes,
@@ -30,15 +32,17 @@ from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link import Link
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector, Connectors
+from leader_hints.net.brokers.own_connections import Made, OwnConnections
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
 from tests.core.rules import DEFAULT_RULES
 from tests.world.model.truth import Leader
 from tests.world.network import End, Network, Stream
+from tests.world.wire import Endpoint
 
 #: Seconds between polls of everything; short, so that a world can come to rest.
 POLL = 5.0
@@ -78,16 +82,35 @@ class Proxy:
     ``running``: it takes connections. ``holds``: those that are over. ``moves``: when it learnt of
     a leader, of which partition.
     ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
-    node was taken for which other one.
+    node was taken for which other one. ``crossed``: when the route of a node was found to lead to
+    another. ``withheld``: when synthetic ids were offered no longer.
+
+    ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``large`` and
+    ``synthesize``: see :class:`tests.world.happenings.Profile`.
     """
 
-    def __init__(self, network: Network, name: str, nodes: Sequence[int]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        name: str,
+        nodes: Sequence[int],
+        *,
+        behind: Mapping[int, int],
+        large: bool,
+        synthesize: bool,
+    ) -> None:
         self.name = name
         self.nodes = nodes
         self.holds: list[Hold] = []
         self.defects: list[tuple[float, str]] = []
         self.moves: list[Learnt] = []
         self.mistaken: list[tuple[float, int, int]] = []
+        self.crossed: list[tuple[float, int]] = []
+        self.withheld: list[float] = []
+        self._behind = behind
+        self._large = large
+        self._agreed: set[int] = set()
+        self._waits = synthesize
         self._network = network
         self._shared = memoryview(bytearray(_BUFFER))
         self._budget = Budget(1 << 22, 1 << 23)
@@ -96,7 +119,9 @@ class Proxy:
         self._numbers = 0
         self.running = True
         self._scope = trio.CancelScope()
-        self._routes = {node: Route(f"r{node}", Mode.ON) for node in nodes}
+        config = RouteConfig(synthesize=synthesize)
+        self._routes = {node: Route(f"r{node}", Mode.ON, config) for node in nodes}
+        upstreams = {node: Address(*upstream(behind.get(node, node))) for node in nodes}
         self._timer = HoldTimer(HoldQueue(_RULES), self._emit)
         self._timer.settle = self._settle
         settings = PollerSettings(
@@ -108,9 +133,9 @@ class Proxy:
             reconnect_max=5,
             slice_partitions=2000,
         )
-        connectors = Connectors(Connector(open_tcp=self._open), Connector(open_tcp=self._open))
+        connectors = Connectors(Connector(open_tcp=self.open), Connector(open_tcp=self.open))
         self._refresher = Refresher(
-            [(route, Address(*upstream(node))) for node, route in self._routes.items()],
+            [(route, upstreams[node]) for node, route in self._routes.items()],
             self._timer,
             RefreshRate(_REFRESHES, _REFRESHES),
             0.01,
@@ -120,6 +145,11 @@ class Proxy:
         )
         # Work is done in turns by the machine's clock, which is none of the world's.
         self._refresher._answers.slices._seconds = math.inf
+        self._watch = RouteWatch(
+            [Watched(route, upstreams[node], connectors) for node, route in self._routes.items()],
+            cast(OwnConnections, _OwnConnections(self)),
+            self._emit,
+        )
 
     def start(self, nursery: trio.Nursery) -> None:
         """Hold, poll and refresh in ``nursery`` until :meth:`stop`."""
@@ -127,9 +157,11 @@ class Proxy:
 
     async def _run(self) -> None:
         with self._scope:
+            trio.socket.set_custom_hostname_resolver(_Elsewhere())
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._timer.run)
                 nursery.start_soon(self._refresher.run)
+                nursery.start_soon(self._watch.run)
 
     def stop(self) -> None:
         """End the process, and all its connections."""
@@ -150,8 +182,19 @@ class Proxy:
             yield node, Leader(*known) if known is not None else None, doubt
 
     def look_at_identities(self) -> None:
-        """Note each broker that is taken for another now."""
+        """Note each broker that is taken for another now, and what follows for clients."""
+        brokers = [route.broker for route in self._routes.values()]
+        listed = {node for broker in brokers for node in broker.endpoints}
+        if all(broker.ids_everywhere for broker in brokers):
+            self._agreed = listed
+        elif self._agreed:
+            # One that is listed only now has to be asked first.
+            if listed <= self._agreed:
+                self.withheld.append(self.now)
+            self._agreed = set()
         for node, route in self._routes.items():
+            if route.advertised.crossed:
+                self.crossed.append((self.now, node))
             if route.broker.proved_node not in (None, node):
                 self.mistaken.append((self.now, node, route.broker.proved_node or -1))
 
@@ -168,7 +211,7 @@ class Proxy:
 
     # Connections.
 
-    async def _open(self, address: Address, patience: float) -> trio.abc.Stream:
+    async def open(self, address: Address, patience: float) -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
         end = self._network.connect((address.host, address.port), self.name)
         if end is None:
@@ -177,9 +220,10 @@ class Proxy:
 
     def accept(self, node: int, client: End) -> bool:
         """Take a client's connection to the route of ``node``."""
-        if not self.running:
+        if not self.running or (self._waits and not self._refresher.all_asked.is_set()):
             return False
-        broker = self._network.connect(upstream(node), client.principal)
+        upstream_node = self._behind.get(node, node)
+        broker = self._network.connect(upstream(upstream_node), client.principal)
         if broker is None:
             client.close()
             return True
@@ -202,7 +246,7 @@ class Proxy:
         """Look what a link wants after a response."""
         state = relay.link.state
         snooped, state.snooped = state.snooped, []
-        for version, payload in snooped:
+        for version, payload in () if self._large else snooped:
             self._refresher.snooped(state.route, version, payload)
         lacking, state.topic_ids.lacking = state.topic_ids.lacking, []
         if lacking:
@@ -210,6 +254,10 @@ class Proxy:
         self.told(relay)
         if state.topic_ids.outdated and relay.link.resting:
             relay.close()
+
+    def doubted(self, relay: "_Relay") -> None:
+        """Take it that a client had no id although it may have a synthetic one."""
+        self._refresher.doubt(relay.link.state.route)
 
     def told(self, relay: "_Relay") -> None:
         """Take a link's events."""
@@ -253,6 +301,44 @@ class Proxy:
         return self._network.schedule.now
 
 
+class _OwnConnections:
+    """Knows which connections of a process come out at one of its own routes."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+
+    async def open(self, address: Address, patience: float, made: Made) -> trio.abc.Stream:
+        """See :class:`leader_hints.net.brokers.own_connections.OwnConnections`."""
+        reached = [node for node in self._proxy.nodes if address.host == shown(node).host]
+        stream = await self._proxy.open(address, patience)
+        if reached:
+            made.arrived = f"r{reached[0]}"
+            await stream.aclose()
+        return stream
+
+
+class _Elsewhere(trio.abc.HostnameResolver):
+    """No name leads to this machine."""
+
+    async def getaddrinfo(
+        self,
+        host: bytes | None,
+        port: bytes | str | int | None,
+        family: int = 0,
+        type: int = 0,
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        """See :class:`trio.abc.HostnameResolver`."""
+        await trio.lowlevel.checkpoint()
+        # TEST-NET-1 (RFC 5737).
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 0))]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        """See :class:`trio.abc.HostnameResolver`."""
+        raise NotImplementedError
+
+
 class _Relay:
     """What the pump is in a process: it moves a link's bytes."""
 
@@ -274,8 +360,11 @@ class _Relay:
     def _requested(self, data: bytes) -> None:
         self._broker.send(self._feed(self.link.requests, data))
         if self.link.requests.fault is not None:
-            self._proxy.blame(f"client blamed: {self.link.requests.fault}")
             self.close()
+            if self.link.state.topic_ids.without_ids:
+                self._proxy.doubted(self)
+            else:
+                self._proxy.blame(f"client blamed: {self.link.requests.fault}")
             return
         self._proxy.told(self)
 
@@ -346,6 +435,11 @@ class _Relay:
         self._client.close()
         self._broker.close()
         self._proxy.gone(self)
+
+
+def shown(node: int) -> Endpoint:
+    """Return where a broker is advertised."""
+    return Endpoint(f"shown-{node}", 9092)
 
 
 def upstream(node: int) -> tuple[str, int]:

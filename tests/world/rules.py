@@ -1,6 +1,6 @@
 """What must hold in every world: each rule has a name, and yields what breaks it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from tests.world.brokers import Refusal
@@ -18,6 +18,11 @@ _EPSILON = 1e-6
 _MOST_ASKED = 340
 #: As many while the world rests, with no client and nothing held: polls alone.
 _MOST_AT_REST = 3.0
+#: Metadata of all topics that a process asks one broker for in any second: polls, and at most five
+#: because of unknown ids.
+_MOST_WHOLE = 10
+#: Errors of one client within a second, from which on its twin must meet as many.
+_MOST_ERRORS = 100
 #: Seconds in which a client at peace has a success of each partition.
 _HEADWAY = 2.0
 
@@ -61,7 +66,7 @@ def hint_was_true(lived: Lived) -> Found:
             yield seen.at, f"{text}, which was never true"
             continue
         former = all(term.incarnation < refusal.incarnation for term in terms)
-        by_id = isinstance(seen.place[0], bytes)
+        by_id = world.profile.ids and isinstance(seen.place[0], bytes)
         if former and (by_id or not _just_learnt(world, seen, refusal)):
             yield seen.at, f"{text}, which was true of a former topic of this name"
 
@@ -90,7 +95,7 @@ def hint_is_not_over(lived: Lived) -> Found:
     for seen, text in _hints(world):
         assert seen.hint is not None
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
-        by_id = isinstance(seen.place[0], bytes)
+        by_id = world.profile.ids and isinstance(seen.place[0], bytes)
         limited = by_id and seen.hint.node != refusal.node
         if limited or seen.hint.epoch >= refusal.known or _just_learnt(world, seen, refusal):
             continue
@@ -211,6 +216,51 @@ def brokers_are_asked_seldom(lived: Lived) -> Found:
                 yield AWAKE, f"{name} asked broker {node} {len(resting)} times at rest"
 
 
+def everything_is_asked_for_seldom(lived: Lived) -> Found:
+    """Whatever clients do, no broker is asked for all topics more often than is stated."""
+    for node, broker in lived.world.brokers.items():
+        for name in {asked.by: None for asked in broker.asked}:
+            times = [asked.at for asked in broker.asked if asked.by == name and asked.whole]
+            if (at := _too_often(times, _MOST_WHOLE)) is not None:
+                yield at, f"{name} asked broker {node} {_MOST_WHOLE} times for all topics"
+
+
+def _too_often(times: Sequence[float], most: int) -> float | None:
+    """Return when something came for the ``most``-th time within a second."""
+    for first, last in zip(times, times[most:], strict=False):
+        if last - first < 1.0:
+            return last
+    return None
+
+
+def ids_stay_offered(lived: Lived) -> Found:
+    """No client can have synthetic ids withheld that all brokers give."""
+    for proxy in lived.world.proxies:
+        yield from ((at, f"{proxy.name} offers no ids any more") for at in proxy.withheld)
+
+
+def crossed_routes_are_found(lived: Lived) -> Found:
+    """Routes that lead to each other's brokers are found, and no other route is."""
+    profile = lived.world.profile
+    found = {node: at for proxy in lived.world.proxies for at, node in proxy.crossed}
+    yield from ((at, f"{node} is crossed") for node, at in found.items() if not profile.crossed)
+    if profile.crossed and not found:
+        yield PAUSE, "no route is found to be crossed"
+
+
+def clients_do_not_spin(lived: Lived) -> Found:
+    """No client meets error upon error that it does not meet without the proxy."""
+    for number, client in enumerate(lived.world.clients):
+        at = _too_often([seen.at for seen in client.seen], _MOST_ERRORS)
+        if at is None:
+            continue
+        if (
+            _too_often([seen.at for seen in lived.twin().clients[number].seen], _MOST_ERRORS)
+            is None
+        ):
+            yield at, f"{client.name} met {_MOST_ERRORS} errors within a second"
+
+
 def at_rest_the_view_is_right(lived: Lived) -> Found:
     """When the world rests the view is the world's, nothing is in doubt and nothing pending."""
     yield from ((CLOSING, text) for text in lived.world.at_rest)
@@ -284,13 +334,22 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     views_go_forward,
     brokers_are_known,
     brokers_are_asked_seldom,
+    everything_is_asked_for_seldom,
+    ids_stay_offered,
+    crossed_routes_are_found,
+    clients_do_not_spin,
     at_rest_the_view_is_right,
     after_a_rest_hints_are_given,
     clients_make_headway,
 )
 
 
+#: What holds where routes are crossed: nothing works then.
+_CROSSED: Final = (nothing_is_broken, crossed_routes_are_found)
+
+
 def broken(lived: Lived) -> list[Broken]:
     """Return all that was broken, in the order of its times."""
-    found = [Broken(rule.__name__, at, text) for rule in RULES for at, text in rule(lived)]
+    rules = _CROSSED if lived.world.profile.crossed else RULES
+    found = [Broken(rule.__name__, at, text) for rule in rules for at, text in rule(lived)]
     return sorted(found, key=lambda one: one.at)

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -234,6 +235,11 @@ def metadata_request(
     )
     more = b"\0\0" if version <= 10 else b"\0"
     return _request(METADATA, version, correlation, client_id, topics + b"\0" + more + writer.tags)
+
+
+def asks_for_all(request: Request) -> bool:
+    """Whether a Metadata request is for all topics."""
+    return read_metadata_request(request._replace(reader=copy(request.reader))) is None
 
 
 def read_metadata_request(request: Request) -> list[str] | None:

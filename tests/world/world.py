@@ -11,14 +11,14 @@ import trio
 
 from tests.world.brokers import PROXY, BrokerProcess, Refusals
 from tests.world.clients import KINDS, Client
-from tests.world.happenings import BUSY, CALM, NODES, UNTIL, Happening, Profile
+from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import PRODUCE, RELEASES
 from tests.world.model.truth import Record, Truth
 from tests.world.network import Network
-from tests.world.product import POLL, Proxy, upstream
+from tests.world.product import POLL, Proxy, shown, upstream
+from tests.world.rogues import Rogue
 from tests.world.schedule import Schedule
-from tests.world.wire import Endpoint
 
 #: Seconds. After the last happening all heals, and clients go on for a while; then they pause, so
 #: that polls settle what is left; then they go on, and leaders move once more.
@@ -51,7 +51,7 @@ class World:
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
         self.truth = Truth(NODES, ids=profile.ids)
-        self.endpoints = {node: Endpoint(f"shown-{node}", 9092) for node in NODES}
+        self.endpoints = {node: shown(node) for node in NODES}
         self._prompt = False
         #: From which record on, and until when, a broker hears nothing.
         self._stale: dict[int, tuple[int, float]] = {}
@@ -94,6 +94,7 @@ class World:
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
+        self._rogue = Rogue(seed, self.network, shown(NODES[0]), unnamed=profile.synthesize)
         self._plan(happenings)
 
     def _open(self) -> None:
@@ -103,7 +104,15 @@ class World:
             self.network.hosts[self.endpoints[node]] = accept
 
     def _begin_process(self, nodes: Sequence[int]) -> None:
-        proxy = Proxy(self.network, f"{PROXY}-{len(self.proxies)}", nodes)
+        one, other = self.profile.crossed or (0, 0)
+        proxy = Proxy(
+            self.network,
+            f"{PROXY}-{len(self.proxies)}",
+            nodes,
+            behind={one: other, other: one},
+            large=self.profile.large,
+            synthesize=self.profile.synthesize,
+        )
         self.proxies.append(proxy)
         self.fronts.update(dict.fromkeys(nodes, proxy))
         if self._nursery is not None:
@@ -125,6 +134,9 @@ class World:
             for at in (PAUSE, CLOSING, END):
                 self.schedule.at(at - LOOK, self._note_behind, at, client)
             self.schedule.at(AWAKE, client.start)
+        if self.profile.rogue:
+            self.schedule.at(PEACE, self._rogue.start)
+            self.schedule.at(PAUSE, self._rogue.stop)
         self.schedule.at(UNTIL + 1.0, self._heal)
         self.schedule.at(AWAKE - 0.1, self._rest)
         self.schedule.at(CLOSING, self._close)
