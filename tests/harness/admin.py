@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeVar
 
 from kio.schema.alter_partition_reassignments.v0 import request as reassign
 from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
+from kio.schema.create_partitions.v1 import request as grow
+from kio.schema.create_partitions.v1.response import CreatePartitionsResponse
 from kio.schema.create_topics.v5 import request as create
 from kio.schema.create_topics.v5.response import CreateTopicsResponse
 from kio.schema.delete_topics.v4 import request as delete
@@ -92,6 +94,23 @@ class ClusterAdmin:
         for name, assignment in assignments.items():
             leaders = {partition: replicas[0] for partition, replicas in enumerate(assignment)}
             until(partial(self._all_agree, name, leaders), f"all brokers know topic {name}")
+
+    def add_partition(self, name: str, replicas: Sequence[int]) -> None:
+        """Add a partition; returns when every broker knows its leader."""
+        leaders = {number: state.leader for number, state in self.partitions(name).items()}
+        assignment = grow.CreatePartitionsAssignment(
+            broker_ids=tuple(BrokerId(node) for node in replicas)
+        )
+        topic = grow.CreatePartitionsTopic(
+            name=TopicName(name), count=i32(len(leaders) + 1), assignments=(assignment,)
+        )
+        request = grow.CreatePartitionsRequest(
+            topics=(topic,), timeout=_milliseconds(30_000), validate_only=False
+        )
+        for result in self._ask_controller(request, CreatePartitionsResponse).results:
+            _refuse_error(result.error_code, f"add a partition: {result.error_message}")
+        leaders[len(leaders)] = replicas[0]
+        until(lambda: self._all_agree(name, leaders), f"all brokers know {name}'s new partition")
 
     def delete_topic(self, name: str) -> None:
         """Remove a topic; returns when no broker knows it any more."""

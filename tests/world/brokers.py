@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tests.world import wire
 from tests.world.model.broker import Broker, Error
+from tests.world.model.learning import metadata_first
 from tests.world.model.releases import (
     API_VERSIONS,
     FETCH,
@@ -95,22 +96,19 @@ class BrokerProcess:
         for metadata in (False, True):
             self._sync(self._life, metadata)
 
-    def will_hear(self, number: int, replicas_after: float, metadata_after: float) -> None:
-        """Learn of a record, and of those before it, so many seconds later."""
-        for metadata, after in ((False, replicas_after), (True, metadata_after)):
-            self._network.schedule.after(after, self._hear, self._life, number, metadata)
+    def will_hear(self, number: int, first_after: float, then_after: float) -> None:
+        """Learn of a record, and of those before it, so many seconds later: replicas and Metadata
+        one after the other, see :mod:`tests.world.model.learning`.
+        """
+        for whole, after in ((False, first_after), (True, then_after)):
+            self._network.schedule.after(after, self._hear, self._life, number, whole)
 
-    def _hear(self, life: int, number: int, metadata: bool) -> None:
+    def _hear(self, life: int, number: int, whole: bool) -> None:
         if life != self._life or min(self._heard) < 0:
             return
-        # One after the other: with ZooKeeper the controller has one queue for each broker, with
-        # LeaderAndIsr before UpdateMetadata (ControllerChannelManager); with KRaft the image is set
-        # before replicas learn of it (BrokerMetadataPublisher).
-        first = self._kraft
-        self._hear_until(number if metadata is first else number + 1, metadata=first)
-        self._hear_until(number if metadata is first else number + 1, metadata=not first)
-        if metadata is first:
-            self._hear_until(number + 1, metadata=first)
+        first = metadata_first(self._truth.log[number][1], self.node, kraft=self._kraft)
+        self._hear_until(number + 1, metadata=first)
+        self._hear_until(number + whole, metadata=not first)
         self._look_again()
 
     def _hear_until(self, number: int, *, metadata: bool) -> None:

@@ -284,7 +284,8 @@ def metadata_response(
 def _topic(writer: Writer, version: int, topic: ShownTopic) -> bytes:
     partitions = (
         struct.pack(">hiii", partition.error, number, *partition.leader)
-        + writer.array(()) * 3
+        + writer.array(struct.pack(">i", node) for node in partition.replicas)
+        + writer.array(()) * 2
         + writer.tags
         for number, partition in enumerate(topic.partitions)
     )
@@ -306,6 +307,7 @@ class SeenPartition(NamedTuple):
     number: int
     leader: int
     epoch: int
+    replicas: tuple[int, ...]
 
 
 class SeenTopic(NamedTuple):
@@ -338,8 +340,10 @@ def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], li
         reader.number("b")
         partitions = []
         for _ in range(reader.count()):
-            partitions.append(SeenPartition(*reader.unpack("hiii")))
-            for _ in range(3):
+            error, number, leader, epoch = reader.unpack("hiii")
+            replicas = reader.unpack(f"{reader.count()}i")
+            partitions.append(SeenPartition(error, number, leader, epoch, replicas))
+            for _ in range(2):
                 reader.take(4 * reader.count())
             reader.tags()
         reader.number("i")

@@ -175,11 +175,9 @@ class World:
                 if number == since and not self.profile.kraft:
                     first, second = 0.0, first
             if self.profile.kraft:
-                # One log; the image is set first (BrokerMetadataPublisher).
-                broker.will_hear(number, first + min(second, 0.02), first)
-            else:
-                # One queue for each broker: LeaderAndIsr, then UpdateMetadata.
-                broker.will_hear(number, first, first + second)
+                # One log: what was read from it is given to all parts of the broker at once.
+                second = min(second, 0.02)
+            broker.will_hear(number, first, first + second)
 
     # What happens.
 
@@ -244,9 +242,10 @@ class World:
         clean = happening.number % 2 == 0
         self.say(f"{broker.node} is stopped" if clean else f"{broker.node} is killed")
         if clean:
-            # Leaders move before it goes.
-            self.truth.left(self.schedule.now, broker.node)
+            # Leaders move before it goes; it is listed until it has gone.
+            self.truth.hand_over(self.schedule.now, broker.node)
             self.schedule.after(0.1, broker.stop)
+            self.schedule.after(0.1, self.truth_left, broker.node)
         else:
             broker.stop()
             self.schedule.after(_SESSION, self.truth_left, broker.node)

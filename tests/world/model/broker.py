@@ -33,6 +33,7 @@ class ShownPartition(NamedTuple):
 
     error: int
     leader: Leader
+    replicas: tuple[int, ...]
 
 
 class ShownTopic(NamedTuple):
@@ -67,36 +68,50 @@ class Broker:
 
     def produce(self, name: str, partition: int) -> Error:
         """Answer Produce: only the leader takes records, and no epoch is given."""
+        if not self._shows(name, partition):
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
         known = self._known(name, partition)
         if isinstance(known, Error):
             return known
         return Error.NONE if known.node == self.node else Error.NOT_LEADER_OR_FOLLOWER
 
     def fetch(self, name: str, partition: int, epoch: int, version: int) -> Error:
-        """Answer a consumer's Fetch: the epoch is looked at first (KIP-320)."""
+        """Answer a consumer's Fetch."""
+        if not self._shows(name, partition):
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        return self._compare(name, partition, epoch, follower=version >= _FOLLOWERS_SERVE_FROM)
+
+    def list_offsets(self, name: str, partition: int, epoch: int) -> Error:
+        """Answer ListOffsets: as Fetch, by the leader alone, whatever Metadata knows."""
+        return self._compare(name, partition, epoch, follower=False)
+
+    def _shows(self, name: str, partition: int) -> bool:
+        """Whether Metadata has it: Produce and Fetch look there first (KafkaApis)."""
+        shown = self.metadata.topics.get(name)
+        return shown is not None and partition < len(shown.leaders)
+
+    def _compare(self, name: str, partition: int, epoch: int, *, follower: bool) -> Error:
+        """Answer by the replica: the epoch is looked at before the leader (KIP-320)."""
         known = self._known(name, partition)
         if isinstance(known, Error):
-            return known
+            stopped = known is Error.NOT_LEADER_OR_FOLLOWER and follower
+            return Error.REPLICA_NOT_AVAILABLE if stopped and self.release.not_available else known
         if 0 <= epoch < known.epoch:
             return Error.FENCED_LEADER_EPOCH
         if epoch > known.epoch:
             return Error.UNKNOWN_LEADER_EPOCH
-        serves = known.node == self.node or version >= _FOLLOWERS_SERVE_FROM
+        # A replica that has just been made has neither an epoch nor a log.
+        serves = known.node == self.node or (follower and known.epoch >= 0)
         return Error.NONE if serves else Error.NOT_LEADER_OR_FOLLOWER
-
-    def list_offsets(self, name: str, partition: int, epoch: int) -> Error:
-        """Answer ListOffsets with an epoch: as Fetch, by the leader alone."""
-        return self.fetch(name, partition, epoch, 0)
 
     def _known(self, name: str, partition: int) -> Leader | Error:
         topic = self.replicas.topics.get(name)
         there = topic is not None and partition < len(topic.leaders)
         if topic is not None and there and self.node in topic.replicas[partition]:
             return topic.leaders[partition]
-        shown = self.metadata.topics.get(name)
-        if shown is None or partition >= len(shown.leaders):
-            return Error.UNKNOWN_TOPIC_OR_PARTITION
-        return Error.NOT_LEADER_OR_FOLLOWER
+        if self._shows(name, partition):
+            return Error.NOT_LEADER_OR_FOLLOWER
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
 
     def name_of(self, topic_id: bytes) -> str | None:
         """Return the name of a topic given by id, ``None`` for an unknown one."""
@@ -126,11 +141,10 @@ class Broker:
 
     def _shown(self, topic: Topic) -> ShownTopic:
         partitions = []
-        for leader in topic.leaders:
+        for leader, replicas in zip(topic.leaders, topic.replicas, strict=True):
             # A broker shows no leader of which it knows no endpoint.
             there = leader.node in self.metadata.alive
             shown = leader if there else Leader(NO_LEADER, leader.epoch)
-            partitions.append(
-                ShownPartition(Error.NONE if there else Error.LEADER_NOT_AVAILABLE, shown)
-            )
+            error = Error.NONE if there else Error.LEADER_NOT_AVAILABLE
+            partitions.append(ShownPartition(error, shown, replicas))
         return ShownTopic(0, topic.name, topic.id, tuple(partitions))

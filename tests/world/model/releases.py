@@ -7,11 +7,15 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, JOIN_GROUP, API_VERSIONS = 0, 1, 2, 3, 1
 
 
 class Release(NamedTuple):
-    """``maxima``: by API key. ``ids``: Metadata has topic ids, if the cluster has them."""
+    """``maxima``: by API key. ``ids``: Metadata has topic ids, if the cluster has them.
+    ``not_available``: where a follower may answer, a broker without a replica answers
+    REPLICA_NOT_AVAILABLE.
+    """
 
     name: str
     maxima: Mapping[int, int]
     ids: bool
+    not_available: bool
 
 
 def _release(
@@ -25,7 +29,8 @@ def _release(
         JOIN_GROUP: join,
         API_VERSIONS: 3,
     }
-    return Release(name, maxima, metadata >= 10)
+    # Brokers that take JoinGroup 7 answer NOT_LEADER_OR_FOLLOWER.
+    return Release(name, maxima, metadata >= 10, join < 7)
 
 
 RELEASES: Final = {

@@ -140,6 +140,15 @@ class Truth:
         )
         self._take(at, grown)
 
+    def hand_over(self, at: float, node: int) -> None:
+        """Have other replicas lead what a stopping broker leads, where there are any."""
+        for topic in [*self.now.topics.values()]:
+            for partition, leader in enumerate(topic.leaders):
+                others = [other for other in topic.replicas[partition] if other != node]
+                to = self._first_alive(tuple(others))
+                if leader.node == node and to != NO_LEADER:
+                    self.move(at, topic.name, partition, to)
+
     def left(self, at: float, node: int) -> None:
         """Take a broker for gone: other replicas lead what it led, or none does."""
         self._take(at, Alive(self.now.alive - {node}))

@@ -1,0 +1,87 @@
+"""In which order a broker learns of what the controller has decided: by its replicas, its Metadata.
+
+Each record is learnt by the one and then by the other, and the next record after that. Positions
+are counts of records of the controller's log that were learnt. Recordings of real brokers show
+these orders (:mod:`tests.world.recorded`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.world.model.truth import Alive, Record, Topic
+
+#: Nothing was learnt since the start.
+NOTHING = -1
+
+
+class Known(NamedTuple):
+    """How many records replicas and Metadata have learnt. ``made``: the next record gives the
+    broker a replica, which is there and has no epoch yet.
+    """
+
+    replicas: int
+    metadata: int
+    made: bool = False
+
+
+def metadata_first(record: Record, node: int, *, kraft: bool) -> bool:
+    """Whether a broker's Metadata learns of a record before its replicas do.
+
+    With KRaft always: the image is set first (BrokerMetadataPublisher). With ZooKeeper the
+    controller has one queue for each broker, with LeaderAndIsr before UpdateMetadata
+    (ControllerChannelManager); but Metadata forgets a topic, or a replica, before the replica
+    is stopped: the recordings show that.
+    """
+    return kraft or not isinstance(record, Topic) or not _has_replica(record, node)
+
+
+def _has_replica(topic: Topic, node: int) -> bool:
+    return any(node in replicas for replicas in topic.replicas)
+
+
+def next_known(log: Sequence[Record], known: Known, node: int, *, kraft: bool) -> Iterator[Known]:
+    """Iterate over what a running broker may know next."""
+    replicas, metadata, made = known
+    if made:
+        yield Known(metadata + 1, metadata) if replicas == metadata else Known(metadata, metadata)
+    elif replicas == NOTHING:
+        yield from _started(len(log), known)
+    elif replicas > metadata:
+        yield Known(replicas, replicas)
+    elif replicas < metadata:
+        yield Known(metadata, metadata)
+        if _becomes_replica(log, metadata - 1, node):
+            yield Known(replicas, metadata, made=True)
+        if not kraft and metadata < len(log) and _stops_later(log[replicas : metadata + 1], node):
+            yield Known(replicas, metadata + 1)
+    elif metadata < len(log):
+        if metadata_first(log[metadata], node, kraft=kraft):
+            yield Known(replicas, metadata + 1)
+        else:
+            yield Known(replicas + 1, metadata)
+            if _becomes_replica(log, metadata, node):
+                yield Known(replicas, metadata, made=True)
+
+
+def _started(records: int, known: Known) -> Iterator[Known]:
+    """With ZooKeeper the controller sends a new broker all: Metadata first, then its replicas."""
+    if known.metadata == NOTHING:
+        yield from (Known(NOTHING, count) for count in range(records + 1))
+    else:
+        yield from (Known(count, count) for count in range(known.metadata, records + 1))
+
+
+def _becomes_replica(log: Sequence[Record], number: int, node: int) -> bool:
+    record = log[number]
+    if not isinstance(record, Topic) or not _has_replica(record, node):
+        return False
+    before = log[number - 1] if number else None
+    return not isinstance(before, Topic) or not _has_replica(before, node)
+
+
+def _stops_later(records: Sequence[Record], node: int) -> bool:
+    """Whether a replica that is to be stopped may be left behind by all of these records."""
+    return all(
+        isinstance(record, Alive) or (isinstance(record, Topic) and not _has_replica(record, node))
+        for record in records
+    )
