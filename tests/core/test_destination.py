@@ -51,6 +51,19 @@ def test_a_crossing_is_reported_once_and_only_when_found_twice() -> None:
     assert scene.look(scene.one, 1, **found) == []
 
 
+def test_a_look_that_shows_nothing_does_not_end_a_suspicion() -> None:
+    """A broker that restarts meanwhile is not identified: its address is looked at again soon."""
+    scene = Scene()
+    found = {"arrived": scene.two, "own": 1, "found": 2}
+    scene.look(scene.one, 1, **found)
+
+    assert scene.look(scene.one, 1, arrived=scene.two, own=1, found=None) == []
+    assert not scene.destinations.settled(scene.one)
+    assert scene.look(scene.one, 1, **found) == [
+        RouteCrossed(route="one", node=1, address="host:9001", leads_to="two", found=2)
+    ]
+
+
 def test_no_hint_names_an_address_where_another_broker_answers() -> None:
     scene = Scene()
     scene.cross()

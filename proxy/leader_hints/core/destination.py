@@ -99,18 +99,18 @@ class Destinations:
         own = look.node == route.broker.node
         key = route.name, (None if own else look.node)
         verdict = _judge(route, look) if own else _judge_other(look)
-        before, self._last[key] = self._last.get(key), verdict
         events: list[Event] = []
-        if verdict is Verdict.RIGHT or verdict is before:
-            events += self._conclude(route, key, look, verdict)
+        # A look that shows nothing, such as while a broker restarts, leaves a suspicion as it is.
+        if verdict is not Verdict.UNKNOWN:
+            before, self._last[key] = self._last.get(key), verdict
+            if verdict is Verdict.RIGHT or verdict is before:
+                events += self._conclude(route, key, look, verdict)
         self._note()
         return events
 
     def _conclude(
         self, route: Route, key: tuple[str, int | None], look: Look, verdict: Verdict
     ) -> list[Event]:
-        if verdict is Verdict.UNKNOWN:
-            return []
         own = key[1] is None
         was_crossed = self._crossings.pop(key, None)
         was_past = own and route.advertised.past
