@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import trio
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ANY_TOPIC, Led, TopicMetadata
@@ -309,9 +308,7 @@ def _before_2_8() -> Route:
     return Route(
         "r",
         Mode.ON,
-        broker=BrokerState(
-            plan=plan, view=LeaderView("k", trio.current_time), node=1, reachable=True
-        ),
+        broker=BrokerState(plan=plan, view=LeaderView("k"), node=1, reachable=True),
     )
 
 
