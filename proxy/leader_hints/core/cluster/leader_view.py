@@ -13,12 +13,13 @@ from itertools import chain
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Doubts
+from leader_hints.core.cluster.doubts import Doubts, Reporter
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
+from leader_hints.core.cluster.metadata_brokers import MetadataBrokers
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
@@ -98,6 +99,24 @@ class LeaderView:
         """Whether the present leader has answered as such, or has led for long."""
         move = self._moves.get((self.topics.key(topic), partition))
         return move is None or move.serves
+
+    @property
+    def metadata_brokers(self) -> MetadataBrokers:
+        """The brokers whose Metadata is awaited where errors are to be settled."""
+        return self._moves.brokers
+
+    def is_named_by_all(self, topic: Topic, partition: int) -> bool:
+        """Whether the Metadata of all awaited brokers names the present leader.
+
+        True as well where it has led for long.
+        """
+        move = self._moves.get((self.topics.key(topic), partition))
+        return move is None or self._moves.brokers.all_in(move.named)
+
+    def is_named_by(self, topic: Topic, partition: int, reporter: Reporter) -> bool:
+        """Whether the Metadata of one broker names the present leader; see above."""
+        move = self._moves.get((self.topics.key(topic), partition))
+        return move is None or move.named & self._moves.brokers.bit(reporter) > 0
 
     def in_doubt(self, topic: Topic, partition: int) -> bool:
         """Whether brokers contradict what the view has, and that is not settled."""
@@ -181,6 +200,8 @@ class LeaderView:
                         moves += self._reports.adopt(topic, led)
                 elif poll:
                     moves += self._reports.restored(topic, led, reporter)
+            if self._moves.brokers.awaited:
+                self._reports.named(topic, led, reporter)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             contradicted |= self._reports.missing(topic, answer, reporter, poll=poll)
         if poll:
