@@ -41,6 +41,8 @@ class Refusal(NamedTuple):
 
 #: By client and correlation id, by name and partition.
 Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
+#: When requests were answered of which a partition failed, by client and correlation id.
+Failures = dict[tuple[str, int], float]
 
 
 class Asked(NamedTuple):
@@ -52,7 +54,9 @@ class Asked(NamedTuple):
 
 
 class BrokerProcess:
-    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`."""
+    """One broker. ``asked``: the proxy's own requests. ``refusals``: see
+    :class:`Refusal`; ``failures``: see :data:`Failures`.
+    """
 
     def __init__(
         self,
@@ -63,11 +67,13 @@ class BrokerProcess:
         *,
         kraft: bool,
         refusals: Refusals,
+        failures: Failures,
     ) -> None:
         self.model = model
         self.asked: list[Asked] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
+        self.failures = failures
         self._truth = truth
         self._network = network
         self._endpoints = endpoints
@@ -205,6 +211,8 @@ class BrokerProcess:
             if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
                 own = self._known_epoch(known, number)
                 refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)
+        if any(errors.values()):
+            self.failures[request.client_id or "", request.correlation] = self.now
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors

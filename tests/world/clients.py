@@ -17,9 +17,11 @@ from tests.world.model.truth import Leader
 from tests.world.network import End, Network
 from tests.world.wire import Answer, Endpoint, Place, Result
 
-#: Seconds: between successes of one partition, until an answer must have come, until a refused
-#: address is tried again, and between refreshes of Metadata without a reason.
+#: Seconds: between records that are written to one partition, until an answer must have come,
+#: until a refused address is tried again, and between refreshes of Metadata without a reason.
 _PERIOD = 0.15
+#: Within so many seconds all that a client does has its turn: the longest is a Fetch that waits.
+_LONGEST_TURN = 0.5
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 2.0
@@ -87,11 +89,12 @@ KINDS: Final = {
 class Seen(NamedTuple):
     """An error as a client saw it.
 
-    ``request``: client and correlation id. ``hint``: who is said to lead, and ``endpoint``: where
-    that is.
+    ``asked_at``: when it sent the request. ``request``: client and correlation id. ``hint``: who is
+    said to lead, and ``endpoint``: where that is.
     """
 
     at: float
+    asked_at: float
     api: int
     version: int
     request: tuple[str, int]
@@ -105,17 +108,19 @@ class Seen(NamedTuple):
 class _Work:
     """A partition that a client writes to, or reads. ``again_at``: not before then.
 
-    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata.
+    ``served``: from when until when it was; a record is written to it at the begin of each period,
+    and a Fetch that waits would get what is written. ``hinted_at``: when its leader was learnt from
+    a hint, ``None``: from Metadata.
     """
 
-    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "successes")
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served")
 
     def __init__(self) -> None:
-        self.successes: list[float] = []
+        self.served: list[tuple[float, float]] = []
         self.forget()
 
     def forget(self) -> None:
-        """Forget all but the successes."""
+        """Forget all but for how long it was served."""
         self.leader: Leader | None = None
         self.hinted_at: float | None = None
         self.busy = False
@@ -125,8 +130,9 @@ class _Work:
 
 @dataclass(slots=True)
 class _Asked:
-    """A request under way. ``epochs``: of the partitions it is about."""
+    """A request under way. ``at``: when it was sent. ``epochs``: of its partitions."""
 
+    at: float
     key: int
     version: int
     correlation: int
@@ -155,7 +161,8 @@ class _Connection:
 class Client:
     """Writes to or reads all partitions of some topics, for as long as the world lasts.
 
-    ``seen``: the errors that it saw. ``say``: takes a line for the time line.
+    ``seen``: the errors that it saw; ``lost_at``: when it lost connections. ``luck``: of what it draws itself: when it begins, and which
+    broker it asks for Metadata. ``say``: takes a line for the time line.
     """
 
     def __init__(
@@ -167,17 +174,19 @@ class Client:
         network: Network,
         bootstrap: list[Endpoint],
         say: Callable[[str], None],
+        luck: int,
     ) -> None:
         self.name = name
         self.kind = kind
         self.api = api
         self.seen: list[Seen] = []
+        self.lost_at: list[float] = []
         self.work: dict[tuple[str, int], _Work] = {}
         self._topics = topics
         self._network = network
         self._bootstrap = bootstrap
         self._say = say
-        self._random = random.Random(name)
+        self._random = random.Random(f"{name} {luck}")
         self._correlation = 0
         self._topic_ids: dict[str, bytes] = {}
         self._names: dict[bytes, str] = {}
@@ -189,6 +198,9 @@ class Client:
         self._asks_metadata = False
         self._paused = True
         self._starts = 0
+        #: When its periods began, and how many have.
+        self._began = 0.0
+        self._ticks = 0
 
     def leader(self, name: str, partition: int) -> Leader | None:
         """Return a partition's leader, as this client knows."""
@@ -204,7 +216,9 @@ class Client:
         if self._paused:
             self._paused = False
             self._starts += 1
-            self._tick(self._starts)
+            wait = self._random.random() * _LONGEST_TURN
+            self._began, self._ticks = self.now + wait, 0
+            self._network.schedule.after(wait, self._tick, self._starts)
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
@@ -224,7 +238,8 @@ class Client:
         if self._paused or start != self._starts:
             return
         self._act()
-        self._network.schedule.after(_PERIOD, self._tick, start)
+        self._ticks += 1
+        self._network.schedule.at(self._began + self._ticks * _PERIOD, self._tick, start)
 
     def _act(self) -> None:
         if self._paused:
@@ -232,7 +247,7 @@ class Client:
         self._ask_for_metadata()
         by_leader: dict[Endpoint, list[tuple[str, int]]] = {}
         for place, work in self.work.items():
-            if work.busy or self.now < work.again_at or work.leader is None:
+            if work.busy or self.now < work.again_at - 1e-6 or work.leader is None:
                 continue
             endpoint = self._endpoints.get(work.leader.node)
             if endpoint is None:
@@ -255,12 +270,13 @@ class Client:
         end = self._network.connect(endpoint, self.name)
         if end is None:
             self._refused[endpoint] = self.now + _RECONNECT
+            self._network.schedule.after(_RECONNECT, self._act)
             self._wants_metadata = True
             return None
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
         kind = self.kind
-        asked = _Asked(18, 3, self._correlation, {})
+        asked = _Asked(self.now, 18, 3, self._correlation, {})
         request = wire.versions_request(self._correlation, self.name, kind.name, kind.version)
         self._ask(connection, asked, request)
         return connection
@@ -280,7 +296,9 @@ class Client:
         if self._connections.get(connection.endpoint) is not connection:
             return
         del self._connections[connection.endpoint]
+        self.lost_at.append(self.now)
         self._refused[connection.endpoint] = self.now + _RECONNECT
+        self._network.schedule.after(_RECONNECT, self._act)
         asked, connection.asked = connection.asked, None
         self._wants_metadata = True
         if asked is not None:
@@ -311,7 +329,7 @@ class Client:
                 version = min(connection.maxima[METADATA], 12)
                 self._correlation += 1
                 self._asks_metadata, self._wants_metadata = True, False
-                asked = _Asked(METADATA, version, self._correlation, {})
+                asked = _Asked(self.now, METADATA, version, self._correlation, {})
                 request = wire.metadata_request(version, self._correlation, self.name, self._topics)
                 self._ask(connection, asked, request)
                 return
@@ -319,6 +337,7 @@ class Client:
     def _learn(self, version: int, payload: bytes) -> None:
         self._asks_metadata = False
         self._metadata_at = self.now + self.kind.backoff
+        self._network.schedule.after(self.kind.backoff, self._act)
         endpoints, topics = wire.read_metadata(version, payload)
         if not endpoints:
             self._wants_metadata = True
@@ -379,7 +398,7 @@ class Client:
             request = wire.produce_request(version, number, self.name, [*epochs])
         else:
             request = wire.fetch_request(version, number, self.name, epochs)
-        self._ask(connection, _Asked(self.api, version, number, epochs), request)
+        self._ask(connection, _Asked(self.now, self.api, version, number, epochs), request)
 
     def _name(self, place: Place) -> tuple[str, int] | None:
         topic, partition = place
@@ -407,8 +426,7 @@ class Client:
             work = self.work[place]
             work.busy = False
             if not result.error:
-                work.successes.append(self.now)
-                work.again_at = self.now + (_PERIOD if self.api == PRODUCE else 0.0)
+                self._served(work, asked.at)
                 continue
             self._wants_metadata = True
             hinted = self._see(asked, answer, result, place)
@@ -416,6 +434,16 @@ class Client:
                 self._back_off(place)
         missing = asked.epochs.keys() - {result.place for result in answer.results}
         assert not missing, "a partition is missing from the answer"
+
+    def _served(self, work: _Work, since: float) -> None:
+        if self.api == FETCH:
+            work.served.append((since, self.now))
+            return
+        # Together with those of other partitions, as a client does that lingers.
+        periods = math.floor((since - self._began) / _PERIOD + 1e-6) + 1
+        until = self._began + periods * _PERIOD
+        work.served.append((since, until))
+        work.again_at = until
 
     def _see(self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]) -> bool:
         """Take a hint, or not."""
@@ -426,6 +454,7 @@ class Client:
         self.seen.append(
             Seen(
                 self.now,
+                asked.at,
                 self.api,
                 asked.version,
                 request,

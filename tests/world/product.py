@@ -41,7 +41,7 @@ from tests.world.model.truth import Leader
 from tests.world.network import End, Network, Stream
 
 #: Seconds between polls of everything; short, so that a world can come to rest.
-POLL = 5.0
+POLL = 2.0
 _REFRESHES = 50
 _RULES = DEFAULT_RULES
 #: Longest hold, in seconds.
@@ -56,6 +56,7 @@ class Hold(NamedTuple):
     """A response that was held. ``key``: of its API; ``node``: of the broker that answered."""
 
     link: int
+    client: str
     key: int
     node: int
     since: float
@@ -231,6 +232,7 @@ class Proxy:
         number = relay.link.state.number
         if self._links.pop(number, None) is not None:
             self.told(relay)
+            relay.end_hold()
             relay.link.close()
             self._timer.forget(number)
 
@@ -312,13 +314,19 @@ class _Relay:
             return
         self._proxy.responded(self)
 
+    def end_hold(self) -> None:
+        """Note that what was held is not any more."""
+        if self._since is None:
+            return
+        number, client = self.link.state.number, self._client.principal
+        hold = Hold(number, client, self._key, self._node, self._since, self._proxy.now)
+        self._proxy.holds.append(hold)
+        self._since = None
+
     def release(self, hints: Sequence[LeaderHint | None]) -> None:
         """Let the held response go on."""
         assert self._since is not None
-        number = self.link.state.number
-        hold = Hold(number, self._key, self._node, self._since, self._proxy.now)
-        self._proxy.holds.append(hold)
-        self._since = None
+        self.end_hold()
         self._send(self.link.responses.release(hints))
         self._look_at_held()
         self._go_on()

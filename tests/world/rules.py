@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from tests.world.brokers import Refusal
-from tests.world.clients import Client, Seen
+from tests.world.clients import Seen
 from tests.world.happenings import BUSY, CALM
+from tests.world.headway import behind
 from tests.world.model.releases import PRODUCE
 from tests.world.product import DEADLINE, POLL, RECENT, Proxy
-from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
+from tests.world.world import AWAKE, CLOSING, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
 _EPSILON = 1e-6
@@ -18,8 +19,6 @@ _EPSILON = 1e-6
 _MOST_ASKED = 340
 #: As many while the world rests, with no client and nothing held: polls alone.
 _MOST_AT_REST = 3.0
-#: Seconds in which a client at peace has a success of each partition.
-_HEADWAY = 2.0
 
 
 class Broken(NamedTuple):
@@ -31,10 +30,10 @@ class Broken(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """A world with the proxy. ``twin``: lives the same world without it."""
+    """A world with the proxy. ``twin``: lives the same world without it, by clients' luck."""
 
     world: World
-    twin: Callable[[], World]
+    twin: Callable[[int], World]
 
 
 Found = Iterator[tuple[float, str]]
@@ -53,7 +52,7 @@ def hint_was_true(lived: Lived) -> Found:
     """A hint's leader and epoch were true in this incarnation of the topic, or in a later one."""
     world = lived.world
     for seen, text in _hints(world):
-        refusal = world.refusals[seen.request][seen.name, seen.place[1]]
+        refusal = world.cluster.refusals[seen.request][seen.name, seen.place[1]]
         terms = [
             term for term in world.truth.terms(seen.name, seen.place[1]) if term.leader == seen.hint
         ]
@@ -89,7 +88,7 @@ def hint_is_not_over(lived: Lived) -> Found:
     world = lived.world
     for seen, text in _hints(world):
         assert seen.hint is not None
-        refusal = world.refusals[seen.request][seen.name, seen.place[1]]
+        refusal = world.cluster.refusals[seen.request][seen.name, seen.place[1]]
         by_id = isinstance(seen.place[0], bytes)
         limited = by_id and seen.hint.node != refusal.node
         if limited or seen.hint.epoch >= refusal.known or _just_learnt(world, seen, refusal):
@@ -106,7 +105,7 @@ def hint_is_not_over(lived: Lived) -> Found:
 def hint_is_news(lived: Lived) -> Found:
     """A hint's epoch is above the one that the client used."""
     for seen, text in _hints(lived.world):
-        refusal = lived.world.refusals[seen.request][seen.name, seen.place[1]]
+        refusal = lived.world.cluster.refusals[seen.request][seen.name, seen.place[1]]
         if seen.hint is not None and seen.hint.epoch <= refusal.client_epoch:
             yield seen.at, f"{text}, and used {refusal.client_epoch}"
 
@@ -115,7 +114,7 @@ def hint_has_its_leaders_endpoint(lived: Lived) -> Found:
     """A hint comes with the endpoint at which its leader is advertised, where there is room."""
     for seen, text in _hints(lived.world):
         room = seen.version >= (10 if seen.api == PRODUCE else 16)
-        endpoint = lived.world.endpoints[seen.hint.node] if seen.hint and room else None
+        endpoint = lived.world.cluster.endpoints[seen.hint.node] if seen.hint and room else None
         if seen.endpoint != endpoint:
             yield seen.at, f"{text}, at {seen.endpoint}"
 
@@ -234,39 +233,16 @@ def after_a_rest_hints_are_given(lived: Lived) -> Found:
 
 
 def _refused_by(world: World, seen: Seen) -> int | None:
-    refusal = world.refusals.get(seen.request, {}).get((seen.name, seen.place[1]))
+    refusal = world.cluster.refusals.get(seen.request, {}).get((seen.name, seen.place[1]))
     return refusal.node if refusal is not None else None
 
 
 def clients_make_headway(lived: Lived) -> Found:
-    """A client that makes progress without the proxy does so with it."""
-    stuck = [
-        (number, place, begin, end)
-        for number, client in enumerate(lived.world.clients)
-        for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
-        for place in _places(lived.world)
-        if not _worked(client, place, begin, end)
-        # It ignores what is true of the recreated topic without the proxy as well, if it has learnt
-        # of the former one's epoch in time.
-        and (end, client.name, *place) not in lived.world.behind
-    ]
-    twin = lived.twin() if stuck else lived.world
-    for number, place, begin, end in stuck:
-        if _worked(twin.clients[number], place, begin, end):
-            client = lived.world.clients[number].name
-            what = f"{client} gets nowhere with {place[0]}-{place[1]}"
-            yield end, f"{what}, and does so without the proxy"
-
-
-def _places(world: World) -> Iterator[tuple[str, int]]:
-    for name, topic in world.truth.now.topics.items():
-        for partition in range(len(topic.leaders)):
-            yield name, partition
-
-
-def _worked(client: Client, place: tuple[str, int], begin: float, end: float) -> bool:
-    work = client.work.get(place)
-    return work is not None and any(begin <= at < end for at in work.successes)
+    """No client makes less headway than the same client without the proxy in the same world."""
+    for late in behind(lived.world, lived.twin):
+        name, partition = late.place
+        text = f"{late.client} was served {name}-{partition} for {late.seconds:.3f} s less"
+        yield late.at, f"{text} than without the proxy"
 
 
 RULES: Final[tuple[Callable[[Lived], Found], ...]] = (

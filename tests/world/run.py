@@ -28,7 +28,7 @@ class Life:
         for broker in world.brokers.values():
             digest.update(repr(broker.asked).encode())
         for client in world.clients:
-            digest.update(repr([work.successes for work in client.work.values()]).encode())
+            digest.update(repr([work.served for work in client.work.values()]).encode())
         return digest.hexdigest()
 
 
@@ -38,11 +38,11 @@ def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
     of = profile(seed)
     world = World(seed, of, drawn, proxied=True)
     world.run()
-    lived = Lived(world, lambda: _twin(seed, of, drawn))
+    lived = Lived(world, lambda luck: _twin(seed, of, drawn, luck))
     return Life(seed, of, drawn, lived, broken(lived))
 
 
-def _twin(seed: int, of: Profile, drawn: Sequence[Happening]) -> World:
-    twin = World(seed, of, drawn, proxied=False)
+def _twin(seed: int, of: Profile, drawn: Sequence[Happening], luck: int) -> World:
+    twin = World(seed, of, drawn, proxied=False, luck=luck)
     twin.run()
     return twin

@@ -3,22 +3,19 @@
 All of it follows from the seed. The same world without the proxy is what clients are compared with.
 """
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import trio
 
-from tests.world.brokers import PROXY, BrokerProcess, Refusals
+from tests.world.brokers import PROXY
 from tests.world.clients import KINDS, Client
+from tests.world.cluster import Cluster
 from tests.world.happenings import BUSY, CALM, NODES, UNTIL, Happening, Profile
-from tests.world.model.broker import Broker
-from tests.world.model.releases import PRODUCE, RELEASES
-from tests.world.model.truth import Record, Truth
-from tests.world.network import Network
+from tests.world.model.releases import PRODUCE
+from tests.world.network import End, Network
 from tests.world.product import POLL, Proxy, upstream
 from tests.world.schedule import Schedule
-from tests.world.wire import Endpoint
 
 #: Seconds. After the last happening all heals, and clients go on for a while; then they pause, so
 #: that polls settle what is left; then they go on, and leaders move once more.
@@ -26,60 +23,49 @@ PAUSE = UNTIL + 5.0
 AWAKE = PAUSE + 7 * POLL
 CLOSING = AWAKE + 1.5
 END = CLOSING + 3.0
-#: Seconds until the controller finds that a broker which did not say so is gone.
-_SESSION = 0.8
 #: Seconds between looks at whom brokers are taken for.
 LOOK = 0.05
+#: Seconds until a process that was ended is there again.
+_ABSENCE = 0.1
 
 
 class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
     knew an epoch of a former topic, of which partition.
+
+    ``luck``: of what clients draw themselves. Without ``proxied`` there are no proxies; where a
+    process of theirs would begin again, the same listeners are away for as long.
     """
 
     def __init__(
-        self, seed: int, profile: Profile, happenings: Sequence[Happening], *, proxied: bool
+        self,
+        seed: int,
+        profile: Profile,
+        happenings: Sequence[Happening],
+        *,
+        proxied: bool,
+        luck: int = 0,
     ) -> None:
         self.seed = seed
         self.profile = profile
         self.said: list[tuple[float, str]] = []
-        self.refusals: Refusals = {}
         self.moved: list[tuple[str, int, int]] = []
         self.at_rest: list[str] = []
         self.behind: set[tuple[float, str, str, int]] = set()
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
-        self.truth = Truth(NODES, ids=profile.ids)
-        self.endpoints = {node: Endpoint(f"shown-{node}", 9092) for node in NODES}
-        self._prompt = False
-        #: From which record on, and until when, a broker hears nothing.
-        self._stale: dict[int, tuple[int, float]] = {}
-        self.brokers = {
-            node: BrokerProcess(
-                Broker(node, RELEASES[release]),
-                self.truth,
-                self.network,
-                self.endpoints,
-                kraft=profile.kraft,
-                refusals=self.refusals,
-            )
-            for node, release in zip(NODES, profile.releases, strict=True)
-        }
-        self.truth.create(0.0, CALM, tuple(self._replicas(n) for n in range(len(NODES))))
-        self.truth.create(
-            0.0, BUSY, tuple(self._replicas(n + seed) for n in range(profile.partitions))
-        )
-        for broker in self.brokers.values():
-            broker.hidden = profile.hidden
-            broker.hear_all()
-        self.truth.decided = self._decided
-        #: Processes that run now, by the nodes of their routes; all that ever did.
+        self.cluster = Cluster(seed, profile, self.network, self.say)
+        self.truth = self.cluster.truth
+        self.brokers = self.cluster.brokers
+        #: The nodes whose routes one process has; the processes that run now, by node; all that
+        #: ever did; the nodes whose process is away.
+        self._processes = [(n,) for n in profile.fronted] if profile.sidecars else [profile.fronted]
         self.fronts: dict[int, Proxy] = {}
         self.proxies: list[Proxy] = []
+        self._away: set[int] = set()
         self._nursery: trio.Nursery | None = None
-        of_each = [(node,) for node in profile.fronted]
-        for nodes in (of_each if profile.sidecars else [profile.fronted]) if proxied else ():
+        for nodes in self._processes if proxied else ():
             self._begin_process(nodes)
         self._open()
         self.clients = [
@@ -89,8 +75,9 @@ class World:
                 api,
                 [BUSY, CALM],
                 self.network,
-                [*self.endpoints.values()],
+                [*self.cluster.endpoints.values()],
                 self.say,
+                luck,
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
@@ -99,8 +86,16 @@ class World:
     def _open(self) -> None:
         for node, broker in self.brokers.items():
             self.network.hosts[upstream(node)] = broker.accept
-            accept = self._route(node) if node in self.fronts else broker.accept
-            self.network.hosts[self.endpoints[node]] = accept
+            self.network.hosts[self.cluster.endpoints[node]] = self._listener(node)
+
+    def _listener(self, node: int) -> Callable[[End], bool]:
+        def accept(end: End) -> bool:
+            if node in self._away:
+                return False
+            front = self.fronts.get(node)
+            return self.brokers[node].accept(end) if front is None else front.accept(node, end)
+
+        return accept
 
     def _begin_process(self, nodes: Sequence[int]) -> None:
         proxy = Proxy(self.network, f"{PROXY}-{len(self.proxies)}", nodes)
@@ -109,23 +104,20 @@ class World:
         if self._nursery is not None:
             proxy.start(self._nursery)
 
-    def _route(self, node: int) -> Callable[..., bool]:
-        return lambda end: self.fronts[node].accept(node, end)
-
-    def _replicas(self, first: int) -> tuple[int, ...]:
-        nodes = [node for node in NODES if node != self.profile.idle]
-        return tuple(nodes[(first + n) % len(nodes)] for n in range(len(nodes)))
-
     def _plan(self, happenings: Sequence[Happening]) -> None:
         for happening in happenings:
-            self.schedule.at(happening.at, self._happen, happening)
+            happen = _HAPPENINGS.get(happening.kind)
+            if happen is None:
+                self.schedule.at(happening.at, self.cluster.happen, happening)
+            else:
+                self.schedule.at(happening.at, happen, self, happening)
         for client in self.clients:
             self.schedule.at(1.0, client.start)
             self.schedule.at(PAUSE, client.pause)
             for at in (PAUSE, END):
                 self.schedule.at(at - LOOK, self._note_behind, at, client)
             self.schedule.at(AWAKE, client.start)
-        self.schedule.at(UNTIL + 1.0, self._heal)
+        self.schedule.at(UNTIL + 1.0, self.cluster.heal)
         self.schedule.at(AWAKE - 0.1, self._rest)
         self.schedule.at(CLOSING, self._close)
         self._look()
@@ -148,128 +140,7 @@ class World:
             await trio.sleep_until(END)
             self._nursery.cancel_scope.cancel()
 
-    # How decisions spread.
-
-    def _decided(self, number: int, record: Record) -> None:
-        self.say(f"decided: {record}")
-        for node, broker in self.brokers.items():
-            draw = random.Random(f"{self.seed} {number} {node}")
-            lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
-            first, second = draw.random() * lag, draw.random() * lag
-            since, until = self._stale.get(node, (0, 0.0))
-            if self.schedule.now < until:
-                # With ZooKeeper a replica may hear the first record that its Metadata does not.
-                first, second = until - self.schedule.now, 0.0
-                if number == since and not self.profile.kraft:
-                    first, second = 0.0, first
-            if self.profile.kraft:
-                # One log; the image is set first (BrokerMetadataPublisher).
-                broker.will_hear(number, first + min(second, 0.02), first)
-            else:
-                # One queue for each broker: LeaderAndIsr, then UpdateMetadata.
-                broker.will_hear(number, first, first + second)
-
-    # What happens.
-
-    def _happen(self, happening: Happening) -> None:
-        if BUSY in self.truth.now.topics:
-            _HAPPENINGS[happening.kind](self, happening)
-
-    def _move(self, happening: Happening) -> None:
-        topic = self.truth.now.topics[BUSY]
-        partition = happening.number % len(topic.leaders)
-        led_by = topic.leaders[partition].node
-        others = [n for n in topic.replicas[partition] if n != led_by and n in self.truth.now.alive]
-        if led_by > 0 and others:
-            to = happening.node if happening.node in others else others[0]
-            self.truth.move(self.schedule.now, BUSY, partition, to)
-
-    def _rise(self, happening: Happening) -> None:
-        leaders = self.truth.now.topics[BUSY].leaders
-        partition = happening.number % len(leaders)
-        if leaders[partition].node > 0:
-            self.truth.move(self.schedule.now, BUSY, partition, leaders[partition].node)
-
-    def _recreate(self, happening: Happening) -> None:
-        self.truth.delete(self.schedule.now, BUSY)
-        self.schedule.after(0.05, self._create, happening)
-
-    def _create(self, happening: Happening) -> None:
-        if BUSY not in self.truth.now.topics:
-            count = 1 + happening.number % 3
-            replicas = tuple(self._replicas(happening.node + n) for n in range(count))
-            self.truth.create(self.schedule.now, BUSY, replicas)
-
-    def _grow(self, happening: Happening) -> None:
-        if len(self.truth.now.topics[BUSY].leaders) < 4:
-            self.truth.grow(self.schedule.now, BUSY, self._replicas(happening.node))
-
-    def _storm(self, happening: Happening) -> None:
-        for number in range(len(self.truth.now.topics[BUSY].leaders)):
-            self._move(happening._replace(number=number))
-
-    def _reset(self, happening: Happening) -> None:
-        self.say(f"all connections of {happening.node} are reset")
-        self.brokers[happening.node].reset()
-
-    def _hang(self, happening: Happening) -> None:
-        broker = self.brokers[happening.node]
-        if broker.running and not broker.hung:
-            self.say(f"{broker.node} hangs")
-            broker.hang()
-            # Not for so long that the controller notices.
-            self.schedule.after(min(happening.seconds, 0.7), self._go_on, broker)
-
-    def _go_on(self, broker: BrokerProcess) -> None:
-        if broker.hung:
-            self.say(f"{broker.node} goes on")
-            broker.go_on()
-
-    def _restart(self, happening: Happening) -> None:
-        broker = self.brokers[happening.node]
-        if not broker.running or len(self.truth.now.alive) < len(NODES):
-            return
-        clean = happening.number % 2 == 0
-        self.say(f"{broker.node} is stopped" if clean else f"{broker.node} is killed")
-        if clean:
-            # Leaders move before it goes.
-            self.truth.left(self.schedule.now, broker.node)
-            self.schedule.after(0.1, broker.stop)
-        else:
-            broker.stop()
-            self.schedule.after(_SESSION, self.truth_left, broker.node)
-        self.schedule.after(happening.seconds + _SESSION, self._start, broker)
-
-    def truth_left(self, node: int) -> None:
-        """Have the controller find that a broker is gone."""
-        if node in self.truth.now.alive and not self.brokers[node].running:
-            self.truth.left(self.schedule.now, node)
-
-    def _start(self, broker: BrokerProcess) -> None:
-        self.say(f"{broker.node} is started")
-        draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
-        lag = max(self.profile.lag, 0.4) * draw.random()
-        # Metadata comes first, to new brokers with ZooKeeper too (KafkaController.onBrokerStartup).
-        broker.start(broker.model.release, lag + 0.3 * draw.random(), lag)
-        self.truth.joined(self.schedule.now, broker.node)
-
-    def _fence(self, happening: Happening) -> None:
-        """Have the controller take a broker for gone that is not: its session or lease ends."""
-        alive = self.truth.now.alive
-        if self.brokers[happening.node].running and len(alive) == len(NODES):
-            self.say(f"{happening.node} is fenced")
-            self.truth.left(self.schedule.now, happening.node)
-            self.schedule.after(happening.seconds, self._unfence, happening.node)
-
-    def _unfence(self, node: int) -> None:
-        if self.brokers[node].running and node not in self.truth.now.alive:
-            self.say(f"{node} is not fenced any more")
-            self.truth.joined(self.schedule.now, node)
-
-    def _lag(self, happening: Happening) -> None:
-        self.say(f"{happening.node} hears nothing for {happening.seconds} s")
-        until = self.schedule.now + happening.seconds
-        self._stale[happening.node] = len(self.truth.log), until
+    # What happens to clients and proxies.
 
     def _lull(self, happening: Happening) -> None:
         """Have all clients away for a while. Some, or all, are started again then."""
@@ -293,17 +164,25 @@ class World:
         client.start()
 
     def _end_process(self, happening: Happening) -> None:
-        proxy = self.fronts.get(happening.node)
-        if proxy is None or not proxy.running:
+        nodes = next((nodes for nodes in self._processes if happening.node in nodes), ())
+        if not nodes or happening.node in self._away:
             return
-        nodes = [node for node, front in self.fronts.items() if front is proxy]
         self.say(f"the proxy of {', '.join(map(str, nodes))} is started again")
-        proxy.stop()
-        self.schedule.after(0.1, self._begin_process, nodes)
+        self._away.update(nodes)
+        for node in nodes:
+            front = self.fronts.get(node)
+            if front is None:
+                self.brokers[node].reset()
+            else:
+                front.stop()
+        self.schedule.after(_ABSENCE, self._return, nodes)
 
-    def _heal(self) -> None:
-        for broker in self.brokers.values():
-            self._go_on(broker)
+    def _return(self, nodes: Sequence[int]) -> None:
+        self._away.difference_update(nodes)
+        if self.proxies:
+            self._begin_process(nodes)
+
+    # What is looked at.
 
     def _look(self) -> None:
         if self.proxies:
@@ -348,28 +227,12 @@ class World:
                         yield f"{place} is in doubt"
 
     def _close(self) -> None:
-        """Have each broker behind a route lose a leadership, of which all hear at once."""
-        self._prompt = True
-        for node in self.profile.fronted:
-            for name, topic in sorted(self.truth.now.topics.items()):
-                led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
-                if led and name not in self.profile.hidden:
-                    to = next(other for other in topic.replicas[led[0]] if other != node)
-                    self.moved.append((name, led[0], node))
-                    self.truth.move(self.schedule.now, name, led[0], to)
+        """Have each broker behind a route lose a leadership."""
+        self.moved = self.cluster.lose_a_leadership_each(self.profile.fronted)
 
 
+#: What does not happen to the cluster.
 _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
-    "move": World._move,
-    "rise": World._rise,
-    "recreate": World._recreate,
-    "grow": World._grow,
-    "restart": World._restart,
-    "reset": World._reset,
-    "hang": World._hang,
-    "storm": World._storm,
-    "fence": World._fence,
-    "stale": World._lag,
     "lull": World._lull,
     "away": World._go_away,
     "process": World._end_process,
