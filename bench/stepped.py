@@ -1,8 +1,8 @@
 """``python -m bench.stepped FILE SETTINGS``: the proxy, with the steps of its event loop timed.
 
-SETTINGS is JSON as :class:`leader_hints.settings.Settings` takes it. On SIGUSR1, and at the end,
-FILE gets the longest step of each task since the last time: milliseconds of CPU by the task's name;
-and the longest hold. SIGUSR1 resets them.
+SETTINGS is JSON as :class:`leader_hints.settings.settings.Settings` takes it. On SIGUSR1, and at
+the end, FILE gets the longest step of each task since the last time: milliseconds of CPU by the
+task's name; and the longest hold. SIGUSR1 resets them.
 """
 
 import gc

@@ -32,7 +32,7 @@ from bench.pipeline.trials import (
 )
 from bench.report import table, write_section
 from bench.samples import Samples, from_samples_option
-from leader_hints_report.generator import Fleet
+from leader_hints_report.generator.fleet import Fleet
 from tests.harness.maven import ROOT
 
 _PAGE = ROOT / "docs" / "pipeline.md"

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from bench.pipeline.queries import QUERIES
 from bench.pipeline.stages import Stage, stages
 from leader_hints_report.batch import run
-from leader_hints_report.generator import Fleet
+from leader_hints_report.generator.fleet import Fleet
 from leader_hints_report.journal.sources import stream
 from leader_hints_report.spark_session import begin
 from leader_hints_report.store import Store

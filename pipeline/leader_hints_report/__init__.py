@@ -1,13 +1,14 @@
 """What leader moves cost a fleet, and what hints save: the journals of many sidecars, on Spark.
 
 Bugs about a run that fails, reads a journal twice, or overwrites what it has stored are here. Those
-about lines are in journal, about figures in tables, about the page in report.
+about lines are in journal, about figures in tables, about the page in report, about options in
+commands; those about synthetic journals are in generator.
 
 - batch: one run over what is new; streaming: the same while journals are written.
 - store: events and tables of an output folder, and which inputs they come from.
-- generator: synthetic journals, and the answers that the tables must give.
 - spark_session: Spark's settings and flags; progress: the present step, on a terminal.
-- cli: the command; errors: those that an operator can fix; text: foreign text, made safe to show.
+- cli: the command; journal_options: the options of subcommands that take in a journal.
+- errors: those that an operator can fix; text: foreign text, made safe to show.
 
 Nouns:
 

@@ -8,7 +8,7 @@ import pytest
 from leader_hints.check.findings import TABLE, Severity, finding
 
 _REAL = Path(__file__).parents[1] / "real" / "test_doctor.py"
-_JUDGE = Path(__file__).parents[2] / "proxy" / "leader_hints" / "check" / "rules.py"
+_RULES = Path(__file__).parents[2] / "proxy" / "leader_hints" / "check"
 
 
 @pytest.mark.parametrize("code", TABLE)
@@ -34,5 +34,6 @@ def test_braces_in_what_came_from_the_network_stay() -> None:
 
 @pytest.mark.parametrize("code", TABLE)
 def test_a_finding_is_made_and_a_test_provokes_it_on_real_brokers(code: str) -> None:
-    assert f'"{code}"' in _JUDGE.read_text(encoding="utf-8")
+    rules = "".join(file.read_text(encoding="utf-8") for file in _RULES.glob("*rules.py"))
+    assert f'"{code}"' in rules
     assert f'"{code}"' in _REAL.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from leader_hints.check.facts import MachineFacts, RouteFacts
 from leader_hints.check.report import CheckReport, lines, make_report, to_json
 from leader_hints.check.rules import judge
-from tests.check.test_rules import BOUNDS, MACHINE, RIGHT, changed
+from tests.check.samples import BOUNDS, MACHINE, RIGHT, changed
 from tests.cli.commands import leader_hints
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"

@@ -6,14 +6,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.harness.maven import PYTHONPATH
+
 COMMAND = str(Path(sys.executable).with_name("leader-hints"))
 _DEADLINE_S = 30
 
 
 def clean_environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings of the proxy, and with `variables`."""
+    """This process's environment without settings of the proxy, and with `variables`.
+
+    The command runs the code of this checkout, wherever the package is installed from.
+    """
     kept = {name: value for name, value in os.environ.items() if "LEADER_HINTS" not in name}
-    return {**kept, **(variables or {})}
+    return {**kept, "PYTHONPATH": PYTHONPATH, **(variables or {})}
 
 
 def leader_hints(

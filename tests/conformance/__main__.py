@@ -23,6 +23,9 @@ reports are of `leader-hints conformance` ([local.md](local.md#what-does-my-clie
 with librdkafka's mock cluster, one run each, on a machine with other work.
 `python -m tests.conformance` writes this page again. How to read it:
 
+- A report shows what a client can do with hints. The command offers every client the raised
+  versions; `leader-hints run` offers them only to
+  [known clients](limits.md#which-clients-get-hints).
 - Metadata is delayed by two seconds while leaders move and while hints are wrong. A client with a
   recovery time of seconds waited for Metadata. Without the delay these times are much shorter.
 - "Skipped for a hint": the client's back-off is set to a second. The client is refused three

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from tests.deploy.tools import run
 from tests.harness.clients import ClientProcess
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH
 from tests.harness.python_client import CONFLUENT
 
 _BRIDGE = "lh-bridge"
@@ -56,7 +56,7 @@ class Machine:
     def clients(self, folder: Path) -> ClientProcess:
         """A process of librdkafka's clients there."""
         argv = [*self.inside, sys.executable, "-m", "tests.harness.worker", CONFLUENT]
-        return ClientProcess(argv, folder / f"{self.name}.log", {"PYTHONPATH": str(ROOT)})
+        return ClientProcess(argv, folder / f"{self.name}.log", {"PYTHONPATH": PYTHONPATH})
 
     def join(self) -> None:
         """Make it, on the bridge."""

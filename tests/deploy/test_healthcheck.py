@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH, ROOT
 
 SCRIPT = ROOT / "deploy" / "docker" / "healthcheck.py"
 
@@ -53,7 +53,7 @@ def _admin(host: str, status: int = 200) -> Iterator[_Server]:
 def _check(environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(SCRIPT)],
-        env={"PYTHONPATH": str(ROOT), **environment},
+        env={"PYTHONPATH": PYTHONPATH, **environment},
         capture_output=True,
         text=True,
         timeout=60,

@@ -21,6 +21,7 @@ from leader_hints.mock.cluster import MockCluster
 from tests.cli.commands import COMMAND, clean_environment
 from tests.docs.pages import DOCS
 from tests.harness import processes
+from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
 
@@ -80,7 +81,7 @@ class _Scene:
         """Run the proxy; it must be alive, listen on the route, and leave in order."""
         argv = [COMMAND, *map(self.here, arguments)]
         log = folder / "proxy.log"
-        proxy = processes.start(argv, output=log, environment={"PYTHONPATH": str(_ROOT)})
+        proxy = processes.start(argv, output=log, environment={"PYTHONPATH": PYTHONPATH})
         try:
             until(lambda: proxy.poll() is not None or self._alive(), "the proxy is alive")
             assert proxy.poll() is None, log.read_text(encoding="utf-8")

@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from tests.harness.maven import PYTHONPATH
+
 _ROOT = Path(__file__).parents[2]
 _TIMEOUT_S = 100
 
@@ -16,7 +18,7 @@ def _pytest(folder: Path, text: str) -> str:
     # Plugins that are installed are not loaded by themselves: here this one is named by its module.
     environment = os.environ | {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTHONPATH": str(_ROOT),
+        "PYTHONPATH": PYTHONPATH,
     }
     ended = subprocess.run(
         [

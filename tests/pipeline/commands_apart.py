@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from leader_hints_report.cli import cli
 from tests.harness import processes
-from tests.harness.maven import ROOT
+from tests.harness.maven import PYTHONPATH, ROOT
 
 #: Bounds a broken test; machines are shared, and Java may take its time to start.
 _COMMAND_S: Final = 600
@@ -75,6 +75,7 @@ def report_killed(command: str, out: Path, files: int, *arguments: str) -> None:
     process = processes.start(
         [sys.executable, "-m", "leader_hints_report.cli", *_arguments(command, out, arguments)],
         output=Path(os.devnull),
+        environment={"PYTHONPATH": PYTHONPATH},
         cwd=ROOT,
     )
     until = time.monotonic() + _COMMAND_S

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from packaging.requirements import Requirement
 
 from leader_hints_report.cli import EXTRA, cli, main
+from tests.harness.maven import PYTHONPATH
 
 _ROOT = Path(__file__).parents[2]
 
@@ -66,7 +67,7 @@ def _fails(environment: dict[str, str], folder: Path) -> list[str]:
             *(sys.executable, "-m", "leader_hints_report.cli", "batch"),
             *(f"--journal={folder}/journal", f"--out={folder}/out"),
         ],
-        env=environment,
+        env=environment | {"PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
         timeout=100,

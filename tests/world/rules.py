@@ -217,12 +217,17 @@ def at_rest_the_view_is_right(lived: Lived) -> Found:
 
 
 def after_a_rest_hints_are_given(lived: Lived) -> Found:
-    """An error of a move after a rest gets its hint, where a client can use one."""
+    """An error of a move after a rest gets its hint, where a client can use one.
+
+    A client that knows an epoch of a former topic asked the wrong broker before that move as well.
+    Its errors are not of the move, and are not held for a second after those before.
+    """
     world = lived.world
     for name, partition, node in world.moved:
         errors = [
             seen
             for client in world.clients
+            if (CLOSING, client.name, name, partition) not in world.behind
             for seen in client.seen
             if (seen.name, seen.place[1]) == (name, partition)
             and seen.at >= CLOSING

@@ -122,7 +122,7 @@ class World:
         for client in self.clients:
             self.schedule.at(1.0, client.start)
             self.schedule.at(PAUSE, client.pause)
-            for at in (PAUSE, END):
+            for at in (PAUSE, CLOSING, END):
                 self.schedule.at(at - LOOK, self._note_behind, at, client)
             self.schedule.at(AWAKE, client.start)
         self.schedule.at(UNTIL + 1.0, self._heal)

@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leader_hints_report.journal_options import takes_journal
 from leader_hints_report.progress import steps
-from leader_hints_report.spark_session import takes_kafka, takes_session
+from leader_hints_report.spark_session import takes_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @click.command("batch")
-@click.option(
-    "--journal",
-    required=True,
-    metavar="PATH|kafka://HOST:PORT/TOPIC",
-    help="A file, folder or pattern of finished journal files, or the journal's topic.",
-)
-@click.option("--out", required=True, metavar="DIR", help="Where events and tables are kept.")
-@takes_kafka
+@takes_journal("A file, folder or pattern of finished journal files, or the journal's topic.")
 @click.option("--rebuild", is_flag=True, help="Make the tables of all days again, from the events.")
 @click.option("--anew", is_flag=True, hidden=True)  # its name up to 0.1
 @takes_session

@@ -34,7 +34,8 @@ def command(
     out: str,
 ) -> None:
     """Generate synthetic journals with known answers, to check the tables against."""
-    from leader_hints_report.generator import Fleet, generate
+    from leader_hints_report.generator.fleet import Fleet
+    from leader_hints_report.generator.generation import generate
 
     fleet = Fleet(sidecars, hours, events, seed, skew_ms, hot)
     generate(session(), fleet, out)

@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leader_hints_report.journal_options import takes_journal
 from leader_hints_report.progress import steps
-from leader_hints_report.spark_session import takes_kafka, takes_session
+from leader_hints_report.spark_session import takes_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @click.command("stream")
-@click.option(
-    "--journal",
-    required=True,
-    metavar="PATH|kafka://HOST:PORT/TOPIC",
-    help="A folder of finished journal files, or the journal's topic.",
-)
-@click.option("--out", required=True, metavar="DIR", help="Where events and tables are kept.")
-@takes_kafka
+@takes_journal("A folder of finished journal files, or the journal's topic.")
 @click.option(
     "--late",
     default=600.0,

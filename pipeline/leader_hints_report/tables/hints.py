@@ -1,6 +1,6 @@
 """What hints do: given, used, missed, and for whom there can be none.
 
-Tested in ``tests/pipeline/test_generator.py``.
+Tested in ``tests/pipeline/generator/test_generation.py``.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """Brokers by hours: leaderships that went and came, and what clients met there.
 
-Tested in ``tests/pipeline/test_generator.py``.
+Tested in ``tests/pipeline/generator/test_generation.py``.
 """
 
 from pyspark.sql import Column, DataFrame

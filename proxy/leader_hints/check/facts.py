@@ -1,7 +1,4 @@
-"""Facts: what the probes found about routes, the brokers behind them, and this machine.
-
-Tested in ``tests/check/test_rules.py``.
-"""
+"""Facts: what the probes found about routes, the brokers behind them, and this machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

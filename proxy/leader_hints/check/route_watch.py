@@ -72,8 +72,7 @@ class RouteWatch:
     def _due(self, route: Route) -> bool:
         if route.broker.node is None or route.broker.view is None:
             return False
-        # The endpoints are another object after each answer that differs.
-        basis = route.broker.node, route.broker.view.cluster_id, id(route.broker.endpoints)
+        basis = route.broker.node, route.broker.view.cluster_id, route.broker.endpoints
         changed = self._bases.get(route.name) != basis
         self._bases[route.name] = basis
         waited = trio.current_time() - self._looked.get(route.name, -math.inf)

@@ -6,11 +6,12 @@ Tested in ``tests/cli/test_local.py``.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import click
 from pydantic import ValidationError
 
+from leader_hints.cli.options import choice
 from leader_hints.cli.refusals import Path, refusals
 from leader_hints.errors import ConfigurationError
 from leader_hints.settings.local import LocalSettings
@@ -29,7 +30,7 @@ _OPTIONS: Final = (
     click.option(
         "--sasl",
         "sasl_mechanism",
-        metavar=f"[{'|'.join(get_args(SaslMechanism))}]",
+        metavar=choice(SaslMechanism),
         help="How the proxy's own connections authenticate; clients do so themselves.",
     ),
     click.option("--sasl-username", metavar="NAME", help="Of the proxy, for PLAIN and SCRAM."),

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import yaml
@@ -12,16 +12,22 @@ from pydantic import ValidationError
 
 from leader_hints.address import Address, overlap
 from leader_hints.cli.entrance import make_local, takes_entrance
+from leader_hints.cli.options import (
+    admin_option,
+    config_option,
+    hints_option,
+    log_format_option,
+    log_level_option,
+)
 from leader_hints.cli.refusals import shown
-from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
+from leader_hints.cli.sources import load_settings
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
 from leader_hints.faults.fault import problems as fault_problems
 from leader_hints.faults.scenario import Scenario
 from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.local import LocalSettings
-from leader_hints.settings.log import LogFormat, LogLevel
-from leader_hints.settings.settings import HintsMode, Settings
+from leader_hints.settings.settings import Settings
 
 if TYPE_CHECKING:
     from leader_hints.mock.steady import SteadyCluster
@@ -65,18 +71,11 @@ Renew = Callable[[], Mapping[int, Address] | None]
     metavar="FILE",
     help="YAML file with faults that begin and end at given times.",
 )
-@click.option(
-    "--config",
-    "file",
-    type=click.Path(path_type=Path),
-    envvar=CONFIG_VARIABLE,
-    metavar="FILE",
-    help="YAML file with settings; its routes are not used.",
-)
-@click.option("--hints", metavar=f"[{'|'.join(get_args(HintsMode))}]", help="As for `run`.")
-@click.option("--admin", metavar="HOST:PORT", help="Where to serve metrics and health.")
-@click.option("--log-level", metavar=f"[{'|'.join(get_args(LogLevel))}]", help="As for `run`.")
-@click.option("--log-format", metavar=f"[{'|'.join(get_args(LogFormat))}]", help="As for `run`.")
+@config_option("YAML file with settings; its routes are not used.")
+@hints_option("As for `run`.")
+@admin_option()
+@log_level_option("As for `run`.")
+@log_format_option("As for `run`.")
 def local(
     bootstrap: str | None,
     cluster: str | None,

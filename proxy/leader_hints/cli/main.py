@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import click
 import yaml
@@ -22,12 +22,18 @@ import yaml
 from leader_hints.cli.conformance import conformance
 from leader_hints.cli.fault import fault
 from leader_hints.cli.local import local
-from leader_hints.cli.sources import CONFIG_VARIABLE, load_settings
+from leader_hints.cli.options import (
+    admin_option,
+    config_option,
+    hints_option,
+    log_format_option,
+    log_level_option,
+)
+from leader_hints.cli.sources import load_settings
 from leader_hints.errors import LeaderHintsError
 from leader_hints.observe import journal_schema as journal_lines
 from leader_hints.observe.logs import configure_logs
-from leader_hints.settings.log import LogFormat, LogLevel
-from leader_hints.settings.settings import HintsMode, Settings
+from leader_hints.settings.settings import Settings
 
 _SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 #: The system's errors that are caused by the file that the output goes to.
@@ -41,20 +47,8 @@ _SETTING_OF_FLAG: Final = {
 }
 
 
-def _choice(of: Any) -> str:
-    """How a flag with fixed values shows in --help. The settings' model refuses other values."""
-    return f"[{'|'.join(get_args(of))}]"
-
-
 _SETTINGS_OPTIONS: Final = (
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(path_type=Path),
-        envvar=CONFIG_VARIABLE,
-        metavar="FILE",
-        help="YAML file with settings.",
-    ),
+    config_option("YAML file with settings."),
     click.option(
         "--route",
         "routes",
@@ -62,12 +56,10 @@ _SETTINGS_OPTIONS: Final = (
         metavar="LISTEN=UPSTREAM",
         help="Where to listen, and the one broker behind it. Give one for each broker.",
     ),
-    click.option(
-        "--hints", metavar=_choice(HintsMode), help="Give hints, only count them, or relay."
-    ),
-    click.option("--admin", metavar="HOST:PORT", help="Where to serve metrics and health."),
-    click.option("--log-level", metavar=_choice(LogLevel), help="The least level that is written."),
-    click.option("--log-format", metavar=_choice(LogFormat), help="How the log is written."),
+    hints_option("Give hints, only count them, or relay."),
+    admin_option(),
+    log_level_option("The least level that is written."),
+    log_format_option("How the log is written."),
 )
 
 

@@ -9,7 +9,7 @@ from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.kio_messages import Message, read_response
 from leader_hints.conformance.wire_log import Said, Seen
 from leader_hints.core.route import Route
-from leader_hints.faults.interposer import Asking
+from leader_hints.faults.asking import Asking
 from leader_hints.wire.errors import WireError
 
 

@@ -8,8 +8,9 @@ Bugs about routes, modes, limits on clients and descriptors are in this folder i
 - admission: whether one more client is let in; descriptors: for how many connections they last.
 - events: what happened, as data; clock: where the time comes from.
 
-Its folders: link (bytes of one connection), versions (what is offered and sent), hints (which hint
-an error gets, and when), cluster (what is known of leaders and brokers), sessions (fetch sessions).
+Its folders: link (bytes of one connection), responses (what becomes of each), versions (what is
+offered and sent), hints (which hint an error gets, and when), cluster (what is known of leaders and
+brokers), sessions (fetch sessions).
 
 Nothing here reads a clock of the machine: the time is an argument, in seconds of a Clock that never
 goes back. LatencySampler, Recovery and LeaderView are given that Clock itself, to ask it only where

@@ -1,4 +1,7 @@
-"""What is known of the broker behind a route."""
+"""What is known of the broker behind a route.
+
+Tested in ``tests/core/test_route.py``.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""Where the pure parts have the time from: seconds that never go back."""
+"""Where the pure parts have the time from: seconds that never go back.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,9 @@
-"""What happened, as data. Logs, metrics, the status and the journal are made of these."""
+"""What happened, as data. Logs, metrics, the status and the journal are made of these.
+
+All are in one file, as in a catalogue: each of these readers has one table over all of them.
+
+Tested in ``tests/observe/test_event_log.py``.
+"""
 
 from dataclasses import dataclass
 

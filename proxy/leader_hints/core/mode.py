@@ -1,4 +1,7 @@
-"""What a route does about hints."""
+"""What a route does about hints.
+
+Tested in ``tests/core/test_route.py``.
+"""
 
 from enum import StrEnum
 

@@ -2,8 +2,6 @@
 
 A fault chooses by route, API, client id, topic and partition; what it does not name it does not
 mind. Those of several that do the same to one message do not add up: the oldest does it.
-
-Tested in ``tests/faults/test_interposer.py``.
 """
 
 import random

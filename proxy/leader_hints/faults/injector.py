@@ -11,9 +11,10 @@ import trio
 from leader_hints.core.events import Event, TaskFailed
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
+from leader_hints.faults.asking import OnRequest, OnResponse
 from leader_hints.faults.fault import Fault, Faults
 from leader_hints.faults.fault_pages import FaultPages
-from leader_hints.faults.interposer import Interposer, OnRequest, OnResponse
+from leader_hints.faults.interposer import Interposer
 from leader_hints.faults.scenario import Scenario, Step
 
 #: Returns leader and epoch by topic and partition, as they are known now.

@@ -3,7 +3,7 @@
 An incremental Fetch names only what changed. A fault that chooses a topic must also be done to one
 that names nothing, where its session has that topic.
 
-Tested in ``tests/faults/test_interposer.py``.
+Tested in ``tests/faults/test_request_faults.py``.
 """
 
 from collections import OrderedDict

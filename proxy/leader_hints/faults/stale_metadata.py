@@ -1,6 +1,6 @@
 """Metadata that tells a former state: leaders as they were, and brokers left out.
 
-Tested in ``tests/faults/test_interposer.py``.
+Tested in ``tests/faults/test_response_faults.py``.
 """
 
 import dataclasses

@@ -1,5 +1,6 @@
 import pytest
 
+from leader_hints.core.cluster.doubts import Disagreements, Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
@@ -163,3 +164,12 @@ def test_only_so_many_doubts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nobody_is_known_by_a_partition_that_is_in_doubt() -> None:
     view = view_of({0: (1, 5), 1: (1, 5), 2: (2, 5)}, {0: (3, 4), 2: (3, 4)})
     assert [*view.one_led_by_each()] == [("t", 1, Leader(1, 5))]
+
+
+def test_only_so_many_reports_are_kept() -> None:
+    said = Disagreements(capacity=4)
+    for partition in range(3):
+        said.begin(("t", partition))
+        for node in (1, 2):
+            said.report(("t", partition), Source(node), Leader(node, 4), Leader(3, 5))
+    assert [("t", partition) in said for partition in range(3)] == [False, True, True]

@@ -41,6 +41,92 @@ def test_two_routes_whose_brokers_are_not_known_yet_are_never_taken_for_one() ->
     assert view.leader("t", 0) == Leader(1, 5)
 
 
+def _moves(view: LeaderView, source: int, leader: tuple[int, int]) -> list[LeaderMoved]:
+    """Return the moves that a poll of a broker reveals."""
+    return view.learn(answer({0: leader}), source, poll=True)
+
+
+def test_without_ids_a_broker_that_is_cut_off_does_not_outvote_several_others() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for _ in range(5):
+        assert _moves(view, 3, (1, 5)) == []
+        assert _moves(view, 1, (2, 6)) == []
+        assert _moves(view, 2, (2, 6)) == []
+    (moved,) = _moves(view, 1, (1, 7))
+    assert (moved.leader, moved.epoch) == (1, 7)
+    for _ in range(5):
+        assert _moves(view, 3, (1, 5)) == []
+    assert view.leader("t", 0) == Leader(1, 7)
+
+
+def test_without_ids_a_broker_that_is_cut_off_brings_its_leader_back_once_at_most() -> None:
+    """The proxy polls it alone; others report what is true while a response is held."""
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    assert _moves(view, 3, (1, 5)) == []
+    assert len(_moves(view, 3, (1, 5))) == 1
+    for epoch in (6, 7, 8):
+        assert len(view.learn(answer({0: (2, epoch)}), 1)) == 1
+        for _ in range(3):
+            assert _moves(view, 3, (1, 5)) == []
+
+
+def test_without_ids_a_broker_that_still_reports_the_former_topic_is_outvoted() -> None:
+    view = view_of({0: (3, 8)})
+    for _ in range(2):
+        assert _moves(view, 1, (1, 0)) == []
+        assert _moves(view, 3, (3, 8)) == []
+    assert _moves(view, 2, (1, 0)) == []
+    (moved,) = _moves(view, 1, (1, 0))
+    assert (moved.leader, moved.epoch) == (1, 0)
+    for _ in range(3):
+        assert _moves(view, 3, (3, 8)) == []
+        assert _moves(view, 1, (1, 0)) == _moves(view, 2, (1, 0)) == []
+    # What it has not reported before is news.
+    assert len(_moves(view, 3, (3, 1))) == 1
+    assert len(_moves(view, 3, (3, 8))) == 1
+
+
+def test_without_ids_most_brokers_count_until_one_of_them_has_caught_up() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for source, leader in ((1, (1, 5)), (3, (1, 5)), (2, (2, 6)), (1, (1, 5))):
+        _moves(view, source, leader)
+    assert view.leader("t", 0) == Leader(1, 5)
+    assert _moves(view, 2, (2, 6)) == []
+    assert len(_moves(view, 3, (2, 6))) == 1
+    assert _moves(view, 1, (1, 5)) == []
+
+
+def test_without_ids_the_leaders_own_answer_is_news_whatever_its_metadata_repeats() -> None:
+    view = view_of({0: (2, 6)})
+    for source, leader in ((1, (1, 5)), (2, (2, 6)), (3, (1, 5)), (1, (1, 5))):
+        _moves(view, source, leader)
+    assert view.leader("t", 0) == Leader(1, 5)
+    assert len(view.leader_confirms("t", 0, Leader(2, 6))) == 1
+
+
+def test_a_broker_has_one_voice_before_and_after_its_node_is_known() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    view.learn(answer({0: (1, 5)}), None, route="three", poll=True)
+    for _ in range(3):
+        view.learn(answer({0: (2, 6)}), 1, poll=True)
+        view.learn(answer({0: (1, 5)}), 3, route="three", poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_topics_about_which_brokers_disagree_are_named_until_they_agree() -> None:
+    view = view_of(dict.fromkeys(range(3), (2, 6)))
+    assert view.disagreements.topics(10) == set()
+    view.learn(answer({0: (1, 5), 1: (2, 6)}), 1)
+    view.learn(answer({0: (1, 5)}, name="u"), 1)
+    view.learn(answer({0: (2, 4)}, name="u"), 3)
+    assert view.disagreements.topics(10) == {"t", "u"}
+    assert view.disagreements.topics(1) | view.disagreements.topics(1) == {"t", "u"}
+    view.learn(answer({0: (2, 6)}), 1)
+    assert view.disagreements.topics(10) == {"u"}
+    view.learn(answer({}, name="u", error=3), 1)
+    assert view.disagreements.topics(10) == set()
+
+
 def test_without_ids_polls_must_agree_one_after_the_other() -> None:
     view = view_of({0: (1, 50)})
     for epoch in (0, 50, 0, 51, 1):

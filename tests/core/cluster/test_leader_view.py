@@ -100,6 +100,7 @@ class View(RuleBasedStateMachine):
 
     ``told``: every (node, epoch) that was ever said of a partition. ``known``: what the model
     believes, by topic (id, or name without one) and partition. ``current``: the topic of a name.
+    ``reports``: what each said last of a partition about which they disagree.
     """
 
     @initialize(ids=st.booleans())
@@ -113,6 +114,7 @@ class View(RuleBasedStateMachine):
         self.claims: dict[str, bytes | str] = {}
         self.contradicted: dict[str, set[tuple[int | None, int]]] = {}
         self.absent: dict[str, int] = {}
+        self.reports: dict[tuple[bytes | str, int], dict[int | None, Leader]] = {}
 
     def _id(self, name: str, number: int) -> bytes:
         return topic_id(ord(name) * 10 + number) if self.ids else ZERO_ID
@@ -147,21 +149,32 @@ class View(RuleBasedStateMachine):
             known = self.known.get((topic, partition))
             if epoch < 0:
                 continue
-            if known is None or epoch > known.epoch or (epoch == known.epoch and known.node == -1):
-                self.known[topic, partition] = Leader(node, epoch)
-            elif (epoch < known.epoch and not self.ids) or (
+            place, leader = (topic, partition), Leader(node, epoch)
+            repeated = not self.ids and self.reports.get(place, {}).get(source) == leader
+            better = known is not None and epoch == known.epoch and known.node == -1
+            if known is None or better or (epoch > known.epoch and not repeated):
+                self.known[place] = leader
+                self._report(place, source, leader)
+            elif (epoch != known.epoch and not self.ids) or (
                 epoch == known.epoch and node not in (-1, known.node)
             ):
                 contradicted.add((source, partition))
+                self.reports.setdefault(place, {})
+                self._report(place, source, leader)
                 twice = (source, partition) in self.contradicted.get(name, set())
-                if twice and poll:
-                    self.known[topic, partition] = Leader(node, epoch)
+                if twice and poll and not self._outvoted(place, source, leader):
+                    self.known[place] = leader
+                    if self.ids:
+                        self.reports.pop(place)
+            elif epoch == known.epoch:
+                self._report(place, source, leader)
         listed = max(listed, 1 + max(said, default=-1))
         for partition in set(range(listed)) - set(said) if len(said) < listed else ():
             if not self.ids:
                 contradicted.add((source, partition))
                 if poll and (source, partition) in self.contradicted.get(name, set()):
                     self.known.pop((topic, partition), None)
+                    self.reports.pop((topic, partition), None)
         if poll:
             of_all = self.contradicted.get(name, set())
             others = {pair for pair in of_all if pair[0] != source}
@@ -187,8 +200,26 @@ class View(RuleBasedStateMachine):
                 self._forget(name)
                 self.retired.pop(name, None)
 
+    def _report(self, place: tuple[bytes | str, int], source: int | None, leader: Leader) -> None:
+        if place in self.reports:
+            self.reports[place][source] = leader
+            known = self.known[place]
+            if {*self.reports[place].values()} <= {known, Leader(-1, known.epoch)}:
+                del self.reports[place]
+
+    def _outvoted(self, place: tuple[bytes | str, int], source: int | None, leader: Leader) -> bool:
+        others = [one for by, one in self.reports[place].items() if by != source]
+        up = leader.epoch > self.known[place].epoch
+        with_it = [
+            one
+            for one in others
+            if one == leader or (one.epoch > leader.epoch if up else one.epoch < leader.epoch)
+        ]
+        return 1 + len(with_it) <= len(others) - len(with_it)
+
     def _forget(self, name: str) -> None:
         topic = self.current.pop(name, None)
+        self.reports = {key: said for key, said in self.reports.items() if key[0] != topic}
         self.contradicted.pop(name, None)
         self.claims.pop(name, None)
         self.known = {key: leader for key, leader in self.known.items() if key[0] != topic}

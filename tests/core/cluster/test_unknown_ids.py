@@ -80,3 +80,18 @@ def test_what_is_remembered_is_bounded() -> None:
         ids.answered(_nobody, now, now)
     assert sum(ids.unnameable(_id(number), hides=True) for number in range(5000)) <= 1024
     assert sum(ids.withheld((str(number), ""), _nobody) for number in range(5000)) <= 1024
+
+
+def test_a_client_that_used_an_id_without_a_name_is_served_by_name_for_a_while_only() -> None:
+    now, client = [100.0], ("host", "client")
+    ids = UnknownIds(lambda: now[0])
+    assert not ids.withheld(client, _nobody)
+    ids.withhold(client, A)
+    now[0] = 699.0
+    assert ids.withheld(client, _nobody)
+    assert not ids.withheld(client, lambda topic_id: "a")
+    assert not ids.withheld(("host", "other"), _nobody)
+    now[0] = 700.0
+    assert not ids.withheld(client, _nobody)
+    ids.withhold(client, A)
+    assert ids.withheld(client, _nobody)

@@ -13,10 +13,17 @@ One answer does not show which one is right, so the partition is in doubt until 
 
 If two confirm that they lead, the higher epoch counts: a former leader that is cut off from its
 controller continues to serve.
+
+A broker that is cut off goes on to report what is long over. So it is remembered what each broker
+reported last of a partition about which they disagree. What most of them contradict settles
+nothing, however often one broker repeats it.
 """
 
 import math
 from collections import OrderedDict
+from collections.abc import Set
+from itertools import islice
+from typing import NamedTuple
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.clock import Clock
@@ -34,9 +41,24 @@ _STANDS = 0.5
 #: Seconds within which one leader must deny and the other confirm: else it may be a move.
 _TOGETHER = 1.0
 
+#: Reports that are remembered in all, of partitions about which brokers disagree.
+_REPORTS = 50_000
+
 Place = tuple[Topic, int]
 #: A broker: its node, or the name of its route while that is not known.
 Reporter = int | str
+
+
+class Source(NamedTuple):
+    """The broker that reports something: its ``node`` where it is known, its ``route`` if any."""
+
+    node: int | None
+    route: str = ""
+
+    @property
+    def name(self) -> Reporter:
+        """What distinguishes it from other brokers."""
+        return self.route if self.node is None else self.node
 
 
 class _Doubt:
@@ -135,3 +157,68 @@ class Doubts:
     def _settled(self, doubt: _Doubt) -> Leader | None:
         together = abs(doubt.denied_at - doubt.confirmed_at) <= _TOGETHER
         return doubt.confirmed if together and self._clock() >= doubt.since + _STANDS else None
+
+
+class Disagreements:
+    """What each broker reported last of the partitions about which brokers disagree.
+
+    A partition is left out again as soon as all of them report the leader that is known.
+    """
+
+    def __init__(self, capacity: int = _REPORTS) -> None:
+        self._capacity = capacity
+        self._reports: OrderedDict[Place, dict[Reporter, Leader]] = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._reports
+
+    def begin(self, place: Place) -> None:
+        """Remember from now on what brokers report of a partition."""
+        self._reports.setdefault(place, {})
+
+    def report(self, place: Place, source: Source, leader: Leader, known: Leader) -> None:
+        """Take a broker's report. ``known``: the leader that is known after it."""
+        reports = self._reports.get(place)
+        if reports is None:
+            return
+        before = len(reports)
+        # It may have reported before it was known which node it is.
+        reports.pop(source.route, None)
+        reports[source.name] = leader
+        self._size += len(reports) - before
+        if all(one == known or one == (-1, known.epoch) for one in reports.values()):
+            self.drop(place)
+        while self._size > self._capacity:
+            self.drop(next(iter(self._reports)))
+
+    def repeats(self, place: Place, source: Source, leader: Leader) -> bool:
+        """Whether a broker reported this before: what others reported since is no news to it."""
+        return self._reports.get(place, {}).get(source.name) == leader
+
+    def outvoted(self, place: Place, source: Source, leader: Leader, known: Leader) -> bool:
+        """Whether at least as many others contradict what a broker reports in place of ``known``.
+
+        A report that is even further from the known one does not contradict it.
+        """
+        back = leader.epoch <= known.epoch
+        votes = 1
+        for reporter, other in self._reports.get(place, {}).items():
+            if reporter not in source:
+                further = (other.epoch < leader.epoch) is back and other.epoch != leader.epoch
+                votes += 1 if further or other == leader else -1
+        return votes <= 0
+
+    def topics(self, most: int) -> Set[Topic]:
+        """Return topics of some partitions: of others each time, where there are more."""
+        some = [*islice(self._reports, most)]
+        for place in some:
+            self._reports.move_to_end(place)
+        return {topic for topic, _ in some}
+
+    def drop(self, place: Place) -> None:
+        """Forget a partition."""
+        self._size -= len(self._reports.pop(place, ()))

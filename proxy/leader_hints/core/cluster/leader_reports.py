@@ -4,7 +4,11 @@ Only a report with a higher epoch moves a partition. One with the same leader an
 Where a broker reports a lower epoch of a topic without an id, or another leader at the same epoch
 of any topic, the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint is
 given of it. Such a report is adopted once the leaders themselves confirm it, or two polls of one
-broker. A partition that two polls lack is forgotten: the recreated topic has fewer.
+broker that most others do not contradict. A partition that two polls lack is forgotten: the
+recreated topic has fewer.
+
+A broker that is cut off repeats what is over, and it may be what a former topic was. So what a
+broker repeats of a topic without an id is no news.
 
 With an id a lower epoch is of a broker that lags. If polls report it for so long that no broker can
 lag, and no broker reports the known epoch, the cluster's metadata was restored from a backup.
@@ -12,7 +16,7 @@ lag, and no broker reports the known epoch, the cluster's metadata was restored 
 
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
-from leader_hints.core.cluster.doubts import Doubts, Place, Reporter
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Reporter, Source
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import LeaderMoves
@@ -34,6 +38,7 @@ class LeaderReports:
         changes: TopicChanges,
         moves: LeaderMoves,
         doubts: Doubts,
+        disagreements: Disagreements,
         clock: Clock,
     ) -> None:
         self._cluster_id = cluster_id
@@ -41,32 +46,41 @@ class LeaderReports:
         self._changes = changes
         self._moves = moves
         self._doubts = doubts
+        self._disagreements = disagreements
         self._clock = clock
 
-    def newer(self, topic: TopicLeaders, led: Led, source: int | None) -> list[LeaderMoved]:
-        """Take a leader of a higher epoch than the known one; return the move, if it is one.
+    def is_news(self, topic: TopicLeaders, led: Led, source: Source) -> bool:
+        """Whether a higher epoch than the known one counts.
 
-        ``source``: the node that reports it, where it is known.
+        Not if the broker reported the same before most of them contradicted it.
         """
+        if topic.id or not self._disagreements:
+            return True
+        place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
+        return not self._disagreements.repeats(place, source, leader)
+
+    def newer(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderMoved]:
+        """Take a leader of a higher epoch than the known one; return the move, if it is one."""
         before = self._replace(topic, led)
+        if self._disagreements:
+            self._note(topic, led, source)
         if before.epoch == UNKNOWN:
             return []
-        place, itself = (topic.key, led.partition), led.leader == source
+        place, itself = (topic.key, led.partition), led.leader == source.node
         if itself:
             self._doubts.confirmed(place)
         self._moves.add(place, before, led, confirmed=itself)
         return [self._moved(topic, before, led)]
 
-    def agrees(self, topic: TopicLeaders, led: Led, source: int | None, reporter: Reporter) -> bool:
-        """Take a leader of no higher epoch; return whether it does not contradict the known one."""
+    def agrees(self, topic: TopicLeaders, led: Led, source: Source) -> bool:
+        """Take a leader that is no news; return whether it does not contradict the known one."""
         leader, place = topic.leaders[led.partition], (topic.key, led.partition)
         lower = led.epoch < topic.epochs[led.partition]
-        if lower or UNKNOWN != led.leader != leader != UNKNOWN:
+        other = led.epoch != topic.epochs[led.partition]
+        if other or UNKNOWN != led.leader != leader != UNKNOWN:
             # Of a topic with an id a lower epoch is mostly of a broker that lags: see restored().
-            doubtful = not (lower and topic.id)
-            claim = Leader(led.leader, led.epoch)
-            if doubtful and self._doubts.contradicted(place, claim, reporter):
-                self._changes.add(topic.aliases)
+            if not (lower and topic.id):
+                self._contradicted(topic, led, source)
             return False
         if topic.behind:
             topic.behind.pop(led.partition, None)
@@ -75,11 +89,23 @@ class LeaderReports:
             # endpoint alive; a broker that names the leader knows more.
             topic.leaders[led.partition] = led.leader
             self._changes.add(topic.aliases)
-        if led.leader == source and (place in self._moves or self._doubts):
+        if self._disagreements:
+            self._note(topic, led, source)
+        if led.leader == source.node and (place in self._moves or self._doubts):
             self._confirm(topic, place)
-        elif self._doubts and led.leader == leader and self._doubts.agreed(place, reporter):
+        elif self._doubts and led.leader == leader and self._doubts.agreed(place, source.name):
             self._changes.add(topic.aliases)
         return True
+
+    def persists(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderMoved]:
+        """Take it that two polls of a broker contradict the known leader; return the move, if
+        it counts.
+        """
+        place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
+        known = self._known(topic, led.partition)
+        if self._disagreements.outvoted(place, source, leader, known):
+            return []
+        return self.adopt(topic, led)
 
     def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:
         """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
@@ -93,6 +119,9 @@ class LeaderReports:
         before = self._replace(topic, led)
         # The former topic's leader never led this one.
         self._moves.pop((topic.key, led.partition), None)
+        if topic.id:
+            # No topic is another here: all that was reported before is over.
+            self._disagreements.drop((topic.key, led.partition))
         return [self._moved(topic, before, led)]
 
     def missing(
@@ -111,6 +140,7 @@ class LeaderReports:
                 topic.replace(partition, UNKNOWN, UNKNOWN)
                 self._moves.pop((topic.key, partition), None)
                 self._doubts.dropped((topic.key, partition))
+                self._disagreements.drop((topic.key, partition))
                 self._changes.add(topic.aliases)
             self._topics.partitions -= topic.shrink(absent)
         return missing
@@ -118,12 +148,12 @@ class LeaderReports:
     def leads(self, topic: TopicLeaders, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take a node's answer that it leads at an epoch; return the move, if it is new."""
         led = Led(partition, leader.node, leader.epoch)
-        place = topic.key, partition
+        place, itself = (topic.key, partition), Source(leader.node)
         if leader.epoch > topic.epochs[partition]:
-            moves = self.newer(topic, led, leader.node)
+            moves = self.newer(topic, led, itself)
             self._serves(place)
             return moves
-        if self.agrees(topic, led, leader.node, leader.node):
+        if self.agrees(topic, led, itself):
             self._serves(place)
             return []
         if leader.node == topic.leaders[partition]:
@@ -142,6 +172,22 @@ class LeaderReports:
             move.confirmed = False
             self._changes.add(topic.aliases)
         return self._settle(topic, partition, self._doubts.denied(place))
+
+    def _contradicted(self, topic: TopicLeaders, led: Led, source: Source) -> None:
+        place = topic.key, led.partition
+        if self._doubts.contradicted(place, Leader(led.leader, led.epoch), source.name):
+            self._changes.add(topic.aliases)
+        self._disagreements.begin(place)
+        self._note(topic, led, source)
+
+    def _note(self, topic: TopicLeaders, led: Led, source: Source) -> None:
+        """Note what a broker reports, if brokers disagree about it."""
+        known = self._known(topic, led.partition)
+        leader = Leader(led.leader, led.epoch)
+        self._disagreements.report((topic.key, led.partition), source, leader, known)
+
+    def _known(self, topic: TopicLeaders, partition: int) -> Leader:
+        return Leader(topic.leaders[partition], topic.epochs[partition])
 
     def _serves(self, place: Place) -> None:
         move = self._moves.get(place)

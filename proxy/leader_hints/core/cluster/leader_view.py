@@ -13,7 +13,7 @@ from itertools import chain
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Doubts
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -42,22 +42,30 @@ class LeaderView:
 
     ``clock``: seconds that never go back, by which moves are noted. ``topics``: which topics there
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
-    brokers hide from the proxy. ``unknown_ids``: those that clients use and that have no name here.
+    brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
+    ``unknown_ids``: those that clients use and that have no name here.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
         self.cluster_id = cluster_id
-        self.unknown_ids = UnknownIds()
+        self.unknown_ids = UnknownIds(clock)
         self.changes = TopicChanges()
         self._clock = clock
         #: When the topic with an id that had this name was forgotten last.
         self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self._doubts = Doubts(clock, RECENT_MOVES)
+        self.disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self._reports = LeaderReports(
-            cluster_id, self.topics, self.changes, self._moves, self._doubts, clock
+            cluster_id,
+            self.topics,
+            self.changes,
+            self._moves,
+            self._doubts,
+            self.disagreements,
+            clock,
         )
 
     def __len__(self) -> int:
@@ -154,7 +162,7 @@ class LeaderView:
         topic = self.topics.reported(answer, poll)
         if topic is None:
             return
-        reporter = route if source is None else source
+        broker = Source(source, route)
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         numbers = (led.partition for led in answer.partitions if led.partition < most)
@@ -171,20 +179,20 @@ class LeaderView:
             if not 0 <= led.partition < most:
                 continue
             known = topic.epochs[led.partition]
-            if led.epoch > known:
-                moves += self._reports.newer(topic, led, source)
+            if led.epoch > known and self._reports.is_news(topic, led, broker):
+                moves += self._reports.newer(topic, led, broker)
             # A leader without an epoch cannot be ordered, nor paired with another's.
-            elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, source, reporter):
+            elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, broker):
                 if led.epoch == known or not topic.id:
-                    contradicted.add((reporter, led.partition))
-                    if poll and (reporter, led.partition) in topic.contradicted:
-                        moves += self._reports.adopt(topic, led)
+                    contradicted.add((broker.name, led.partition))
+                    if poll and (broker.name, led.partition) in topic.contradicted:
+                        moves += self._reports.persists(topic, led, broker)
                 elif poll:
-                    moves += self._reports.restored(topic, led, reporter)
+                    moves += self._reports.restored(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
-            contradicted |= self._reports.missing(topic, answer, reporter, poll=poll)
+            contradicted |= self._reports.missing(topic, answer, broker.name, poll=poll)
         if poll:
-            others = {pair for pair in topic.contradicted if pair[0] != reporter}
+            others = {pair for pair in topic.contradicted if pair[0] != broker.name}
             topic.contradicted = frozenset(others | contradicted)
         yield moves
 
@@ -226,8 +234,9 @@ class LeaderView:
             self._forgotten_at.move_to_end(topic.name)
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
-        if not (self._moves or self._doubts):
+        if not (self._moves or self._doubts or self.disagreements):
             return
         for partition in range(len(topic.leaders)):
             self._moves.pop((topic.key, partition), None)
             self._doubts.dropped((topic.key, partition))
+            self.disagreements.drop((topic.key, partition))

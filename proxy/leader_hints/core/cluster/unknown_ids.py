@@ -9,9 +9,11 @@ hide from the proxy's own user, or nobody's.
 A client that goes on to use such an id is better served by name, as without the proxy.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
+from leader_hints.core.clock import Clock, stopped
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 
 #: Questions for all topics after a quiet time, and at most for each second in the long run.
@@ -23,6 +25,9 @@ _SHARE = 0.05
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 60.0
 #: Seconds for which a broker may lag behind, and not list a new topic yet.
 _LAG = 1.0
+#: Seconds for which a client is served by name. It may have learnt since that its topic was
+#: deleted; if not, it costs one more link.
+_WITHHELD = 600.0
 #: Ids, and clients, that are remembered.
 _MOST = 1024
 
@@ -47,12 +52,14 @@ class _Unknown:
 
 
 class UnknownIds:
-    """Those of one cluster. Times are in seconds, by a clock that never goes back."""
+    """Those of one cluster. Times are in seconds, by ``clock``, which never goes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = stopped) -> None:
+        self._clock = clock
         self._rate = RefreshRate(_PER_SECOND, _BURST)
         self._ids: OrderedDict[bytes, _Unknown] = OrderedDict()
-        self._clients: OrderedDict[Client, bytes] = OrderedDict()
+        #: Which id a client used, and when.
+        self._clients: OrderedDict[Client, tuple[bytes, float]] = OrderedDict()
 
     def used(self, ids: Collection[bytes], now: float) -> bool:
         """Note that a client uses ``ids``; return whether brokers are to be asked now."""
@@ -100,12 +107,12 @@ class UnknownIds:
 
     def withhold(self, client: Client, topic_id: bytes) -> None:
         """Remember a client that uses an id which cannot be named."""
-        self._clients[client] = topic_id
+        self._clients[client] = topic_id, self._clock()
         self._clients.move_to_end(client)
         if len(self._clients) > _MOST:
             self._clients.popitem(last=False)
 
     def withheld(self, client: Client, name: Callable[[bytes], str | None]) -> bool:
-        """Whether a client is to name topics by name: the id that it used has none by now."""
-        topic_id = self._clients.get(client)
-        return topic_id is not None and name(topic_id) is None
+        """Whether a client is to name topics by name: the id that it used lately has none."""
+        topic_id, at = self._clients.get(client, (b"", -math.inf))
+        return self._clock() < at + _WITHHELD and name(topic_id) is None

@@ -1,4 +1,7 @@
-"""ApiVersions responses: they decide the link's plan, and offer the versions that it raises."""
+"""ApiVersions responses: they decide the link's plan, and offer the versions that it raises.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from collections.abc import Mapping
 

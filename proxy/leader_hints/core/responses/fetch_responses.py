@@ -1,4 +1,7 @@
-"""Fetch responses: those that may get hints, and those that are converted to another version."""
+"""Fetch responses: those that may get hints, and those that are converted to another version.
+
+Tested in ``tests/core/link/test_link_recoded.py``.
+"""
 
 from leader_hints.apis.fetch_older import Names, Raised, response_up
 from leader_hints.apis.fetch_response import FetchScan, glance

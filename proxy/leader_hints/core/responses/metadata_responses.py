@@ -1,4 +1,7 @@
-"""Metadata responses: read for the view in passing, recoded, or with other addresses."""
+"""Metadata responses: read for the view in passing, recoded, or with other addresses.
+
+Tested in ``tests/core/link/test_link_synthetic_ids.py``.
+"""
 
 from leader_hints.apis import metadata, metadata_older
 from leader_hints.core.cluster.synthetic_ids import synthetic_id

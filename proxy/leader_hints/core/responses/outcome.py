@@ -1,4 +1,7 @@
-"""What becomes of a response once as much of it was read as is there."""
+"""What becomes of a response once as much of it was read as is there.
+
+Tested in ``tests/core/responses/test_response_table.py``.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple

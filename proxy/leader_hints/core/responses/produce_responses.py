@@ -1,4 +1,7 @@
-"""Produce responses: those that may get hints, and those that are converted to another version."""
+"""Produce responses: those that may get hints, and those that are converted to another version.
+
+Tested in ``tests/core/link/test_link_recoded.py``.
+"""
 
 from leader_hints.apis import produce, produce_8
 from leader_hints.core.link.exchange import Exchange

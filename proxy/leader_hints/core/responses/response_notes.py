@@ -1,4 +1,7 @@
-"""What is noted of responses, whatever becomes of them."""
+"""What is noted of responses, whatever becomes of them.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from contextlib import suppress
 

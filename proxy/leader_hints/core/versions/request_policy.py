@@ -1,4 +1,7 @@
-"""What is done with the requests of one API and version on one link."""
+"""What is done with the requests of one API and version on one link.
+
+Tested in ``tests/core/responses/test_response_table.py``.
+"""
 
 from enum import IntEnum
 

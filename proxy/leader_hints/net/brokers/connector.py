@@ -1,4 +1,7 @@
-"""Connections to brokers: with TLS or without, and with which credentials."""
+"""Connections to brokers: with TLS or without, and with which credentials.
+
+Tested in ``tests/net/tls/test_tls.py``.
+"""
 
 import ssl
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,7 @@
-"""Connections that this process makes itself, so that it knows them where they come out here."""
+"""Connections that this process makes itself, so that it knows them where they come out here.
+
+Tested in ``tests/app/test_process.py``.
+"""
 
 import contextlib
 import ipaddress

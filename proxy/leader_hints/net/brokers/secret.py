@@ -1,4 +1,7 @@
-"""Secrets: where they are found, and what they are only when somebody needs them."""
+"""Secrets: where they are found, and what they are only when somebody needs them.
+
+Tested in ``tests/net/test_hostile_values.py``.
+"""
 
 import os
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Handshake of a client before it is joined to a broker: PROXY header and TLS."""
+"""Handshake of a client before it is joined to a broker: PROXY header and TLS.
+
+Tested in ``tests/net/tls/test_tls.py``.
+"""
 
 from contextlib import nullcontext
 from typing import NamedTuple

@@ -2,6 +2,8 @@
 
 The sender is not authenticated yet. So each reads no more than it needs, and the caller bounds the
 time.
+
+Tested in ``tests/net/tls/test_tls.py``.
 """
 
 import contextlib

@@ -1,4 +1,7 @@
-"""Ends a connection with a reset, which tells a client to try again."""
+"""Ends a connection with a reset, which tells a client to try again.
+
+Tested in ``tests/net/pump/test_endings.py``.
+"""
 
 import socket
 import struct

@@ -1,4 +1,7 @@
-"""Opens the journal that the settings ask for."""
+"""Opens the journal that the settings ask for.
+
+Tested in ``tests/mock/test_journal.py``.
+"""
 
 import os
 import re

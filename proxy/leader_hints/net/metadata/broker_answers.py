@@ -30,6 +30,8 @@ from leader_hints.wire.reader import Reader
 #: Seconds between two attempts to find out to which cluster a route's upstream address leads, where
 #: clients get Metadata of another one than the proxy.
 _CONTRADICTED_SECONDS = 10
+#: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route.
+_DISPUTED = 100
 #: Seconds for which a large answer is read before other tasks get their turn.
 _SLICE = 0.004
 
@@ -121,7 +123,11 @@ class BrokerAnswers:
 
     def sample(self, poller: BrokerPoller) -> Collection[str]:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        return self.survey.sample(poller)
+        cluster = self.clusters.get(self.pollers.cluster_id(poller))
+        if cluster is None:
+            return self.survey.sample(poller)
+        disputed = map(cluster.view.topics.name, cluster.view.disagreements.topics(_DISPUTED))
+        return {*self.survey.sample(poller), *(name for name in disputed if name is not None)}
 
     def _ended(self, poller: BrokerPoller) -> None:
         self.upstreams.forget(poller)

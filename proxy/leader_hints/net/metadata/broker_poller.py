@@ -37,7 +37,7 @@ _REFUSED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PollerSettings:
-    """Times in seconds; see :class:`leader_hints.settings.SubscriptionSettings`."""
+    """Times in seconds; see :class:`leader_hints.settings.subscription.SubscriptionSettings`."""
 
     client: ClientSoftware
     poll: float

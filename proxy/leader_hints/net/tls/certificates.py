@@ -1,4 +1,7 @@
-"""TlsFiles: certificates, keys and roots as files, and the TLS context that is made of them."""
+"""TlsFiles: certificates, keys and roots as files, and the TLS context that is made of them.
+
+Tested in ``tests/net/test_hostile_values.py``.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,7 @@
-"""HandshakeTurns: one step of all TLS handshakes at a time, and links are served in between."""
+"""HandshakeTurns: one step of all TLS handshakes at a time, and links are served in between.
+
+Tested in ``tests/net/tls/test_tls.py``.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager

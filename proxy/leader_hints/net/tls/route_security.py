@@ -1,4 +1,7 @@
-"""Security: TLS, SASL and the PROXY protocol of all routes, as their settings say."""
+"""Security: TLS, SASL and the PROXY protocol of all routes, as their settings say.
+
+Tested in ``tests/net/tls/test_tls.py``.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""What went wrong with TLS, in words that say who is at fault."""
+"""What went wrong with TLS, in words that say who is at fault.
+
+Tested in ``tests/net/tls/test_tls.py``.
+"""
 
 import ssl
 from typing import Final

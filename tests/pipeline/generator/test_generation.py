@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.generator import Fleet, generate
+from leader_hints_report.generator.fleet import Fleet
+from leader_hints_report.generator.generation import generate
 from tests.observe.journal_lines import checked
 from tests.pipeline.fleets import FLEET, Made
 

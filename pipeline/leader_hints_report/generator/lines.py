@@ -1,0 +1,151 @@
+"""The events of a fleet's journals: starts and gaps, moves, errors, recoveries, latencies.
+
+Tested in ``tests/pipeline/generator/test_generation.py``.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from leader_hints_report.generator.fleet import (
+    BEGIN,
+    BROKERS,
+    SECOND,
+    SOFTWARE,
+    Fleet,
+    chance,
+    sidecar_name,
+    skew_us,
+)
+
+_GAP: Final = 7
+
+
+def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
+    """Start and stop of each sidecar, and a gap in between."""
+    end = BEGIN + fleet.hours * 3600 * SECOND
+    each = session.range(fleet.sidecars).select(
+        sidecar_name(F.floor(F.col("id") / BROKERS), F.col("id") % BROKERS).alias("sidecar")
+    )
+    start = each.select(
+        "sidecar",
+        F.lit("start").alias("event"),
+        F.lit(BEGIN - SECOND).alias("at"),
+        F.lit("leader-hints").alias("software"),
+        F.lit("0.1.0").alias("software_version"),
+        F.lit("on").alias("hints"),
+    )
+    stop = each.select("sidecar", F.lit("stop").alias("event"), F.lit(end + SECOND).alias("at"))
+    gap = each.select(
+        "sidecar",
+        F.lit("gap").alias("event"),
+        F.lit(BEGIN + (end - BEGIN) // 2).alias("at"),
+        F.lit("it could not be written fast enough").alias("reason"),
+        F.lit(_GAP).cast("long").alias("dropped"),
+    )
+    return start.unionByName(stop, allowMissingColumns=True).unionByName(
+        gap, allowMissingColumns=True
+    )
+
+
+def sights(moves: DataFrame, fleet: Fleet) -> DataFrame:
+    """Each move as each sidecar of the cluster sees it, up to 40 ms late."""
+    seen = moves.withColumn(
+        "broker", F.explode(F.sequence(F.lit(0), F.lit(BROKERS - 1)))
+    ).withColumn("sidecar", sidecar_name(F.col("cluster_number"), F.col("broker")))
+    late = chance(fleet.seed, "late", "cluster", "topic", "partition", "epoch", "broker") * 40_000
+    return seen.select(
+        "sidecar",
+        F.lit("leader_change").alias("event"),
+        (F.col("at") + F.round(late).cast("long") + skew_us(fleet, "sidecar")).alias("at"),
+        "cluster",
+        "topic",
+        "partition",
+        (F.col("before") + 1).alias("leader_before"),
+        (F.col("epoch") - 1).alias("epoch_before"),
+        (F.col("after") + 1).alias("leader"),
+        "epoch",
+    )
+
+
+def _of_client(broker: str) -> list[Column]:
+    return [
+        F.format_string("broker-%d", F.col(broker) + 1).alias("route"),
+        F.col("client").cast("long").alias("link"),
+        (F.col(broker) + 1).alias("node"),
+        *(F.col(name) for name in ("cluster", "client_id", "software", "software_version", "api")),
+        F.col("topic"),
+        F.col("partition"),
+    ]
+
+
+def errors(episodes: DataFrame) -> DataFrame:
+    """Each error of an episode, 40 ms apart, at the sidecar that the leader left."""
+    each = episodes.withColumn("try", F.explode(F.sequence(F.lit(0), F.col("errors") - 1)))
+    hold_us = F.when(F.col("hinted"), 3_000).otherwise(0)
+    at = F.col("start") + F.col("try").cast("long") * 40_000 + F.col("skew_from") + hold_us
+    version = F.when(F.col("api") == "Fetch", 16).otherwise(10)
+    return each.select(
+        F.col("sidecar_from").alias("sidecar"),
+        F.lit("error").alias("event"),
+        at.alias("at"),
+        *_of_client("before"),
+        version.alias("api_version"),
+        F.lit(6).alias("error"),
+        (F.col("before") + 1).alias("leader_before"),
+        (F.col("epoch") - 1).alias("epoch_before"),
+        F.when(F.col("hinted"), F.col("after") + 1).alias("leader"),
+        F.when(F.col("hinted"), F.col("epoch")).alias("epoch"),
+        "hinted",
+        F.lit(False).alias("observed"),
+        "reason",
+        (hold_us / 1000).cast("double").alias("hold_ms"),
+    )
+
+
+def successes(episodes: DataFrame) -> DataFrame:
+    """The end of each episode, at the sidecar of the new leader."""
+    return episodes.select(
+        F.col("sidecar_to").alias("sidecar"),
+        F.lit("recovery").alias("event"),
+        (F.col("start") + F.col("recovery_us") + F.col("skew_to")).alias("at"),
+        *_of_client("after"),
+        "epoch",
+        F.lit(False).alias("hinted"),
+    )
+
+
+def latencies(session: SparkSession, fleet: Fleet, count: int) -> DataFrame:
+    """Sampled exchanges: most take some milliseconds, one in ten waits for records."""
+    rows = session.range(count).withColumns(
+        {
+            "cluster_number": F.floor(F.col("id") % fleet.sidecars / BROKERS),
+            "broker": F.col("id") % fleet.sidecars % BROKERS,
+            "spread": chance(fleet.seed, "spread", "id"),
+            "client": F.floor(chance(fleet.seed, "client", "id") * 1000),
+            "when": chance(fleet.seed, "when", "id"),
+        }
+    )
+    fetch = F.col("client") % 2 == 0
+    software = F.array(
+        *(F.struct(F.lit(n).alias("name"), F.lit(v).alias("version")) for n, v, _ in SOFTWARE)
+    )
+    of = F.element_at(software, (F.col("client") % len(SOFTWARE)).cast("int") + 1)
+    wait = F.when(fetch & (F.col("id") % 10 == 0), 500.0).otherwise(0.0)
+    length = fleet.hours * 3600 * SECOND
+    return rows.select(
+        sidecar_name(F.col("cluster_number"), F.col("broker")).alias("sidecar"),
+        F.lit("latency").alias("event"),
+        (BEGIN + F.floor(F.col("when") * length)).cast("long").alias("at"),
+        F.format_string("cluster-%03d", F.col("cluster_number").cast("int")).alias("cluster"),
+        F.format_string("broker-%d", (F.col("broker") + 1).cast("int")).alias("route"),
+        (F.col("broker") + 1).cast("int").alias("node"),
+        F.col("client").alias("link"),
+        F.format_string("reader-%d", "client").alias("client_id"),
+        of["name"].alias("software"),
+        of["version"].alias("software_version"),
+        F.when(fetch, "Fetch").otherwise("Produce").alias("api"),
+        F.when(fetch, 16).otherwise(10).alias("api_version"),
+        F.round(wait - F.log1p(-F.col("spread")) * 2.5 + 0.2, 3).alias("latency_ms"),
+    )

@@ -1,0 +1,63 @@
+"""Rules about the listening address: each one, and what must not be found."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.check.facts import EndpointKind, Listening, ListeningFacts, ProbeResult
+from leader_hints.check.rules import judge
+from leader_hints.core.mode import Mode
+from tests.check.samples import (
+    BOUNDS,
+    GONE,
+    MACHINE,
+    MAXIMA,
+    RUNNING,
+    broker,
+    found,
+    proxy,
+    taken,
+)
+
+
+@pytest.mark.parametrize(
+    "kind", [EndpointKind.UNREACHABLE, EndpointKind.TLS, EndpointKind.NOT_KAFKA]
+)
+def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(kind: EndpointKind) -> None:
+    met, closed = ProbeResult(kind=kind), ProbeResult(kind=EndpointKind.NOT_KAFKA)
+    route = replace(RUNNING, met=met, nodes=frozenset(), listening=taken(closed), brokers=())
+
+    assert len(found(route)) == 1
+    assert "listen_taken" not in found(route)
+
+
+@pytest.mark.parametrize(
+    ("changes", "codes"),
+    [
+        ({"listening": ListeningFacts(state=Listening.ANY)}, {"listen_any_port"}),
+        ({"listening": ListeningFacts(state=Listening.REFUSED)}, {"listen_refused"}),
+        ({"listening": taken(GONE)}, {"listen_taken"}),
+        ({"listening": ListeningFacts(state=Listening.TAKEN)}, {"listen_taken"}),
+        ({"listening": taken(broker())}, {"listen_not_raised"}),
+        ({"listening": taken(proxy(2))}, {"listen_other_broker"}),
+        ({"listening": taken(proxy(None))}, set()),
+        ({"listening": taken(broker()), "mode": Mode.OFF}, {"hints_not_given", "listen_unread"}),
+        ({"met": broker(PRODUCE=10), "listening": taken(broker(PRODUCE=10))}, {"broker_native"}),
+    ],
+)
+def test_the_listening_address(changes: dict[str, Any], codes: set[str]) -> None:
+    assert found(replace(RUNNING, **changes)) == codes
+
+
+def test_one_kind_of_client_that_is_not_offered_enough_is_named() -> None:
+    less = proxy()
+    offers = {**less.offers, "franz-go 1.17 or newer": MAXIMA | {ApiKey.PRODUCE: 10}}
+
+    findings = judge(
+        (replace(RUNNING, listening=taken(replace(less, offers=offers))),), MACHINE, BOUNDS
+    )
+
+    (short,) = [f for f in findings if f.code == "listen_not_raised"]
+    assert "offers franz-go 1.17 or newer Fetch 15 and not 16" in short.text
