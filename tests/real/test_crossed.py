@@ -95,13 +95,17 @@ def test_two_routes_are_crossed(brokers: Cluster, tmp_path: Path) -> None:
         assert "node 1 answers" in reasons[name(crossed[0])]
 
         # A client meets the wrong broker, and a hint to the right one leads it there again.
-        for partition in PARTITIONS:
-            producer.produce(TOPIC, b"x", partition=partition)
-        assert producer.flush(10) == 0
+        def missed() -> float:
+            for partition in PARTITIONS:
+                producer.produce(TOPIC, b"x", partition=partition)
+            assert producer.flush(10) == 0
+            return proxy.metric("leader_hints_hints_missed_total", reason="no_endpoint")
+
+        # Where brokers answer slowly the first holds expire before the leader is certain.
+        until(missed, "an error has no hint because the leader's address leads elsewhere")
         assert proxy.metric("leader_hints_errors_seen_total", api="Produce") > 0
         hinted = [line for line in proxy.lines()[seen:] if line["event"] == "hint_given"]
         assert {line["leader"] for line in hinted} <= {3}
-        assert proxy.metric("leader_hints_hints_missed_total", reason="no_endpoint") > 0
 
 
 def test_sidecars_are_crossed(brokers: Cluster, tmp_path: Path) -> None:
