@@ -13,15 +13,13 @@ from leader_hints.observe.watched import Watched
 
 #: Seconds between two checks whether a link has expired or the log has something to sum up.
 _TICK = 1.0
-#: Seconds for which links are ended at once; others are served in between.
-_SLICE = 0.004
 #: Seconds between two summaries.
 _SUMMARY = 60.0
 
 
 async def tick(pump: Pump, log: EventLog) -> None:
     """End expired links, and have the log write what it sums up, until cancelled."""
-    slices = TimeSlices(_SLICE)
+    slices = TimeSlices()
     while True:
         await slices.take(pump.sweep(trio.current_time()))
         log.tick()

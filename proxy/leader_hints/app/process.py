@@ -44,8 +44,6 @@ _SIGNALS = (*_TO_END, signal.SIGHUP)
 _MOMENT = 0.01
 #: Seconds between two checks whether all links have finished at the end.
 _LOOK = 0.02
-#: Seconds for which links are closed at once at the end: others are served in between.
-_SLICE = 0.004
 
 
 def run(settings: Settings, local: Found | None = None) -> int:
@@ -199,7 +197,7 @@ class _Process:
         parts.observers.emit(Stopping(links=table.links_open))
         parts.listeners.close()
         with trio.move_on_after(self._settings.drain):
-            await TimeSlices(_SLICE).take(parts.pump.drain(_is_the_journals))
+            await TimeSlices().take(parts.pump.drain(_is_the_journals))
             while not parts.pump.drained:  # noqa: ASYNC110 - links close in many ways
                 await trio.sleep(_LOOK)
         parts.observers.emit(Stopped(links=table.links_open))

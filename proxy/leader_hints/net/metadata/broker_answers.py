@@ -32,8 +32,6 @@ from leader_hints.wire.reader import Reader
 _CONTRADICTED_SECONDS = 10
 #: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route.
 _DISPUTED = 100
-#: Seconds for which a large answer is read before other tasks get their turn.
-_SLICE = 0.004
 
 
 class BrokerAnswers:
@@ -56,7 +54,7 @@ class BrokerAnswers:
         self.pollers = PollerSet(settings, connectors, self, self._ended)
         self.survey = SyntheticIdSurvey(self.pollers, self.clusters, emit)
         self.upstreams = UpstreamStates(self.pollers, emit)
-        self.slices = TimeSlices(_SLICE)
+        self.slices = TimeSlices()
         self.epoch_over: Callable[[], None] = lambda: None
         self._hold_timer = hold_timer
         self._emit = emit

@@ -5,6 +5,9 @@ from time import monotonic
 
 import trio
 
+#: Seconds for which long work is done before other tasks get their turn.
+_SLICE = 0.004
+
 
 class TimeSlices:
     """Long work is done in slices of time, so that links are served in between.
@@ -15,7 +18,7 @@ class TimeSlices:
     the events that it makes.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float = _SLICE) -> None:
         self._seconds = seconds
         self._lock = trio.Lock()
 
