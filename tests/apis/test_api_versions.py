@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from leader_hints.apis import api_versions
 from leader_hints.apis.api_versions import BODY, ClientSoftware
 from leader_hints.apis.keys import ApiKey
-from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.errors import Malformed, Truncated, WireError
 from leader_hints.wire.reader import Reader
 from tests.apis.messages import (
     Entity,
@@ -102,3 +102,11 @@ def test_says_of_itself_what_kio_reads(name: str, version: str) -> None:
     entity = decode(request_type(_KEY, 3), body)
     assert (entity.client_software_name, entity.client_software_version) == (name, version)
     assert encode(entity) == body
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_more_apis_than_any_broker_has_are_refused_before_they_are_read(version: int) -> None:
+    count = b"\xea\x07" if version else (1001).to_bytes(4, "big")
+    answer = b"\0\0" + count + bytes(7 * 1001)
+    with pytest.raises(Malformed, match="versions of 1001 APIs"):
+        api_versions.read_ranges(Reader(answer), version)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.header import read_request_header
 from leader_hints.apis.keys import ApiKey
-from leader_hints.wire.errors import WireError
+from leader_hints.wire.errors import Malformed, WireError
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.splice import Splice
 from leader_hints.wire.varint import write_uvarint
@@ -30,6 +30,8 @@ _ENTRY = struct.Struct(">hihhh")
 SOFTWARE_FROM = 3
 #: In front of a response's body: size prefix and correlation id.
 BODY = 8
+#: APIs of a response: ten times as many as Kafka has. They are read at once.
+_MOST = 1000
 
 
 class ClientSoftware(NamedTuple):
@@ -72,6 +74,8 @@ def read_ranges(reader: Reader, version: int) -> dict[int, VersionRange]:
         return {}
     flexible = version >= 3
     count = reader.compact_array(7) if flexible else reader.array(6)
+    if count > _MOST:
+        raise Malformed(f"versions of {count} APIs")
     ranges = {}
     for _ in range(count):
         key, minimum = reader.int16(), reader.int16()
@@ -110,8 +114,7 @@ def mended_refusal(frame: memoryview) -> bytes | None:
     try:
         if reader.int16() != ErrorCode.UNSUPPORTED_VERSION:
             return None
-        for _ in range(reader.array(6)):
-            reader.skip(6)
+        reader.skip(6 * reader.array(6))
         reader.done()
     except WireError:
         entry = _ENTRY.pack(ErrorCode.UNSUPPORTED_VERSION, 1, ApiKey.API_VERSIONS, 0, 0)

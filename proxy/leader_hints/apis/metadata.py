@@ -33,6 +33,9 @@ _SMALLEST_PARTITION = _PARTITION.size + 4
 #: Bytes that a list of nodes takes, by its length as a varint of one byte.
 _NODES = [1 + 4 * max(length - 1, 0) for length in range(0x80)]
 _SMALLEST_TOPIC = 10
+#: Letters of a topic's name. Brokers take 249; what is known is asked for, also of other brokers, and
+#: no name above 32 KB can be.
+_LONGEST_NAME = 1000
 #: Partitions that are read in one go: a millisecond or two.
 _READ_AT_ONCE = 1000
 _SMALLEST_BROKER = 11
@@ -154,6 +157,8 @@ def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]
         raise Malformed(f"Metadata of {count} topics needs too much memory")
     for _ in range(count):
         error, name = reader.int16(), reader.compact_string() or ""
+        if len(name) > _LONGEST_NAME:
+            raise Malformed(f"topic's name of {len(name)} letters")
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
         partitions: list[Led] = []

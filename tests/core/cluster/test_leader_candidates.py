@@ -114,3 +114,9 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(candidates) == 2
     assert candidates.epoch(("t", 1), 6) == 6
     assert candidates.epoch(("t", 3), 6) == 7
+
+
+def test_behind_the_last_epoch_is_none() -> None:
+    candidates = LeaderCandidates(_view(9, 5))
+    candidates.fenced(_T0, 2**31 - 1)
+    assert candidates.epoch(_T0, 6) == 2**31 - 1

@@ -768,6 +768,21 @@ def test_a_leader_is_looked_for_at_an_epoch(view: tuple[int, int], client: int, 
     assert (wanted.topics, wanted.epochs) == ({"t"}, {("t", 0): epoch})
 
 
+def test_no_claim_of_a_client_keeps_others_from_finding_the_next_leader() -> None:
+    link, counter = _link(), Counter()
+    for epoch in (5, 1_000_000, 2**31 - 1):
+        assert counter.fetch(link, T, {0: epoch}, error=NOT_LEADER) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): 6}
+
+
+def test_no_epoch_is_looked_for_that_no_message_can_have() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 2**31 - 1}, error=NOT_LEADER) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): 2**31 - 1}
+
+
 def test_a_produce_looks_above_the_epoch_at_which_its_broker_led() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None

@@ -60,3 +60,8 @@ async def test_a_broker_that_says_nothing_is_given_up(
 async def test_what_a_broker_advertises_need_not_be_an_address(address: Address) -> None:
     with pytest.raises(BrokerError, match=r"^cannot connect: "):
         await open_broker_stream(address, 10)
+
+
+async def test_a_host_that_is_too_long_is_not_even_encoded() -> None:
+    with pytest.raises(BrokerError, match=r"^cannot connect: a host of 256 letters$"):
+        await open_broker_stream(Address("\xe9" * 256, 9092), 10)

@@ -121,3 +121,25 @@ async def test_beyond_the_bound_a_look_up_is_refused_and_the_error_says_so(
         names.answered.set()
     assert errors == ["cannot connect: 3 names are being looked up already"]
     assert "one-more" not in names.asked
+
+
+async def test_a_name_that_was_found_does_not_wait_for_names_that_hang(names: _Names) -> None:
+    name_look_ups.install()
+    await trio.socket.getaddrinfo("here", 9092)
+    async with trio.open_nursery() as nursery:
+        for number in range(2 * name_look_ups._THREADS):
+            nursery.start_soon(_fails, f"hangs-{number}", [])
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(_SECONDS / 2):
+            assert await trio.socket.getaddrinfo("here", 9092)
+        names.answered.set()
+
+
+async def test_names_that_are_remembered_as_found_are_bounded(
+    names: _Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_look_ups, "_FOUND", 2)
+    look_ups = name_look_ups.NameLookUps()
+    for name in (b"here-1", b"here-2", b"here-3"):
+        await look_ups.getaddrinfo(name, 9092)
+    assert [host for host, *_ in look_ups._found] == [b"here-2", b"here-3"]

@@ -27,6 +27,7 @@ from leader_hints.core.events import (
     RoutePlan,
     SubscriptionLost,
     SubscriptionReady,
+    TaskFailed,
     TopicIdsOffered,
     TopicIdsWithheld,
     TopicsHidden,
@@ -131,12 +132,12 @@ class _Scene:
         """The events of one kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
-    def hold(self, topic: str | bytes = "t", partition: int = 0) -> None:
-        """Have a Fetch error, of a client that gives no epoch, of the first route's broker held."""
+    def hold(self, topic: str | bytes = "t", partition: int = 0, epoch: int = -1) -> None:
+        """Have a Fetch error of the first route's broker held; the client gives ``epoch``."""
         failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
         state = LinkState(self.route, 1)
         scanned = Scanned(failures, False, 0, 0)
-        held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [-1])
+        held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [epoch])
         assert self.hold_timer.submit(held) is None
 
     def rounds(self, node: int, key: int) -> list[float]:
@@ -404,6 +405,36 @@ async def test_others_report_moves_but_not_of_endpoints(autojump_clock: MockCloc
         assert settled[1] == [LeaderHint(2, 6, Endpoint("two", 9092, None))]
         (moved,) = scene.told(LeaderMoved)
         assert (moved.leader_before, moved.epoch_before, moved.leader, moved.epoch) == (1, 5, 2, 6)
+
+
+async def test_no_epoch_that_a_client_claims_ends_a_connection(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        connected = len(scene.addresses())
+        scene.hold(epoch=2**31 - 1)
+        await trio.sleep(5)
+        assert len(scene.addresses()) == connected
+        assert scene.told(TaskFailed) == []
+        assert scene.route.broker.reachable
+
+
+async def test_a_name_that_is_too_long_to_ask_for_ends_its_own_brokers_connection(
+    autojump_clock: MockClock,
+) -> None:
+    """Once in the view, it was asked of all brokers which of them leads it."""
+
+    def answers_nonsense(scene: _Scene) -> None:
+        scene.brokers[3].leaders = {"x" * 40_000: [(3, 5)], **_BEFORE}
+        scene.brokers[3].answers[METADATA] = lambda correlation, version: (
+            messages.metadata_response(
+                correlation, version, _SHOWN, {"x" * 40_000: [messages.Partition(0, 3, 5)]}
+            )
+        )
+
+    async with _scene(1, before=answers_nonsense) as scene:
+        scene.hold()
+        await trio.sleep(60)
+        assert {lost.broker for lost in scene.told(SubscriptionLost)} == {"three:9092"}
+        assert scene.route.broker.reachable
 
 
 async def test_what_a_storm_makes_is_shared_among_refreshes(autojump_clock: MockClock) -> None:

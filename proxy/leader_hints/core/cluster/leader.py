@@ -1,6 +1,9 @@
 """The leader of a partition, and since which epoch."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+#: The last epoch that a message can have.
+LAST_EPOCH: Final = (1 << 31) - 1
 
 
 class Leader(NamedTuple):

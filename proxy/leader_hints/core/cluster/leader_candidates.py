@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader import LAST_EPOCH, Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES
 from leader_hints.core.cluster.leader_view import LeaderView
 
@@ -55,7 +55,7 @@ class LeaderCandidates:
         # Once the view has moved it tells which epoch is next; a recreated topic has begun with 0.
         if known != self._view.leader(*partition):
             return epoch
-        return max(epoch, over + 1)
+        return max(epoch, min(over + 1, LAST_EPOCH))
 
     def may_lead(self, node: int | None, partition: Partition, epoch: int) -> bool:
         """Whether ``node`` may lead, and has not denied it; ``None`` is a node not known yet."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader import LAST_EPOCH, Leader
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.route import Route
 
@@ -79,6 +79,8 @@ class WantedLeaders:
 
         Each move raises the epoch by one. So the leader at the next one reports itself as soon as
         it serves, while Metadata lags. In doubt the view's leader is asked whether it leads at all.
+        A client may claim any epoch, and others may wait for the same partition: the lowest one is
+        asked for. If that is over a broker says so, and the one behind it is asked for.
         """
         view = self.route.broker.view
         epochs: dict[Partition, int] = {}
@@ -90,5 +92,6 @@ class WantedLeaders:
             if name is not None and known is not None:
                 doubtful = view.in_doubt(topic, partition)
                 next_one = known.epoch if doubtful else one.newest + 1
-                epochs[name, partition] = max(known.epoch, next_one)
+                epoch = min(max(known.epoch, next_one), LAST_EPOCH)
+                epochs[name, partition] = min(epoch, epochs.get((name, partition), epoch))
         return epochs

@@ -67,9 +67,11 @@ class LinkClient:
         """Take what the client says of itself in ApiVersions.
 
         Returns the hints that such clients are known to use, ``None`` if nothing is known of them.
+        It is cut first: anybody may send megabytes, and a version is read number by number.
         """
+        software = ClientSoftware(software.name[:LONGEST_TEXT], software.version[:LONGEST_TEXT])
         known = self._clients.known_forms(software)
         self.hint_forms = known or NO_HINTS
         self.is_proxy = software.name == OWN_NAME
-        self.software = f"{software.name[:LONGEST_TEXT]}/{software.version[:LONGEST_TEXT]}"
+        self.software = f"{software.name}/{software.version}"
         return known

@@ -1,12 +1,16 @@
 """Look-ups of brokers' names, in threads of their own."""
 
 import socket
+from collections import OrderedDict
 from typing import Any
 
 import trio
 
-#: Threads for look-ups. Each of them may hang for as long as name servers do not answer.
+#: Threads for look-ups of names that were found before, and as many for all others. Each of them
+#: may hang for as long as name servers do not answer.
 _THREADS = 32
+#: Names that are remembered as found.
+_FOUND = 1000
 #: Look-ups at the same time, including those that wait for a thread: more than a large cluster has
 #: brokers.
 _MOST = 2000
@@ -32,10 +36,15 @@ class NameLookUps(trio.abc.HostnameResolver):
     A look-up cannot be cancelled. While name servers do not answer, each attempt of a client to
     reach a broker by name would keep one more thread, until none is left for anything else. So
     each name has one look-up at a time, which all attempts wait for, and a later attempt joins it.
+
+    A cluster may have hundreds of brokers whose names nobody here knows, and they are tried again
+    and again. What was found before does not wait for those.
     """
 
     def __init__(self) -> None:
         self._limiter = trio.CapacityLimiter(_THREADS)
+        self._limiter_of_found = trio.CapacityLimiter(_THREADS)
+        self._found: OrderedDict[_Question, None] = OrderedDict()
         self._running: dict[_Question, _LookUp] = {}
 
     async def getaddrinfo(
@@ -75,16 +84,24 @@ class NameLookUps(trio.abc.HostnameResolver):
         )
 
     async def _run(self, question: _Question, look_up: _LookUp) -> None:
+        limiter = self._limiter_of_found if question in self._found else self._limiter
         try:
             look_up.found = await trio.to_thread.run_sync(
-                lambda: socket.getaddrinfo(*question), abandon_on_cancel=True, limiter=self._limiter
+                lambda: socket.getaddrinfo(*question), abandon_on_cancel=True, limiter=limiter
             )
+            self._remember(question)
         except Exception as error:
             # It is that of the tasks that wait. Here it would end the process.
             look_up.error = error
         finally:
             del self._running[question]
             look_up.done.set()
+
+    def _remember(self, question: _Question) -> None:
+        self._found[question] = None
+        self._found.move_to_end(question)
+        if len(self._found) > _FOUND:
+            self._found.popitem(last=False)
 
 
 def install() -> None:

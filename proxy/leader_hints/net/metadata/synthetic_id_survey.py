@@ -1,6 +1,7 @@
 """Asks all brokers of a cluster whether they give synthetic topic ids."""
 
 from collections.abc import Callable, Collection
+from itertools import islice
 
 import trio
 
@@ -35,7 +36,7 @@ class SyntheticIdSurvey:
     def sample(self, poller: BrokerPoller) -> Collection[str]:
         """Return one topic of a broker's cluster, whose id stands for all of them."""
         cluster = self._clusters.get(self._pollers.cluster_id(poller)) if self._wanted else None
-        return [*cluster.view.topics.names][:1] if cluster is not None else ()
+        return [*islice(cluster.view.topics.names, 1)] if cluster is not None else ()
 
     def judge(self, poller: BrokerPoller, cluster: Cluster, topic: TopicMetadata) -> None:
         """Take a topic of a broker's answer."""
