@@ -33,8 +33,8 @@ _SMALLEST_PARTITION = _PARTITION.size + 4
 #: Bytes that a list of nodes takes, by its length as a varint of one byte.
 _NODES = [1 + 4 * max(length - 1, 0) for length in range(0x80)]
 _SMALLEST_TOPIC = 10
-#: Letters of a topic's name. Brokers take 249; what is known is asked for, also of other brokers, and
-#: no name above 32 KB can be.
+#: Letters of a topic's name; brokers take 249. What one broker lists is asked of the others, and in
+#: ListOffsets no name above 32 KB can be.
 _LONGEST_NAME = 1000
 #: Partitions that are read in one go: a millisecond or two.
 _READ_AT_ONCE = 1000
