@@ -12,6 +12,7 @@ from leader_hints.apis.fetch_older import Names, Raised, response_up
 from leader_hints.apis.fetch_request import read_request, write_request
 from leader_hints.apis.keys import ApiKey
 from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.steps import at_once
 from tests.apis.messages import (
     Entity,
     as_version,
@@ -53,7 +54,7 @@ def test_a_request_by_ids_goes_down_to_13_and_14(
     entity: Entity, version: int, client_id: str | None
 ) -> None:
     frame = memoryview(request_frame(entity, 7, client_id))
-    down = write_request(frame, read_request(frame), version)
+    down = at_once(write_request(frame, read_request(frame), version))
     header, read = read_request_frame(_fetch(version), down)
     assert (header.request_api_version, header.correlation_id, header.client_id) == (
         version,
@@ -70,10 +71,10 @@ def test_a_request_by_names_goes_down_to_11(entity: Entity, client_id: str | Non
     request = read_request(frame)
     if request.rack is None:
         return
-    header, read = read_request_frame(_fetch(11), write_request(frame, request, 11))
+    header, read = read_request_frame(_fetch(11), at_once(write_request(frame, request, 11)))
     assert (header.request_api_version, header.client_id) == (11, client_id)
     assert read == as_version(entity, _fetch(11))
-    _, leaders_alone = read_request_frame(_fetch(10), write_request(frame, request, 10))
+    _, leaders_alone = read_request_frame(_fetch(10), at_once(write_request(frame, request, 10)))
     assert leaders_alone == as_version(entity, _fetch(10))
 
 
@@ -90,7 +91,7 @@ def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.Dat
         topics=tuple((names[topic], partitions) for topic, partitions in request.topics),
         forgotten=tuple((names[topic], numbers) for topic, numbers in request.forgotten),
     )
-    _, read = read_request_frame(_fetch(sent), write_request(frame, named, sent))
+    _, read = read_request_frame(_fetch(sent), at_once(write_request(frame, named, sent)))
     assert [topic.topic for topic in read.topics] == [names[t] for t, _ in request.topics]
     assert [t.topic for t in read.forgotten_topics_data] == [names[t] for t, _ in request.forgotten]
     for above, below in zip(entity.topics, read.topics, strict=True):

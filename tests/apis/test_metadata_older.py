@@ -10,6 +10,7 @@ from leader_hints.apis import metadata_older
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata_older import AskedById
 from leader_hints.wire.errors import Malformed, WireError
+from leader_hints.wire.steps import at_once
 from tests.apis.messages import (
     Entity,
     as_version,
@@ -40,7 +41,7 @@ def _make_id(cluster_id: str, name: str) -> bytes:
 
 
 def _down(frame: bytes, asked: int, sent: int) -> tuple[bytes, AskedById]:
-    return metadata_older.request_down(memoryview(frame), asked, sent, _name)
+    return at_once(metadata_older.request_down(memoryview(frame), asked, sent, _name))
 
 
 def _up(frame: bytes, sent: int, asked: int, by_id: AskedById = _NOTHING) -> bytes:

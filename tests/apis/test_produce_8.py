@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from leader_hints.apis import produce_8
 from leader_hints.apis.keys import ApiKey
 from leader_hints.wire.errors import Malformed, Truncated, WireError
+from leader_hints.wire.steps import at_once
 from tests.apis.messages import (
     Entity,
     as_version,
@@ -30,7 +31,7 @@ _OLD_REQUEST = request_type(ApiKey.PRODUCE, 8)
 
 
 def _down(frame: bytes) -> bytes:
-    pieces, rest = produce_8.request_down(memoryview(frame), len(frame))
+    pieces, rest = at_once(produce_8.request_down(memoryview(frame), len(frame)))
     assert rest is None
     return b"".join(pieces)
 
@@ -50,7 +51,7 @@ def test_a_request_says_the_same_as_kio_reads_it(
 def test_records_are_views_where_they_are_many(size: int) -> None:
     records = bytes(size)
     frame = memoryview(_request(records, records))
-    pieces, _ = produce_8.request_down(frame, len(frame))
+    pieces, _ = at_once(produce_8.request_down(frame, len(frame)))
     views = [p for p in pieces if isinstance(p, memoryview) and p.obj is frame.obj]
     assert [len(view) for view in views] == ([size, size] if size >= 2048 else [])
     _, down = read_request_frame(_OLD_REQUEST, b"".join(pieces))
@@ -64,7 +65,7 @@ def test_a_request_begins_before_all_of_its_last_records_are_there(records: byte
     begun = 0
     for cut in range(4, len(frame)):
         try:
-            pieces, rest = produce_8.request_down(memoryview(frame)[:cut], len(frame))
+            pieces, rest = at_once(produce_8.request_down(memoryview(frame)[:cut], len(frame)))
         except Truncated:
             continue
         begun += 1
@@ -76,7 +77,7 @@ def test_a_request_begins_before_all_of_its_last_records_are_there(records: byte
 def test_a_request_with_something_behind_its_records_does_not_begin_before_it_is_there() -> None:
     frame = memoryview(_request(b"r" * 100)[:-1] + b"\1\7\0")
     with pytest.raises(Truncated):
-        produce_8.request_down(frame[:60], len(frame))
+        at_once(produce_8.request_down(frame[:60], len(frame)))
 
 
 def _request(*records: bytes) -> bytes:
@@ -102,14 +103,14 @@ def test_a_name_that_the_old_encoding_cannot_hold_is_refused() -> None:
     body = head + b"\xc1\xb8\x02" + name + b"\x01\0\0"
     frame = memoryview(struct.pack(">i", len(body)) + body)
     with pytest.raises(Malformed, match="40000 bytes"):
-        produce_8.request_down(frame, len(frame))
+        at_once(produce_8.request_down(frame, len(frame)))
 
 
 @given(st.sampled_from([9, 10]), st.binary(max_size=150))
 def test_any_bytes_give_a_message_or_a_wire_error(version: int, raw: bytes) -> None:
     frame = memoryview(bytes(4) + bytes([0, 0, 0, version]) + bytes(4) + b"\xff\xff\0" + raw)
     with contextlib.suppress(WireError):
-        produce_8.request_down(frame, len(frame))
+        at_once(produce_8.request_down(frame, len(frame)))
     with contextlib.suppress(WireError):
         produce_8.response_up(memoryview(bytes(8) + raw))
 

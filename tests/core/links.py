@@ -106,6 +106,7 @@ class Driven:
     def release(self, hints: Sequence[LeaderHint | None]) -> None:
         """Let the held response go on."""
         self._send(self.link.responses, self.link.responses.release(hints), self.to_client)
+        self._resume(self.link.responses, self.to_client)
         self._read_broker()
 
     def end(self) -> None:
@@ -125,6 +126,7 @@ class Driven:
                 if hints is None:
                     return
                 self._send(responses, responses.release(hints), self.to_client)
+                self._resume(responses, self.to_client)
             if not self._unread or responses.fault is not None:
                 return
             left = self._receive(responses, bytes(self._unread), self.to_client)
@@ -150,7 +152,13 @@ class Driven:
         self.before[flow] = self._taken[flow]
         self._taken[flow] += size
         self._send(flow, flow.received(size), out)
+        self._resume(flow, out)
         return data[size:]
+
+    def _resume(self, flow: Flow, out: bytearray) -> None:
+        """Let a flow have as many turns as it needs."""
+        while flow.unfinished and flow.fault is None:
+            self._send(flow, flow.resume(), out)
 
     def _send(self, flow: Flow, pieces: Pieces, out: bytearray) -> None:
         for piece in pieces:

@@ -388,7 +388,10 @@ class _Relay:
 
     def _look_at_held(self) -> None:
         responses = self.link.responses
-        while responses.held is not None:
+        while responses.held is not None or responses.unfinished:
+            if responses.held is None:
+                self._send(responses.resume())
+                continue
             key = responses.held.key
             hints = self._proxy.submit(responses.held)
             if hints is None:
@@ -424,6 +427,9 @@ class _Relay:
             buffer[: len(some)] = some
             out += b"".join(bytes(piece) for piece in flow.received(len(some)))
             flow.flushed()
+            while flow.unfinished and flow.fault is None:
+                out += b"".join(bytes(piece) for piece in flow.resume())
+                flow.flushed()
         return out
 
     def _broker_ended(self) -> None:

@@ -14,6 +14,7 @@ from leader_hints.apis.header import header_as, plain_body, read_request_header
 from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps, at_once
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string, frame, string
 
@@ -40,6 +41,8 @@ _INT32 = struct.Struct(">i")
 
 #: Partitions of a topic up to which it costs less to read them one by one.
 _FEW = 4
+#: Partitions of a topic that are read in one step.
+_MANY = 4096
 #: Of one request, and as many again that leave its session. A broker leads some thousands of
 #: partitions; a request of a million topics, which are three bytes each, would stop the event loop
 #: for seconds, and anybody can send one.
@@ -97,6 +100,17 @@ class FetchRequest(NamedTuple):
         return any(topic == ZERO_ID for topic, _ in (*self.topics, *self.forgotten))
 
     @property
+    def few_places(self) -> set[tuple[Topic, int]] | None:
+        """Its partitions with their topics; ``None`` where it names more than a few of either."""
+        if len(self.topics) > _FEW or any(len(asked) > _FEW for _, asked in self.topics):
+            return None
+        return {
+            (topic, _INT32.unpack_from(raw)[0])
+            for topic, partitions in self.topics
+            for raw in partitions
+        }
+
+    @property
     def asked(self) -> Asked:
         """Its leader epochs. They are read on each access: use it once for each request."""
         asked: Asked = {}
@@ -110,13 +124,18 @@ def read_request(frame: memoryview) -> FetchRequest:
 
     :raises WireError: the request is not well formed.
     """
+    return at_once(read_in_steps(frame))
+
+
+def read_in_steps(frame: memoryview) -> Steps[FetchRequest]:
+    """Do as :func:`read_request`, in steps."""
     reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
     version = frame[_VERSION_AT]
     replica_id = reader.int32() if version < _REPLICA_STATE_FROM else -1
     at = reader.at
     reader.skip(_FIXED.size)
     max_wait, min_bytes, max_bytes, isolation, session_id, epoch = _FIXED.unpack_from(frame, at)
-    topics = _read_topics(reader, version)
+    topics = yield from _read_topics(reader, version)
     forgotten = _read_forgotten(reader, version)
     rack = reader.compact_string()
     tags = _read_tags(reader)
@@ -206,7 +225,7 @@ def read_asker(frame: memoryview) -> Asker:
     return Asker(replica_id >= 0, _FIXED.unpack_from(frame, at)[-1] <= INITIAL_EPOCH)
 
 
-def write_request(original: memoryview, request: FetchRequest, version: int) -> bytes:
+def write_request(original: memoryview, request: FetchRequest, version: int) -> Steps[bytes]:
     """Return ``request`` as a whole frame of v10 to v14, with the header of ``original``.
 
     Topics are named as the version wants it: by name up to v12, by id from v13 on.
@@ -216,16 +235,25 @@ def write_request(original: memoryview, request: FetchRequest, version: int) -> 
     """
     header, _ = header_as(original, version)
     fixed = _INT32.pack(request.replica_id) + _FIXED.pack(*request[1:7])
-    body = _write_old(request, version) if version <= _OLD else _write_flexible(request)
+    body = yield from (
+        _write_old(request, version) if version <= _OLD else _write_flexible(request)
+    )
     return frame(b"".join((header, fixed, *body)))
 
 
-def _write_old(request: FetchRequest, version: int) -> list[bytes]:
+def _write_old(request: FetchRequest, version: int) -> Steps[list[bytes]]:
     out = [_INT32.pack(len(request.topics))]
+    written = 0
     for topic, partitions in request.topics:
         assert isinstance(topic, str)
         out += [string(topic), _INT32.pack(len(partitions))]
+        written += 1
+        if not written % ENTRIES_AT_ONCE:
+            yield
         for raw in partitions:
+            written += 1
+            if not written % ENTRIES_AT_ONCE:
+                yield
             out += [raw[: _LAST_FETCHED_EPOCH.start], raw[_LAST_FETCHED_EPOCH.stop :]]
     out.append(_INT32.pack(len(request.forgotten)))
     for topic, numbers in request.forgotten:
@@ -236,11 +264,18 @@ def _write_old(request: FetchRequest, version: int) -> list[bytes]:
     return out
 
 
-def _write_flexible(request: FetchRequest) -> list[bytes]:
+def _write_flexible(request: FetchRequest) -> Steps[list[bytes]]:
     out = [write_uvarint(len(request.topics) + 1)]
+    written = 0
     for topic, partitions in request.topics:
         out += [_named(topic), write_uvarint(len(partitions) + 1)]
+        written += 1
+        if not written % ENTRIES_AT_ONCE:
+            yield
         for raw in partitions:
+            written += 1
+            if not written % ENTRIES_AT_ONCE:
+                yield
             out += [raw, b"\0"]
         out.append(b"\0")
     out.append(write_uvarint(len(request.forgotten) + 1))
@@ -275,14 +310,23 @@ def _partitions(reader: Reader, smallest: int, left: int) -> tuple[int, int]:
     return count, left - count
 
 
-def _read_topics(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[bytes, ...]], ...]:
+def _read_topics(
+    reader: Reader, version: int
+) -> Steps[tuple[tuple[Topic, tuple[bytes, ...]], ...]]:
     topics = []
     left = _MOST_PARTITIONS
-    for _ in range(_topics(reader)):
+    for number in range(1, _topics(reader) + 1):
         topic = read_topic(reader, version)
         count, left = _partitions(reader, _ASKED.size + 1, left)
-        topics.append((topic, _read_partitions(reader, count)))
+        partitions: tuple[bytes, ...] = ()
+        while count > _MANY:
+            partitions += _read_partitions(reader, _MANY)
+            count -= _MANY
+            yield
+        topics.append((topic, partitions + _read_partitions(reader, count)))
         reader.skip_tags()
+        if not number % ENTRIES_AT_ONCE:
+            yield
     return tuple(topics)
 
 

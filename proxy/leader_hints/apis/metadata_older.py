@@ -15,6 +15,7 @@ from leader_hints.apis.metadata import BY_ID_FROM, CLUSTER_OPERATIONS_UNTIL, TOP
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.scatter import Scatter
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string, frame
 
@@ -54,8 +55,8 @@ class AskedById(NamedTuple):
 
 def request_down(
     original: memoryview, asked: int, version: int, name: Callable[[bytes], str | None]
-) -> tuple[bytes, AskedById]:
-    """Return a whole request of v10 to v12 as ``version``, v9 to v12, by names.
+) -> Steps[tuple[bytes, AskedById]]:
+    """Return a whole request of v10 to v12 as ``version``, v9 to v12, by names, in steps.
 
     ``name``: returns the name for an id, ``None`` where it is not known.
 
@@ -70,7 +71,9 @@ def request_down(
     count = reader.nullable_compact_array(len(ZERO_ID) + 2)
     if count > _MOST_ASKED:
         raise Malformed(f"{count} topics")
-    for _ in range(count):
+    for number in range(1, count + 1):
+        if not number % ENTRIES_AT_ONCE:
+            yield
         topic_id, text = reader.uuid(), reader.compact_string()
         reader.skip_tags()
         if text is None:

@@ -19,6 +19,7 @@ from leader_hints.wire.recode import (
     string_to_old,
 )
 from leader_hints.wire.scatter import Rest, Scatter
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
 
 VERSION = 8
 
@@ -34,8 +35,10 @@ _NO_TAGS = 3
 _MOST = 50_000
 
 
-def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | bytes], Rest | None]:
-    """Return a request of v9 or v10 as v8, in pieces; records are views of ``frame``.
+def request_down(
+    frame: memoryview, length: int
+) -> Steps[tuple[list[memoryview | bytes], Rest | None]]:
+    """Return a request of v9 or v10 as v8, in steps and in pieces; records are views of ``frame``.
 
     ``frame`` is as much as is there of ``length`` bytes. If it ends within the last records, the
     pieces are the beginning of the new frame, and how that goes on is returned as well.
@@ -60,7 +63,11 @@ def request_down(frame: memoryview, length: int) -> tuple[list[memoryview | byte
             left -= partitions
             if left < 0:
                 raise Malformed(f"more than {_MOST} topics and partitions")
+            if not topic % ENTRIES_AT_ONCE and topic:
+                yield
             for partition in range(partitions):
+                if not partition % ENTRIES_AT_ONCE and partition:
+                    yield
                 out += frame[at : at + _INT32.size]
                 size, at = count_to_old(out, frame, at + _INT32.size)
                 if size > 0:

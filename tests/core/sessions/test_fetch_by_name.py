@@ -9,6 +9,7 @@ from leader_hints.apis.fetch_request import FetchRequest
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.sessions.fetch_by_name import FetchByName, FetchSessionsByName
+from leader_hints.wire.steps import at_once
 
 A, B, C = (bytes([n]) * 16 for n in (1, 2, 3))
 
@@ -40,7 +41,7 @@ class _Scene:
         self.view.learn(TopicMetadata(0, name, topic_id, (Led(0, 1, 0),)), 1)
 
     def down(self, request: FetchRequest) -> tuple[FetchRequest, FetchByName]:
-        return self.sessions.down(request, self.view)
+        return at_once(self.sessions.down(request, self.view))
 
     def open(self, session: int, *topics: bytes) -> None:
         _, named = self.down(_request(topics=dict.fromkeys(topics, (0,))))

@@ -13,12 +13,15 @@ from leader_hints.core.events import (
     HintGiven,
 )
 from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from tests.harness.lines import lines_of
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER
 from tests.net.pump.holding import FETCHED, LISTED, PRODUCED, ask_both, hint_of, learn, moving_route
 from tests.net.rig import (
     LEGACY,
+    Ends,
     Rig,
     ended,
     hinting_route,
@@ -28,6 +31,7 @@ from tests.net.rig import (
     reset,
     until_end,
 )
+from tests.net.serving import until_true
 
 _SMALL = 16_384
 #: What two kernel buffers of _SMALL (doubled by Linux) on either side of the pump and one buffer
@@ -406,3 +410,50 @@ def test_responses_are_counted_by_the_version_asked() -> None:
         rig.send(ends.broker, messages.produce_response(1, {0: 0}))
         rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
         assert route.traffic.responses == {(0, 10): 1, (3, 12): 1}
+
+
+# Much work has several turns.
+
+
+def _pipelined(rig: Rig, route: Route, count: int) -> tuple[Ends, bytes]:
+    """Make a link that awaits answers to so many Produce requests; return it and errors for all."""
+    ends = rig.link(route)
+    for number in range(count):
+        rig.send(ends.client, messages.produce_request(10, number))
+    errors = (messages.produce_response(number, {0: NOT_LEADER}) for number in range(count))
+    return ends, b"".join(errors)
+
+
+async def test_many_errors_in_one_receive_leave_others_their_turn() -> None:
+    """630 took 35 ms of one step, in which no other link was served."""
+    route = moving_route()
+    learn(route, leader=2, epoch=4)
+    with opened(Rig()) as rig:
+        ends, errors = _pipelined(rig, route, 300)
+        ends.broker.send(errors)
+        steps, answers = [], b""
+        while answers.count(b"two") < 300:
+            steps.append(lines_of(rig.pump.step))
+            answers += received(ends.client)
+            assert len(steps) < 1000
+        assert max(steps) < 30_000 < sum(steps)
+
+
+async def test_what_is_left_when_a_hold_ends_wakes_the_pump() -> None:
+    route, rig = moving_route(), Rig()
+    ends, errors = _pipelined(rig, route, 100)
+    answers = bytearray()
+
+    def arrived() -> bool:
+        answers.extend(received(ends.client))
+        return answers.count(b"two") == 100
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.pump.run)
+        ends.broker.send(errors)
+        await until_true(lambda: rig.hold_queue.held)
+        learn(route, leader=2, epoch=4)
+        rig.hold_timer.review()
+        await until_true(arrived)
+        nursery.cancel_scope.cancel()
+    ends.close()

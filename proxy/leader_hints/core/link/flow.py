@@ -16,6 +16,9 @@ _LARGE = 128
 _MANY = 512
 #: Received at once from which on more is expected where nothing is looked at, and how much.
 _BULK = 65_536
+#: Frames that are recoded, held or scanned in a turn of a link, of which each costs some 50
+#: microseconds.
+AT_ONCE = 16
 _ENDLESS = 1 << 30
 
 
@@ -32,17 +35,25 @@ class Flow(ABC):
     A frame that does not go on as it came leaves what goes instead in ``_instead``. Where only its
     beginning is there, ``_rest`` says how it goes on.
 
+    What costs much more than others, such as errors, is done ``_left`` times in a turn. The rest is
+    kept, and :meth:`resume` goes on when other links have had their turn.
+
+    Large because it is what both directions share.
+
+    ``unfinished``: nothing may be received until :meth:`resume` has done the rest.
     ``opaque``: bytes are no longer looked at. ``fault``: the stream is beyond repair, in
     words; the driver sends what was returned and closes the link.
     """
 
     __slots__ = (
         "_account",
+        "_backlog",
         "_begun",
         "_bulk",
         "_carry",
         "_gather",
         "_instead",
+        "_left",
         "_little",
         "_most",
         "_most_ever",
@@ -52,6 +63,7 @@ class Flow(ABC):
         "_skip",
         "fault",
         "opaque",
+        "unfinished",
     )
 
     def __init__(
@@ -71,6 +83,10 @@ class Flow(ABC):
         #: What is reserved of the budget for frames that are gathered or were not sent yet.
         self._owed = 0
         self._bulk = False
+        #: What came behind what must be waited for, or had no room in a turn.
+        self._backlog: memoryview | None = None
+        self._left = AT_ONCE
+        self.unfinished = False
         self.opaque = opaque
         self.fault: str | None = None
 
@@ -104,6 +120,13 @@ class Flow(ABC):
             return [data]
         return self._walk(data)
 
+    def resume(self) -> Pieces:
+        """Go on with what is ``unfinished``, and return what to send."""
+        backlog, self._backlog, self.unfinished = self._backlog, None, False
+        if not backlog:
+            return []
+        return [backlog] if self.opaque else self._walk(backlog)
+
     @property
     def passing(self) -> int:
         """How many of the bytes that come next go on as they come, whatever they are.
@@ -135,19 +158,30 @@ class Flow(ABC):
 
     def flushed(self) -> None:
         """Say that all pieces have been sent: gathered memory is no longer in use."""
-        if self._owed and self._gather is None:
+        if self._owed and self._gather is None and not self.unfinished:
             self._account.give_back(self._owed)
             self._owed = 0
 
     @property
     def begun(self) -> bool:
         """Whether a frame has begun of which the rest is still to come."""
-        return self._gather is not None or bool(self._carry) or self._skip > 0
+        waits = self._gather is not None or self.unfinished
+        return waits or bool(self._carry) or self._skip > 0
 
     def close(self) -> None:
         """Give back what is reserved; the flow is of no further use."""
-        self._gather = None
+        self._gather = self._backlog = None
+        self.unfinished = False
         self.flushed()
+
+    def _put_off(self) -> bool:
+        """Count a frame that cost much; whether the rest must wait for the link's next turn."""
+        self._left -= 1
+        if self._left > 0:
+            return False
+        self._left = AT_ONCE
+        self.unfinished = True
+        return True
 
     def _fit(self, size: int, frames: int) -> None:
         """Fit what is received at once to what came: ``size`` bytes with so many frames."""

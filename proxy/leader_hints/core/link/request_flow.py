@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from leader_hints.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
-from leader_hints.apis.fetch_request import read_request, write_request
+from leader_hints.apis.fetch_request import read_in_steps, write_request
 from leader_hints.apis.fetch_response import TOPIC_IDS_FROM
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.metadata_older import AskedById
@@ -17,6 +17,7 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.sessions.fetch_by_name import FetchByName
 from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.steps import Steps, at_once
 
 #: Size prefix, kind (key and version), correlation id.
 _HEAD = struct.Struct(">iii")
@@ -34,6 +35,8 @@ _PREFIX_OF_STRANGERS = 8192
 #: Bytes received at once where requests begin.
 _LITTLE_AT_ONCE = 4096
 _MOST_AT_ONCE = 32_768
+#: A request of which the recoding takes no more than a millisecond.
+_SMALL = 4096
 
 #: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
 _TLS_HELLO = range(0x16030000, 0x16030500)
@@ -54,6 +57,7 @@ class RequestFlow(Flow):
         "_letting_go",
         "_link",
         "_policies",
+        "_steps",
     )
 
     def __init__(
@@ -67,6 +71,64 @@ class RequestFlow(Flow):
         self._largest = largest
         self._begins = True
         self._letting_go = False
+        #: Of the recoding of a large request, which is done in the link's turns.
+        self._steps: Steps[Pieces | None] | None = None
+
+    def resume(self) -> Pieces:
+        """See :meth:`leader_hints.core.link.flow.Flow.resume`."""
+        if self._steps is None:
+            return super().resume()
+        if not self._step(self._steps):
+            return []
+        pieces, self._instead = self._instead, []
+        # What came behind it has its own turn.
+        self.unfinished = bool(self._backlog)
+        return pieces
+
+    def close(self) -> None:
+        """See :meth:`leader_hints.core.link.flow.Flow.close`."""
+        self._steps = None
+        super().close()
+
+    def _step(self, steps: Steps[Pieces | None]) -> bool:
+        """Do a step of recoding; whether it was the last one, and the request goes on."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            self._steps, self.unfinished = None, False
+            self._instead = end.value or []
+            return bool(end.value)
+        self._steps, self.unfinished = steps, True
+        return False
+
+    def _recode(
+        self, frame: memoryview, begin: Callable[[memoryview], Steps[Pieces | None]]
+    ) -> bool:
+        """Put something else in place of a whole request; whether that is there.
+
+        If it is not, it is made in the next turns, or the stream is at fault.
+        """
+        size = len(frame)
+        if size <= _SMALL:
+            pieces = at_once(begin(frame))
+            self._instead = pieces or []
+            return bool(self._instead)
+        own = self._own(frame)
+        return own is not None and self._step(begin(own))
+
+    def _own(self, data: memoryview) -> memoryview | None:
+        """Return memory that outlives the step; ``None`` where the link may not keep so much."""
+        if data.obj is not self._shared.obj:
+            return data
+        if not self._account.take_anyway(len(data)):
+            self.fault = f"{len(data)} bytes of requests that must wait for their turn"
+            return None
+        self._owed += len(data)
+        return memoryview(bytes(data))
+
+    def _put_behind(self, data: memoryview) -> None:
+        """Keep what came behind a request that takes long: at most one receive buffer."""
+        self._backlog = self._own(data)
 
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
@@ -100,10 +162,16 @@ class RequestFlow(Flow):
             if reader is None:
                 self._exchanges.add(Exchange(correlation_id, policy))
             elif not reader(self, data[at : at + length], length, policy, correlation_id):
+                if self.unfinished:
+                    self._put_behind(data[at + length :])
                 break
             if self._instead:
                 self._replace(pieces, data[begun:at])
                 begun = at + length
+                if begun < size and not self.opaque and self._put_off():
+                    self._skip = 0
+                    self._put_behind(data[begun:])
+                    return pieces
             at += length
             if self.opaque:
                 # What follows are no Kafka requests, or cannot be distinguished.
@@ -118,7 +186,7 @@ class RequestFlow(Flow):
         self._skip = 0
         if size >= self._little:
             self._fit(size, frames)
-        if self._gather is None:
+        if self._gather is None and not self.unfinished:
             self._carry = bytes(data[at:])
         if at > begun:
             pieces.append(data[begun:at])
@@ -165,27 +233,53 @@ class RequestFlow(Flow):
             return self._lost("Produce request whose acks cannot be found")
         except WireError as error:
             return self._lost(f"Produce request: {error}")
-        recoded = 0
         if policy.recoded:
-            recoded = policy.sent
-            try:
-                self._instead, self._rest = produce_8.request_down(frame, length)
-            except WireError as error:
-                if isinstance(error, Truncated) and len(frame) < length:
-                    self._gather_anyway(frame, length)
-                    return False
-                # The broker refuses the version, and with it what nobody understands.
-                return self._lost(f"Produce v{policy.version} request: {error}")
-        elif policy.sent != policy.version:
+            return self._recoded_produce(frame, length, policy, correlation_id, acks)
+        if policy.sent != policy.version:
             _VERSION.pack_into(frame, _VERSION_AT, policy.sent)
         if self._client.id is None:
             self._client.meet(frame)
+        self._note_produce(Exchange(correlation_id, policy), acks)
+        return True
+
+    def _note_produce(self, exchange: Exchange, acks: int) -> None:
         if acks:
-            self._exchanges.add(Exchange(correlation_id, policy, recoded=recoded))
+            self._exchanges.add(exchange)
         else:
             # No response will come.
-            policy.cell.requests += 1
+            exchange.policy.cell.requests += 1
+
+    def _recoded_produce(
+        self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int, acks: int
+    ) -> bool:
+        exchange = Exchange(correlation_id, policy, recoded=policy.sent)
+        if len(frame) == length:
+            return self._recode(frame, lambda own: self._recode_produce(own, exchange, acks))
+        # Its beginning may do, and its records go on as they come.
+        try:
+            self._instead, self._rest = at_once(produce_8.request_down(frame, length))
+        except Truncated:
+            self._gather_anyway(frame, length)
+            return False
+        except WireError as error:
+            return self._lost(f"Produce v{policy.version} request: {error}")
+        if self._client.id is None:
+            self._client.meet(frame)
+        self._note_produce(exchange, acks)
         return True
+
+    def _recode_produce(
+        self, frame: memoryview, exchange: Exchange, acks: int
+    ) -> Steps[Pieces | None]:
+        try:
+            pieces, _ = yield from produce_8.request_down(frame, len(frame))
+        except WireError as error:
+            # The broker refuses the version, and with it what nobody understands.
+            return self._unread(frame, f"Produce v{exchange.policy.version} request: {error}")
+        if self._client.id is None:
+            self._client.meet(frame)
+        self._note_produce(exchange, acks)
+        return pieces
 
     def _fetch(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
@@ -194,7 +288,7 @@ class RequestFlow(Flow):
             if len(frame) < length:
                 self._gather_anyway(frame, length)
                 return False
-            return self._recode_fetch(frame, policy, correlation_id)
+            return self._recode(frame, lambda own: self._recode_fetch(own, policy, correlation_id))
         request = None
         if policy.hintable:
             if len(frame) == length:
@@ -210,24 +304,26 @@ class RequestFlow(Flow):
         self._exchanges.add(Exchange(correlation_id, policy, request))
         return True
 
-    def _recode_fetch(self, frame: memoryview, policy: RequestPolicy, correlation_id: int) -> bool:
+    def _recode_fetch(
+        self, frame: memoryview, policy: RequestPolicy, correlation_id: int
+    ) -> Steps[Pieces | None]:
         link, route = self._link, self._link.route
         version = policy.version
         if self._client.id is None:
             self._client.meet(frame)
         try:
-            request = read_request(frame)
+            request = yield from read_in_steps(frame)
             if self._policies.plan.synthetic and version >= TOPIC_IDS_FROM:
                 if request.replica_id >= 0:
                     # A broker asks another by its own ids, and only for what that takes.
                     cell = link.traffic.cell(policy.key, version, version)
                     as_it_is = RequestPolicy(policy.key, version, cell, sent=version)
                     self._exchanges.add(Exchange(correlation_id, as_it_is))
-                    return True
+                    return [frame]
                 if request.lacks_id:
                     link.topic_ids.without_ids = True
                     self.fault = f"Fetch v{version} for a topic without an id"
-                    return False
+                    return None
             if policy.rackless is not None and not request.rack:
                 policy = policy.rackless
             sent = policy.sent
@@ -239,19 +335,18 @@ class RequestFlow(Flow):
                     request = request._replace(max_bytes=min(request.max_bytes, largest))
                 exchange.recoded = sent
                 if version >= TOPIC_IDS_FROM:
-                    request, exchange.by_name = route.sessions_by_name.down(
+                    request, exchange.by_name = yield from route.sessions_by_name.down(
                         request, route.broker.known
                     )
-            instead = write_request(frame, request, sent)
+            instead = yield from write_request(frame, request, sent)
         except WireError as error:
-            return self._lost(f"Fetch v{version} request: {error}")
+            return self._unread(frame, f"Fetch v{version} request: {error}")
         if exchange.by_name is not None and not self._note(exchange, exchange.by_name):
-            return False
-        self._instead = [instead]
+            return None
         if policy.hintable or policy.unhinted is not None:
             exchange.request = self._copy(frame)
         self._exchanges.add(exchange)
-        return True
+        return [instead]
 
     def _metadata(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
@@ -263,19 +358,22 @@ class RequestFlow(Flow):
         if len(frame) < length:
             self._gather_anyway(frame, length)
             return False
-        version, view = policy.version, self._link.route.broker.known
-        exchange.recoded = policy.sent
+        return self._recode(frame, lambda own: self._recode_metadata(own, exchange))
+
+    def _recode_metadata(self, frame: memoryview, exchange: Exchange) -> Steps[Pieces | None]:
+        version, sent = exchange.policy.version, exchange.policy.sent
+        view = self._link.route.broker.known
+        exchange.recoded = sent
         try:
-            request, exchange.by_id = metadata_older.request_down(
-                frame, version, policy.sent, view.topics.name
+            request, exchange.by_id = yield from metadata_older.request_down(
+                frame, version, sent, view.topics.name
             )
         except WireError as error:
-            return self._lost(f"Metadata v{version} request: {error}")
+            return self._unread(frame, f"Metadata v{version} request: {error}")
         if not self._note(exchange, exchange.by_id):
-            return False
-        self._instead = [request]
+            return None
         self._exchanges.add(exchange)
-        return True
+        return [request]
 
     def _sasl_handshake(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
@@ -337,6 +435,9 @@ class RequestFlow(Flow):
         key = _VERSION.unpack_from(frame, _KEY_AT)[0]
         self.fault = f"{api_name(key)} ({key}) v{policy.version} is not offered here"
         return False
+
+    def _unread(self, frame: memoryview, reason: str) -> Pieces | None:
+        return [frame] if self._lost(reason) else None
 
     def _lost(self, reason: str) -> bool:
         """Give up reading: whether a response will come is not known from here on."""

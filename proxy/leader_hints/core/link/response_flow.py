@@ -40,7 +40,6 @@ class ResponseFlow(Flow):
     """
 
     __slots__ = (
-        "_backlog",
         "_behind",
         "_exchanges",
         "_link",
@@ -61,9 +60,7 @@ class ResponseFlow(Flow):
         self._link = link
         self._exchanges = link.exchanges
         self._notes = ResponseNotes(link, recovery)
-        #: What came behind the response that is held.
-        self._backlog: bytearray | None = None
-        #: What is reserved of the budget for it, and was for one before it.
+        #: What is reserved of the budget for what came behind a held response, now or before.
         self._behind = 0
         #: Of the frame whose rest is passed on as it comes.
         self._passthrough: PassthroughScan | None = None
@@ -77,10 +74,8 @@ class ResponseFlow(Flow):
         pieces = held.answer(hints)
         # Where hints are only counted the hold queue keeps it on, and needs no more of it.
         held.frame = _NOTHING
-        kept, self._backlog = self._backlog, None
-        if kept:
-            backlog = memoryview(kept)
-            pieces += [backlog] if self.opaque else self._walk(backlog)
+        if not (self._backlog and self._put_off()):
+            pieces += self.resume()
         return pieces
 
     def _walk(self, data: memoryview) -> Pieces:
@@ -120,6 +115,11 @@ class ResponseFlow(Flow):
                     if self._instead:
                         self._replace(pieces, data[begun:at])
                         begun = end
+                    if end < size and not self.opaque and self._put_off():
+                        self._put_behind(data[end:])
+                        if begun < end:
+                            pieces.append(data[begun:end])
+                        return pieces
             at = end
             if at >= size:
                 if size >= self._little:
@@ -148,7 +148,7 @@ class ResponseFlow(Flow):
 
     def flushed(self) -> None:
         """See :meth:`leader_hints.core.link.flow.Flow.flushed`: what is held has not been sent."""
-        if self.held is None:
+        if self.held is None and not self.unfinished:
             super().flushed()
             if not self._owed:
                 self._behind = 0
@@ -160,15 +160,16 @@ class ResponseFlow(Flow):
         super().close()
 
     def _put_behind(self, data: memoryview) -> None:
-        """Keep what came behind a response that is held: at most one receive buffer.
+        """Keep what came behind a response that is held or took long: at most one receive buffer.
 
         Where that was kept behind another one before, it is reserved already.
         """
         more = max(len(data) - self._behind, 0)
-        self._account.take_anyway(more)
-        self._owed += more
-        self._behind += more
-        self._backlog = bytearray(data)
+        if self._account.take_anyway(more):
+            self._owed += more
+            self._behind += more
+        # What was kept before is memory of its own.
+        self._backlog = memoryview(bytes(data)) if data.obj is self._shared.obj else data
 
     def _give_back_requests(self) -> None:
         for exchange in self._exchanges.waiting:
@@ -211,7 +212,8 @@ class ResponseFlow(Flow):
         If it does not, it is held, or it has begun to be gathered, or it has ended the link.
         """
         if isinstance(outcome, Instead):
-            self._instead, self._rest, self._passthrough = outcome
+            self._instead, self._rest, scan = outcome
+            self._follow(scan)
         elif isinstance(outcome, Gather):
             return self._keep(outcome, exchange, frame, length)
         elif isinstance(outcome, Held):
@@ -220,15 +222,18 @@ class ResponseFlow(Flow):
             self.fault = outcome.reason
             return False
         else:
-            self._passthrough = outcome
+            self._follow(outcome)
         return True
+
+    def _follow(self, scan: PassthroughScan | None) -> None:
+        self._passthrough = None if scan is None or scan.over else scan
 
     def _keep(self, outcome: Gather, exchange: Exchange, frame: memoryview, length: int) -> bool:
         """Begin to gather a response; true where it goes on all the same, over budget."""
         if outcome.must:
             self._gather_anyway(frame, length)
         elif not self._begin_gather(frame, length):
-            self._passthrough = self._notes.over_budget(exchange, frame, length, outcome.scan)
+            self._follow(self._notes.over_budget(exchange, frame, length, outcome.scan))
             return True
         if self._gather is not None:
             self._gather.exchange, self._gather.scan = exchange, outcome.scan
@@ -279,7 +284,7 @@ class ResponseFlow(Flow):
         assert exchange is not None
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
-        self._passthrough = self._notes.over_budget(exchange, begun, gather.size, gather.scan)
+        self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:

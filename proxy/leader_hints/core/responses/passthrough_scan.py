@@ -20,10 +20,11 @@ class PassthroughScan:
 
     ``version``: of the response as it is seen, of ``length`` bytes in all. Errors are counted
     where ``reason`` says why they get no hint; without one they are counted elsewhere.
-    Successes are reported where some are awaited on the route.
+    Successes are reported where some are awaited on the route. ``over``: nothing more of it is of
+    interest.
     """
 
-    __slots__ = ("_asker", "_exchange", "_left", "_link", "_reason", "_recovery", "_scan")
+    __slots__ = ("_asker", "_exchange", "_left", "_link", "_reason", "_recovery", "_scan", "over")
 
     def __init__(
         self,
@@ -40,10 +41,15 @@ class PassthroughScan:
         self._left = length
         self._reason = reason
         self._asker: Asker | None = None
+        self.over = False
         self._scan = AnswerScan(exchange.policy.key, version, successes=link.route.awaited)
 
     def see(self, piece: memoryview) -> bool:
-        """Take the next bytes of the frame; return whether nothing more of it is of interest."""
+        """Take the next bytes of the frame; return whether it is :attr:`over`."""
+        self.over = self._see(piece)
+        return self.over
+
+    def _see(self, piece: memoryview) -> bool:
         self._left -= len(piece)
         try:
             for answered in self._scan.advance(piece):

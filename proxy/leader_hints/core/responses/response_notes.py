@@ -35,7 +35,7 @@ class ResponseNotes:
     ) -> PassthroughScan | None:
         """Look at what a response answers that goes on, where that tells something.
 
-        Return what is to see the rest of it, if not all that is of interest is there.
+        Return what has looked at it, and is to see the rest if that is of interest.
         """
         reason = exchange.policy.unhinted
         if reason is None:
@@ -63,9 +63,10 @@ class ResponseNotes:
         length: int,
         version: int,
         reason: MissReason | None,
-    ) -> PassthroughScan | None:
+    ) -> PassthroughScan:
         scan = PassthroughScan(self.link, self._recovery, exchange, version, length, reason)
-        return None if scan.see(frame) else scan
+        scan.see(frame)
+        return scan
 
     def session_answered(self, exchange: Exchange, session_id: int, error: int) -> None:
         """Take note of the fetch session of a response."""

@@ -15,6 +15,7 @@ from leader_hints.apis.fetch_older import Names
 from leader_hints.apis.fetch_request import FINAL_EPOCH, FetchRequest
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.sessions.fetch_sessions import CAPACITY
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
 
 #: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
 _NO_SESSION = -1
@@ -104,16 +105,22 @@ class FetchSessionsByName:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def down(self, request: FetchRequest, view: LeaderView) -> tuple[FetchRequest, FetchByName]:
-        """Return a request with names for its ids, and what its response needs."""
+    def down(
+        self, request: FetchRequest, view: LeaderView
+    ) -> Steps[tuple[FetchRequest, FetchByName]]:
+        """Return a request with names for its ids, and what its response needs, in steps."""
         if request.session_epoch > 0:
-            return self._incremental(request, view)
+            return (yield from self._incremental(request, view))
         self._drop(request.session_id)
-        ids: dict[str, bytes] = {}
+        # Before the first name is looked up: a later one may be of another time.
+        session = _Session({}, view.topics.forgotten)
+        ids = session.ids
         topics = []
         unknown: list[bytes] = []
-        for topic_id, partitions in request.topics:
+        for number, (topic_id, partitions) in enumerate(request.topics, 1):
             assert isinstance(topic_id, bytes)
+            if not number % ENTRIES_AT_ONCE:
+                yield
             name = view.topics.name(topic_id)
             if name is None:
                 unknown.append(_UNKNOWN.pack(topic_id, len(partitions)))
@@ -125,13 +132,15 @@ class FetchSessionsByName:
         if unknown:
             # A session would lack them, and an error is never waited for.
             request = request._replace(session_epoch=FINAL_EPOCH, max_wait=0)
-        return request, FetchByName(_Session(ids, view.topics.forgotten), b"".join(unknown))
+        return request, FetchByName(session, b"".join(unknown))
 
     def _incremental(
         self, request: FetchRequest, view: LeaderView
-    ) -> tuple[FetchRequest, FetchByName]:
+    ) -> Steps[tuple[FetchRequest, FetchByName]]:
         session = self._sessions.get(request.session_id)
-        named = self._named(request, session, view) if session is not None else None
+        named = None
+        if session is not None:
+            named = yield from self._named(request, session, view)
         if session is None or named is None:
             self._drop(request.session_id)
             lost = request._replace(session_id=_NO_SESSION, topics=(), forgotten=())
@@ -141,21 +150,25 @@ class FetchSessionsByName:
 
     def _named(
         self, request: FetchRequest, session: _Session, view: LeaderView
-    ) -> FetchRequest | None:
+    ) -> Steps[FetchRequest | None]:
         """Return the request by names; ``None`` where a topic is not what it was."""
         if session.forgotten != view.topics.forgotten:
             if _stale(session.ids, view):
                 return None
             session.forgotten = view.topics.forgotten
         topics = []
-        for topic_id, partitions in request.topics:
+        for number, (topic_id, partitions) in enumerate(request.topics, 1):
             assert isinstance(topic_id, bytes)
+            if not number % ENTRIES_AT_ONCE:
+                yield
             name = view.topics.name(topic_id)
             if name is None or session.ids.setdefault(name, topic_id) != topic_id:
                 return None
             topics.append((name, partitions))
         forgotten = []
-        for topic_id, numbers in request.forgotten:
+        for number, (topic_id, numbers) in enumerate(request.forgotten, 1):
+            if not number % ENTRIES_AT_ONCE:
+                yield
             name = view.topics.name(topic_id)
             if name is None:
                 return None

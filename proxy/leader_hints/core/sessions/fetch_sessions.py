@@ -137,16 +137,17 @@ class FetchSessions:
         False where the session is not known, and once it has had more: requests may follow before
         the one that has added some is answered.
         """
-        keys = set(islice(_places(request.asked), 2))
+        few = request.few_places
+        keys = few or set()
         if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
             session_id = request.session_id
             session = self._sessions.get(session_id)
             if session is None or session_id in self._several:
                 return False
             keys.update(islice(_places(session), 2))
-            if len(keys) > 1:
+            if few is None or len(keys) > 1:
                 self._several.add(session_id)
-        return len(keys) <= 1
+        return few is not None and len(keys) <= 1
 
 
 def _places(asked: Asked) -> Iterator[tuple[Topic, int]]:

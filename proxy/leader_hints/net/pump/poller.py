@@ -3,12 +3,16 @@
 import select
 import selectors
 import socket
+from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
 #: The system's own bits, so that epoll's answers need not be translated. PEER_CLOSED: the other end
 #: sends nothing more (EPOLLRDHUP), for sockets that are not read now; only epoll reports it.
 READ, WRITE, PEER_CLOSED = 1, 4, 0x2000
+#: No bit of the system's: a side has work left, and is ready whatever its socket is.
+DUE = 0x10_0000
 #: Sockets that are reported in one call. Hundreds of clients may get errors at the same time, and
 #: each error response takes a millisecond to look at; the system goes round among those that are
 #: ready.
@@ -99,22 +103,26 @@ def make_poller() -> Poller:
 
 
 class KeepingPoller:
-    """A poller of sockets of which some keep received bytes back, of which the system cannot know.
+    """A poller of sockets of which some are ready for reasons that the system cannot know.
 
     What decrypts reads whole TLS records, and its reader may have room for less. Such a socket says
-    so with :meth:`keep`, and is ready to be read for as long as it does.
+    so with :meth:`keep`, and is ready to be read for as long as it does. One that is watched for
+    DUE is ready for that.
     """
 
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
         self._reading: set[int] = set()
         self._keeping: set[int] = set()
-        self._due: set[int] = set()
+        #: Those that are ready for such a reason, and for what; those reported last are last.
+        self._due: dict[int, int] = {}
         # While bytes are kept that are to be read, the poller's own descriptor must be readable.
         self._wake, self._woken = socket.socketpair()
         self._woken.setblocking(False)
         poller.watch(self._woken.fileno(), 0, READ)
         self.fileno = poller.fileno
+        # Most of the time no other is ready than the system knows.
+        self.poll: Callable[[float], list[tuple[int, int]]] = poller.poll
 
     def keep(self, descriptor: int, keeps: bool) -> None:
         """Note whether a socket keeps bytes back."""
@@ -122,27 +130,25 @@ class KeepingPoller:
             self._keeping.add(descriptor)
         else:
             self._keeping.discard(descriptor)
-        self._review(descriptor)
+        self._review(descriptor, self._due.get(descriptor, 0) & DUE)
 
     def watch(self, descriptor: int, before: int, events: int) -> None:
         """See :class:`Poller`."""
-        self._poller.watch(descriptor, before, events)
+        if (before ^ events) & ~DUE:
+            self._poller.watch(descriptor, before & ~DUE, events & ~DUE)
         if events & READ:
             self._reading.add(descriptor)
         else:
             self._reading.discard(descriptor)
-        self._review(descriptor)
+        self._review(descriptor, events & DUE)
 
-    def poll(self, seconds: float) -> list[tuple[int, int]]:
-        """See :class:`Poller`."""
-        ready = self._poller.poll(seconds)
-        if not self._due:
-            return ready
-        events = dict(ready)
+    def _poll_with_due(self, seconds: float) -> list[tuple[int, int]]:
+        events = dict(self._poller.poll(seconds))
         # It may not be among the sockets of one call.
         events.pop(self._woken.fileno(), None)
-        for descriptor in self._due:
-            events[descriptor] = events.get(descriptor, 0) | READ
+        for descriptor in [*islice(self._due, _AT_ONCE)]:
+            why = self._due[descriptor] = self._due.pop(descriptor)
+            events[descriptor] = events.get(descriptor, 0) | why
         return [*events.items()]
 
     def close(self) -> None:
@@ -151,13 +157,17 @@ class KeepingPoller:
         self._wake.close()
         self._woken.close()
 
-    def _review(self, descriptor: int) -> None:
+    def _review(self, descriptor: int, due: int) -> None:
         idle = not self._due
-        if descriptor in self._keeping and descriptor in self._reading:
-            self._due.add(descriptor)
+        keeps = descriptor in self._keeping and descriptor in self._reading
+        why = due | (READ if keeps else 0)
+        if why:
+            self._due[descriptor] = why
         else:
-            self._due.discard(descriptor)
+            self._due.pop(descriptor, None)
         if idle and self._due:
             self._wake.send(b".")
+            self.poll = self._poll_with_due
         elif not idle and not self._due:
             self._woken.recv(1)
+            self.poll = self._poller.poll

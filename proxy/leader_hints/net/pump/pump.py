@@ -22,7 +22,7 @@ from leader_hints.core.route import Route
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.endings import Endings
 from leader_hints.net.pump.limits import Load, PumpLimits
-from leader_hints.net.pump.poller import READ, Poller, make_poller
+from leader_hints.net.pump.poller import READ, KeepingPoller, Poller, make_poller
 from leader_hints.net.pump.relay import Relay
 from leader_hints.net.pump.reports import Doubt, Lack, Reports, Snoop
 from leader_hints.net.pump.send_queues import SendQueues
@@ -65,7 +65,7 @@ class Pump:
         self._over = False
         self._turns = Turns(hold_timer)
         reports = Reports(hold_timer, emit, snoop, lack, doubt)
-        self._watched = watched = WatchedSides(poller or make_poller())
+        self._watched = watched = WatchedSides(poller or KeepingPoller(make_poller()))
         self._queues = queues = SendQueues(self._shared, limits.queued_bytes, watched, reports)
         self._endings = Endings(self._pairs, watched, queues, hold_timer, reports, limits)
         self._relay = Relay(watched, queues, self._endings, hold_timer, reports)

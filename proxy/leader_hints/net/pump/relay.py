@@ -6,7 +6,7 @@ from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.endings import Endings
 from leader_hints.net.pump.pipe import UnfitError
-from leader_hints.net.pump.poller import PEER_CLOSED, READ, WRITE
+from leader_hints.net.pump.poller import DUE, PEER_CLOSED, READ, WRITE
 from leader_hints.net.pump.reports import Reports
 from leader_hints.net.pump.send_queues import SendQueues
 from leader_hints.net.pump.socket_pair import Side, SocketPair
@@ -39,9 +39,11 @@ class Relay:
         """Serve a side that is ready for more than to be read."""
         if events & ~READ and side.events & WRITE:
             self._writable(side)
-        if events & ~WRITE and side.events & READ:
+        if events & DUE and side.events & DUE:
+            self._resume(side)
+        elif events & ~WRITE and side.events & READ:
             self.readable(side)
-        elif events & ~(READ | WRITE) and side.events & PEER_CLOSED:
+        elif events & ~(READ | WRITE | DUE) and side.events & PEER_CLOSED:
             self._endings.peer_closed(side)
 
     def readable(self, side: Side) -> None:
@@ -74,13 +76,21 @@ class Relay:
         if not size:
             self._endings.end(side)
             return
-        pair = side.pair
-        pair.moves += 1
         if pipe is not None:
             flow.passed(size)
             error = queues.pour(side.peer, pipe)
         else:
             error = queues.send(side.peer, flow.received(size))
+        self._went_on(side, size, error)
+
+    def _resume(self, side: Side) -> None:
+        """Go on with what was left of what a side has received."""
+        self._went_on(side, 0, self._queues.send(side.peer, side.flow.resume()))
+
+    def _went_on(self, side: Side, size: int, error: OSError | None) -> None:
+        """See to what comes of ``size`` bytes that were received, and sent or not."""
+        pair, flow = side.pair, side.flow
+        pair.moves += 1
         if error is not None:
             self._endings.refused(side.peer, error)
         if side is pair.client:
@@ -117,7 +127,7 @@ class Relay:
     def _requested(self, pair: SocketPair) -> None:
         if pair.link.state.events:
             self._reports.events(pair.link.state)
-        if pair.client.events != READ or pair.link.crowded:
+        if pair.client.events != READ or pair.link.crowded or pair.client.flow.unfinished:
             self._watched.update(pair.client)
 
     def _responded(self, pair: SocketPair) -> None:
@@ -138,10 +148,10 @@ class Relay:
             return
         if state.events:
             self._reports.events(state)
-        if pair.broker.ended:
+        if pair.broker.ended and not responses.unfinished:
             self._endings.end(pair.broker)
             return
-        if pair.broker.events != READ or responses.held is not None:
+        if pair.broker.events != READ or responses.held is not None or responses.unfinished:
             self._watched.update(pair.broker)
         if not pair.client.events & READ:
             # A response may have made room for requests.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from leader_hints.net.pump.poller import PEER_CLOSED, READ, WRITE, Poller
+from leader_hints.net.pump.poller import DUE, PEER_CLOSED, READ, WRITE, Poller
 from leader_hints.net.pump.socket_pair import Side
 
 
@@ -21,7 +21,10 @@ class WatchedSides:
     def update(self, side: Side) -> None:
         """Have the poller report what this socket is to be used for now."""
         events = WRITE if side.queue else 0
-        if not side.ended:
+        if side.flow.unfinished:
+            # What is left goes on only where there is room for it.
+            events |= 0 if side.peer.queue else DUE
+        elif not side.ended:
             if not side.peer.queue and _may_read(side):
                 events |= READ
             elif not side.peer_closed:

@@ -1,0 +1,198 @@
+"""One step of a link does a bounded work, whatever is in what it received: lines of Python."""
+
+import struct
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.flow import Flow
+from leader_hints.core.link.link import Link
+from leader_hints.core.route import Route
+from leader_hints.wire.varint import write_uvarint
+from tests.core.brokers import route_before
+from tests.core.links import Driven, route
+from tests.core.samples import NOT_LEADER, produce_answer, produce_request
+from tests.harness.lines import lines_of
+
+#: Lines of a step at most: some two milliseconds.
+_MOST = 16_000
+_SHARED = 1 << 18
+
+
+def _frame(key: int, version: int, body: bytes) -> bytes:
+    payload = struct.pack(">hhih", key, version, 1, 1) + b"c\0" + body
+    return struct.pack(">i", len(payload)) + payload
+
+
+def _fetch(version: int, topics: bytes) -> bytes:
+    replica = b"" if version >= 15 else struct.pack(">i", -1)
+    fixed = replica + struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
+    return _frame(1, version, fixed + topics + b"\1\1\0")
+
+
+def _topics(count: int, named: Callable[[int], bytes], behind: bytes) -> bytes:
+    return write_uvarint(count + 1) + b"".join(named(n) + behind for n in range(1, count + 1))
+
+
+def _id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+_PARTITION = struct.pack(">iiqiqi", 0, 3, 0, -1, -1, 1 << 20) + b"\0"
+_RECORDLESS = struct.pack(">i", 0) + b"\1\0"
+_REQUESTS = {
+    "2.8": _fetch(16, _topics(20_000, _id, b"\1\0")),
+    "2.6+": _frame(3, 12, _topics(50_000, _id, b"\0\0") + b"\0\0\0"),
+    "2.4": _fetch(12, b"\2\2t" + write_uvarint(50_001) + _PARTITION * 50_000 + b"\0"),
+    "2.6": _frame(
+        0,
+        10,
+        b"\0"
+        + struct.pack(">hi", 1, 1000)
+        + b"\2\2t"
+        + write_uvarint(40_001)
+        + _RECORDLESS * 40_000
+        + b"\0\0",
+    ),
+}
+
+
+class _Steps:
+    """A link that is given bytes as the pump does, and how much each step costs."""
+
+    def __init__(self, on: Route) -> None:
+        self.shared = memoryview(bytearray(_SHARED))
+        self.budget = Budget(1 << 22, 1 << 26)
+        self.link = Link(
+            on,
+            1,
+            self.shared,
+            self.budget,
+            Recovery([on]),
+            largest_request=1 << 30,
+            requests_in_flight=1000,
+        )
+        self.most = 0
+        self.sent = bytearray()
+
+    def take(self, flow: Flow, data: bytes) -> None:
+        """Receive all of ``data``, and do all that comes of it."""
+        for step in self._steps(flow, data):
+            self.most = max(self.most, lines_of(step))
+            self.shared[:] = bytes(_SHARED)
+
+    def _steps(self, flow: Flow, data: bytes) -> Iterator[Callable[[], None]]:
+        left = memoryview(data)
+        while left and flow.fault is None:
+            if flow.unfinished:
+                yield lambda: self._send(flow, flow.resume())
+                continue
+            buffer = flow.buffer()
+            size = min(len(buffer), len(left))
+            buffer[:size] = left[:size]
+            left = left[size:]
+            yield lambda size=size: self._send(flow, flow.received(size))  # type: ignore[misc]
+        while flow.unfinished and flow.fault is None:
+            yield lambda: self._send(flow, flow.resume())
+
+    def _send(self, flow: Flow, pieces: list[memoryview | bytes]) -> None:
+        self.sent += b"".join(pieces)
+        if pieces:
+            flow.flushed()
+
+
+@pytest.mark.parametrize("release", _REQUESTS)
+def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
+    """Nobody has authenticated the client. These took 60 to 115 ms of one step."""
+    asked = _REQUESTS[release]
+    steps = _Steps(route_before(release))
+    steps.take(steps.link.requests, asked)
+
+    whole = Driven(route_before(release), largest_request=1 << 30, budget=Budget(1 << 22, 1 << 26))
+    whole.up(asked)
+    assert steps.sent == whole.to_broker
+    assert asked not in steps.sent
+    assert steps.link.requests.fault is None
+    assert len(steps.link.state.exchanges.waiting) == 1
+    assert steps.most < _MOST
+    steps.link.close()
+    assert (steps.budget.used, steps.budget.strangers) == (0, 0)
+
+
+@pytest.mark.parametrize("release", _REQUESTS)
+def test_what_comes_behind_a_large_request_stays_behind_it(release: str) -> None:
+    steps = _Steps(route_before(release))
+    behind = struct.pack(">ihhih", 10 + 1, 10, 0, 2, 1) + b"c"
+    steps.take(steps.link.requests, _REQUESTS[release] + behind * 3)
+    assert steps.sent.endswith(behind * 3)
+    assert len(steps.link.state.exchanges.waiting) == 4
+    assert not steps.link.requests.unfinished
+
+
+def test_a_link_that_ends_meanwhile_gives_all_back() -> None:
+    steps = _Steps(route_before("2.8"))
+    requests = steps.link.requests
+    for step in steps._steps(requests, _REQUESTS["2.8"]):
+        step()
+        if requests.unfinished:
+            break
+    assert requests.begun
+    assert steps.budget.used
+    steps.link.close()
+    assert (steps.budget.used, steps.budget.strangers) == (0, 0)
+    assert not requests.unfinished
+
+
+def test_many_small_requests_that_are_recoded_have_several_turns() -> None:
+    steps = _Steps(route_before("2.6"))
+    requests = b"".join(produce_request(10, n, records=b"") for n in range(1, 900))
+    steps.take(steps.link.requests, requests)
+    assert len(steps.link.state.exchanges.waiting) == 899
+    assert steps.most < _MOST
+
+
+def _errors(count: int) -> bytes:
+    return b"".join(produce_answer(9, number, {0: NOT_LEADER}) for number in range(1, count + 1))
+
+
+def test_many_errors_in_one_receive_are_released_in_several_turns() -> None:
+    """630 pipelined Produce errors took 35 ms of one step."""
+    steps = _Steps(route())
+    link = steps.link
+    steps.take(link.requests, b"".join(produce_request(10, number) for number in range(1, 631)))
+    steps.sent.clear()
+    steps.take(link.responses, _errors(630))
+    released, most = 0, 0
+    while link.responses.held is not None or link.responses.unfinished:
+
+        def turn() -> None:
+            nonlocal released
+            while link.responses.held is not None:
+                released += 1
+                steps._send(link.responses, link.responses.release([None]))
+
+        def resume() -> None:
+            steps._send(link.responses, link.responses.resume())
+
+        most = max(most, lines_of(resume if link.responses.held is None else turn))
+    assert released == 630
+    assert steps.sent == _errors(630)
+    assert max(most, steps.most) < _MOST
+    link.close()
+    assert steps.budget.used == 0
+
+
+def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
+    steps = _Steps(route())
+    link = steps.link
+    asked = b"".join(produce_request(9, number) for number in range(1, 631))
+    steps.take(link.requests, asked)
+    steps.sent.clear()
+    steps.take(link.responses, _errors(630))
+    assert steps.sent == _errors(630)
+    assert len(link.state.events) == 630
+    assert steps.most < _MOST
+    link.close()
+    assert steps.budget.used == 0
