@@ -47,7 +47,10 @@ _Reader = Callable[["RequestFlow", memoryview, int, RequestPolicy, int], bool]
 
 
 class RequestFlow(Flow):
-    """Notes each request as an exchange, and brings raised versions down, in place."""
+    """Notes each request as an exchange, and brings raised versions down, in place.
+
+    Large because it has a reader for each API that is changed, and the steps of three of them.
+    """
 
     __slots__ = (
         "_begins",
@@ -140,9 +143,8 @@ class RequestFlow(Flow):
         if policies.mode is not policies.route.mode:
             policies.follow_mode()
         pieces: Pieces = []
-        #: From here on data is forwarded unchanged.
-        begun = 0
-        frames = 0
+        #: ``begun``: from here on data is forwarded unchanged.
+        begun = frames = 0
         while size - at >= _SIZE.size:
             frames += 1
             (length,) = _SIZE.unpack_from(data, at)
