@@ -4,7 +4,7 @@ from leader_hints.core.cluster.doubts import Disagreements, Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
-from tests.core.cluster.views import answer, view_of
+from tests.core.cluster.views import answer, led_by_each, view_of
 from tests.core.samples import topic_id
 
 
@@ -163,7 +163,7 @@ def test_only_so_many_doubts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_is_known_by_a_partition_that_is_in_doubt() -> None:
     view = view_of({0: (1, 5), 1: (1, 5), 2: (2, 5)}, {0: (3, 4), 2: (3, 4)})
-    assert [*view.one_led_by_each()] == [("t", 1, Leader(1, 5))]
+    assert led_by_each(view) == [("t", 1, Leader(1, 5))]
 
 
 def test_only_so_many_reports_are_kept() -> None:

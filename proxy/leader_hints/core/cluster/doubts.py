@@ -21,7 +21,7 @@ nothing, however often one broker repeats it.
 
 import math
 from collections import OrderedDict
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from itertools import islice
 from typing import NamedTuple
 
@@ -89,6 +89,9 @@ class Doubts:
 
     def __len__(self) -> int:
         return len(self._doubts)
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._doubts)
 
     def __contains__(self, place: Place) -> bool:
         doubt = self._doubts.get(place)
@@ -172,6 +175,9 @@ class Disagreements:
 
     def __len__(self) -> int:
         return len(self._reports)
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._reports)
 
     def __contains__(self, place: Place) -> bool:
         return place in self._reports

@@ -18,9 +18,10 @@ class TopicLeaders:
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
     clients may give the topic. ``retired``: former ids of the name, and ``claimant``: the one of
-    them that the last poll reported. ``contradicted``: what the last poll of each broker
-    contradicted. ``behind``: by partition, since when polls of a broker have reported lower epochs
-    than the known one, and nobody that one. ``absent``: how many polls in a row lacked the topic.
+    them that the last poll reported. ``contradicted``: which partitions the last
+    poll of each broker contradicted. ``behind``: by partition, since when polls of a broker have
+    reported lower epochs than the known one, and nobody that one. ``absent``: how many polls in a
+    row lacked the topic.
     """
 
     __slots__ = (
@@ -48,7 +49,7 @@ class TopicLeaders:
         self.claimant: bytes | None = None
         self.leaders = array("i")
         self.epochs = array("i")
-        self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
+        self.contradicted: dict[Reporter, set[int]] = {}
         self.behind: dict[int, dict[Reporter, float]] = {}
         self.absent = 0
 
@@ -62,17 +63,30 @@ class TopicLeaders:
     def grow(self, partitions: int) -> int:
         """Have room for that many partitions; return how many were added."""
         missing = max(partitions - len(self.leaders), 0)
-        self.leaders.extend([UNKNOWN] * missing)
-        self.epochs.extend([UNKNOWN] * missing)
+        self.leaders.extend(_NO_EPOCH * missing)
+        self.epochs.extend(_NO_EPOCH * missing)
         return missing
 
-    def shrink(self, absent: Container[int]) -> int:
-        """Drop the last partitions that are ``absent`` and unknown; return how many."""
+    def shrink(self, absent: Container[int], most: int) -> int:
+        """Drop the last partitions that are ``absent`` and unknown, ``most`` of them; return how
+        many.
+        """
         before = len(self.epochs)
-        while self.epochs[-1:] == _NO_EPOCH and len(self.epochs) - 1 in absent:
+        while (
+            self.epochs[-1:] == _NO_EPOCH
+            and len(self.epochs) - 1 in absent
+            and before - len(self.epochs) < most
+        ):
             self.leaders.pop()
             self.epochs.pop()
         return before - len(self.epochs)
+
+    def contradicts(self, reporter: Reporter, partitions: set[int]) -> None:
+        """Note which partitions the last poll of a broker contradicts."""
+        if partitions:
+            self.contradicted[reporter] = partitions
+        else:
+            self.contradicted.pop(reporter, None)
 
     def led_by(self, node: int, doubts: Doubts) -> int | None:
         """Return the first partition that ``node`` leads and that is not in doubt."""

@@ -10,6 +10,7 @@ from leader_hints.apis.keys import api_name
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
@@ -170,6 +171,12 @@ class BrokerAnswers:
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         await self.slices.take(view.topics.forget_absent(present))
+
+    async def probe(self, view: LeaderView) -> Probe:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        probe: Probe = {}
+        await self.slices.take(broker_identity.probing(view, probe))
+        return probe
 
     def _learning(
         self,

@@ -17,6 +17,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
 from leader_hints.core.route import Route
@@ -86,6 +87,9 @@ class Listener(Protocol):
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
+
+    async def probe(self, view: LeaderView) -> Probe:
+        """Return what to ask a broker to find out which node it is."""
 
     def leadership(
         self,
@@ -334,7 +338,7 @@ class BrokerPoller:
         route = self.route
         assert route is not None
         view = self._listener.view(self)
-        asked = broker_identity.probe(view) if view is not None else {}
+        asked = await self._listener.probe(view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
             before = route.broker.node, route.broker.guessed, route.broker.others
