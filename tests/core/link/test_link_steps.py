@@ -7,13 +7,22 @@ import pytest
 
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
-from leader_hints.core.link.flow import Flow
+from leader_hints.core.link.flow import AT_ONCE, Flow
 from leader_hints.core.link.link import Link
 from leader_hints.core.route import Route
 from leader_hints.wire.varint import write_uvarint
+from leader_hints.wire.writer import compact_string
 from tests.core.brokers import route_before
 from tests.core.links import Driven, route
-from tests.core.samples import NOT_LEADER, produce_answer, produce_request
+from tests.core.samples import (
+    BROKER_3_6,
+    NOT_LEADER,
+    USES_HINTS,
+    produce_answer,
+    produce_request,
+    request,
+    versions_answer,
+)
 from tests.harness.lines import lines_of
 
 #: Lines of a step at most: some two milliseconds.
@@ -40,6 +49,8 @@ def _id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
+#: A topic of Metadata that is asked for by name.
+_NAMED = bytes(16) + compact_string("a-topic-with-a-name")
 _PARTITION = struct.pack(">iiqiqi", 0, 3, 0, -1, -1, 1 << 20) + b"\0"
 _RECORDLESS = struct.pack(">i", 0) + b"\1\0"
 _REQUESTS = {
@@ -129,6 +140,42 @@ def test_what_comes_behind_a_large_request_stays_behind_it(release: str) -> None
     assert steps.sent.endswith(behind * 3)
     assert len(steps.link.state.exchanges.waiting) == 4
     assert not steps.link.requests.unfinished
+
+
+@pytest.mark.parametrize("release", ["2.8+", "3.6+"])
+def test_a_version_is_lowered_in_a_request_that_waited_behind_others(release: str) -> None:
+    """What waited could not be written, and an exception ended the link."""
+    steps = _Steps(route_before(release))
+    for _ in range(2):
+        # From then on as much is received at once as such requests have.
+        steps.take(steps.link.requests, produce_request(10, 1, records=bytes(40_000)))
+    asked = _frame(3, 12, _topics(300, lambda _: _NAMED, b"\0") + b"\0\0\0")
+    steps.take(steps.link.requests, asked + produce_request(10, 2))
+    assert steps.sent.endswith(produce_request(9, 2))
+
+    few = _frame(3, 12, _topics(1, lambda _: _NAMED, b"\0") + b"\0\0\0")
+    steps.take(steps.link.requests, few * AT_ONCE + produce_request(10, 3))
+    assert steps.sent.endswith(produce_request(9, 3))
+    assert len(steps.link.state.exchanges.waiting) == 5 + AT_ONCE
+
+
+def test_versions_are_raised_in_a_response_that_waited_behind_others() -> None:
+    steps = _Steps(route())
+    link = steps.link
+    asked = b"".join(produce_request(9, number) for number in range(1, AT_ONCE + 1))
+    steps.take(link.requests, asked + request(18, 3, 99, **USES_HINTS))
+    steps.take(link.responses, _errors(AT_ONCE) + versions_answer(3, 99, BROKER_3_6))
+    assert steps.sent.endswith(versions_answer(3, 99, {**BROKER_3_6, 0: 10, 1: 16}))
+
+
+def test_versions_are_raised_in_a_response_that_waited_behind_a_held_one() -> None:
+    steps = _Steps(route())
+    link = steps.link
+    steps.take(link.requests, produce_request(10, 1) + request(18, 3, 99, **USES_HINTS))
+    steps.take(link.responses, _errors(1) + versions_answer(3, 99, BROKER_3_6))
+    assert link.responses.held is not None
+    steps._send(link.responses, link.responses.release([None]))
+    assert steps.sent.endswith(versions_answer(3, 99, {**BROKER_3_6, 0: 10, 1: 16}))
 
 
 def test_a_link_that_ends_meanwhile_gives_all_back() -> None:
