@@ -127,7 +127,8 @@ class RequestFlow(Flow):
             self.fault = f"{len(data)} bytes of requests that must wait for their turn"
             return None
         self._owed += len(data)
-        return memoryview(bytes(data))
+        # Version numbers are changed in place.
+        return memoryview(bytearray(data))
 
     def _put_behind(self, data: memoryview) -> None:
         """Keep what came behind a request that takes long: at most one receive buffer."""

@@ -81,8 +81,11 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if self._passthrough is not None and self._passthrough.see(data[:at]):
-            self._passthrough = None
+        if self._passthrough is not None:
+            self._passthrough.see(data[:at])
+            if self._passthrough.left:
+                return [self._see_later(data, min(at, size), at)]
+            self._follow(self._passthrough)
         if at >= size:
             self._skip -= size
             return [data]
@@ -115,6 +118,9 @@ class ResponseFlow(Flow):
                     if self._instead:
                         self._replace(pieces, data[begun:at])
                         begun = end
+                    elif self._passthrough is not None and self._passthrough.left:
+                        pieces.append(self._see_later(data, min(end, size), end)[begun:])
+                        return pieces
                     if end < size and not self.opaque and self._put_off():
                         self._put_behind(data[end:])
                         if begun < end:
@@ -138,6 +144,24 @@ class ResponseFlow(Flow):
         if at > begun:
             pieces.append(data[begun:at])
         return pieces
+
+    def _see_rest(self, frame: memoryview) -> None:
+        """See what is left of a frame that was gathered: it goes on in one piece."""
+        scan = self._passthrough
+        if scan is not None and scan.left and scan.see_all(frame[len(frame) - scan.left :]):
+            self._passthrough = None
+
+    def _see_later(self, data: memoryview, seen: int, end: int) -> memoryview:
+        """Put off what is to be seen again of a frame that passes; return what goes on before.
+
+        It was to be seen up to ``seen``, and ends at ``end``.
+        """
+        assert self._passthrough is not None
+        seen -= self._passthrough.left
+        self._skip = end - seen
+        self.unfinished = True
+        self._put_behind(data[seen:])
+        return data[:seen]
 
     @property
     def passing(self) -> int:
@@ -168,8 +192,8 @@ class ResponseFlow(Flow):
         if self._account.take_anyway(more):
             self._owed += more
             self._behind += more
-        # What was kept before is memory of its own.
-        self._backlog = memoryview(bytes(data)) if data.obj is self._shared.obj else data
+        # What was kept before is memory of its own. Versions in it are changed in place.
+        self._backlog = memoryview(bytearray(data)) if data.obj is self._shared.obj else data
 
     def _give_back_requests(self) -> None:
         for exchange in self._exchanges.waiting:
@@ -275,6 +299,7 @@ class ResponseFlow(Flow):
         self._gather = None
         if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
             return []
+        self._see_rest(frame)
         self._skip = gather.size - gather.filled
         instead, self._instead = self._instead, []
         return instead or [frame]
@@ -285,9 +310,10 @@ class ResponseFlow(Flow):
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
+        self._see_rest(begun)
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
-        if self._passthrough is not None and self._passthrough.see(data[: self._skip]):
+        if self._passthrough is not None and self._passthrough.see_all(data[: self._skip]):
             self._passthrough = None
         return super()._go_on(data, rest)
