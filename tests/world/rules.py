@@ -7,6 +7,7 @@ from tests.world.brokers import Refusal
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
+from tests.world.model.truth import Term
 from tests.world.product import DEADLINE, POLL, RECENT, Proxy
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
@@ -23,6 +24,8 @@ _MOST_AT_REST = 3.0
 _MOST_WHOLE = 10
 #: Errors of one client within a second, from which on its twin must meet as many.
 _MOST_ERRORS = 100
+#: Partitions of a topic that has grown.
+_MOST_PARTITIONS = 4
 #: Seconds in which a client at peace has a success of each partition.
 _HEADWAY = 2.0
 
@@ -183,23 +186,25 @@ def brokers_are_known(lived: Lived) -> Found:
 
 def _confusable(world: World, node: int, proved: int) -> bool:
     """Whether two topics of one name were led by these nodes at the same epoch."""
-    terms = [
-        (name, partition, term)
-        for name in (BUSY, CALM)
-        for partition in range(4)
-        for term in world.truth.terms(name, partition)
-    ]
     led = {
         leader: {
-            (name, partition, term.leader.epoch, term.incarnation)
-            for name, partition, term in terms
+            (place, term.leader.epoch, term.incarnation)
+            for place, term in _terms(world)
             if term.leader.node == leader
         }
         for leader in (node, proved)
     }
     return any(
-        one[:3] == other[:3] and one[3] != other[3] for one in led[node] for other in led[proved]
+        one[:2] == other[:2] and one[2] != other[2] for one in led[node] for other in led[proved]
     )
+
+
+def _terms(world: World) -> Iterator[tuple[tuple[str, int], Term]]:
+    """Iterate over who led which partition, ever."""
+    for name in (BUSY, CALM):
+        for partition in range(_MOST_PARTITIONS):
+            for term in world.truth.terms(name, partition):
+                yield (name, partition), term
 
 
 def brokers_are_asked_seldom(lived: Lived) -> Found:
@@ -240,12 +245,18 @@ def ids_stay_offered(lived: Lived) -> Found:
 
 
 def crossed_routes_are_found(lived: Lived) -> Found:
-    """Routes that lead to each other's brokers are found, and no other route is."""
-    profile = lived.world.profile
-    found = {node: at for proxy in lived.world.proxies for at, node in proxy.crossed}
-    yield from ((at, f"{node} is crossed") for node, at in found.items() if not profile.crossed)
-    if profile.crossed and not found:
-        yield PAUSE, "no route is found to be crossed"
+    """Routes that lead to each other's brokers are found, and no other route is.
+
+    One limit is stated: both brokers must lead something. Then it is found while the world rests,
+    if it was not before.
+    """
+    world = lived.world
+    crossed = world.profile.crossed
+    found = {node: at for proxy in world.proxies for at, node in proxy.crossed if at < AWAKE}
+    yield from ((at, f"{node} is crossed") for node, at in found.items() if node not in crossed)
+    led = {term.leader.node for _, term in _terms(world) if term.since < PAUSE <= term.until}
+    if crossed and not found and led.issuperset(crossed):
+        yield AWAKE, "no route is found to be crossed"
 
 
 def clients_do_not_spin(lived: Lived) -> Found:

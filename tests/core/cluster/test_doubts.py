@@ -61,6 +61,15 @@ def test_the_leaders_own_confirmation_ends_a_doubt_and_outweighs_who_lags() -> N
     assert view.in_doubt("t", 0)
 
 
+def test_a_leader_that_denies_has_not_confirmed_any_more() -> None:
+    """The topic was recreated right after its leader had confirmed."""
+    view, _ = _doubtful()
+    view.leader_confirms("t", 0, Leader(3, 8))
+    view.leader_denies("t", 0, Leader(3, 8))
+    view.learn(answer({0: (3, 0)}), 1)
+    assert view.in_doubt("t", 0)
+
+
 def test_a_doubt_ends_when_all_who_contradicted_have_caught_up() -> None:
     view, _ = _doubtful()
     view.learn(answer({0: (1, 7)}), 2)

@@ -139,6 +139,8 @@ class Doubts:
 
     def denied(self, place: Place) -> Leader | None:
         """Take it from the view's leader that it does not lead; return who does instead."""
+        # The topic may have been recreated since that leader confirmed.
+        self._confirmed.pop(place, None)
         doubt = self._doubts.get(place)
         if doubt is None:
             return None
