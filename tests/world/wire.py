@@ -389,13 +389,17 @@ def _named(writer: Writer, places: Iterable[Place], pack: Callable[[Place], byte
 
 
 def produce_request(
-    version: int, correlation: int, client_id: str, places: Sequence[Place]
+    version: int,
+    correlation: int,
+    client_id: str,
+    places: Sequence[Place],
+    records: bytes = _RECORDS,
 ) -> bytes:
     """Produce v8 to v10 with acks=1."""
     writer = Writer(flexible=_flexible(PRODUCE, version))
     body = writer.text(None) + struct.pack(">hi", 1, 1000)
     body += _named(
-        writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(_RECORDS)
+        writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(records)
     )
     return _request(PRODUCE, version, correlation, client_id, body + writer.tags)
 
@@ -430,19 +434,29 @@ def produce_response(correlation: int, version: int, errors: Mapping[Place, int]
 
 
 def fetch_request(
-    version: int, correlation: int, client_id: str, epochs: Mapping[Place, int]
+    version: int,
+    correlation: int,
+    client_id: str,
+    epochs: Mapping[Place, int],
+    *,
+    wait: int = 100,
+    size: int = 1 << 16,
 ) -> bytes:
-    """A full Fetch without a session, v11 to v16; ``epochs``: those that the client knows."""
+    """A full Fetch without a session, v10 to v16; ``epochs``: those that the client knows.
+
+    ``wait``: for so many milliseconds if there is nothing; ``size``: of a partition's records.
+    """
     writer = Writer(flexible=_flexible(FETCH, version))
     body = struct.pack(">i", -1) if version < 15 else b""
-    body += struct.pack(">iiibii", 100, 1, 1 << 20, 0, 0, -1)
+    body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, 0, -1)
 
     def pack(place: Place) -> bytes:
         last = struct.pack(">i", -1) if version >= 12 else b""
         numbers = struct.pack(">iiq", place[1], epochs[place], 0)
-        return numbers + last + struct.pack(">qi", -1, 1 << 16)
+        return numbers + last + struct.pack(">qi", -1, size)
 
-    body += _named(writer, epochs, pack) + writer.array(()) + writer.text("") + writer.tags
+    rack = writer.text("") if version >= 11 else b""
+    body += _named(writer, epochs, pack) + writer.array(()) + rack + writer.tags
     return _request(FETCH, version, correlation, client_id, body)
 
 
