@@ -193,14 +193,13 @@ class BrokerProcess:
                 continue
             if request.key == PRODUCE:
                 error = self.model.produce(name, number)
+            elif isinstance(topic, bytes):
+                error = self.model.fetch_by_id(topic, number, epoch)
             else:
                 error = self.model.fetch(name, number, epoch, request.version)
             errors[place] = error
-            known = self.model.topic(name) or self.model.metadata.topics.get(name)
-            if isinstance(topic, bytes) and known is not None and known.id != topic:
-                # The replica is of another incarnation than its Metadata.
-                errors[place] = Error.UNKNOWN_TOPIC_ID
-                continue
+            shown = self.model.metadata.topics.get(name)
+            known = shown if isinstance(topic, bytes) else self.model.topic(name) or shown
             if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
                 own = self._known_epoch(known, number)
                 refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)

@@ -57,9 +57,15 @@ _BOTH = frozenset({PRODUCE, FETCH})
 _NONE: frozenset[int] = frozenset()
 KINDS: Final = {
     # ProducerBatch and Fetcher: Metadata.updatePartitionLeadership takes newer epochs alone.
-    # AbstractFetch asks for Metadata upon UNKNOWN_TOPIC_ID, and fetches on.
+    # FetchCollector asks for Metadata upon an id that is unknown or inconsistent, and fetches on.
     "java": Kind(
-        "apache-kafka-java", "3.9.1", 10, 16, _BOTH, _BOTH, spins=(Error.UNKNOWN_TOPIC_ID,)
+        "apache-kafka-java",
+        "3.9.1",
+        10,
+        16,
+        _BOTH,
+        _BOTH,
+        spins=(Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID),
     ),
     # rd_kafka_handle_metadata_update_topic: not lower; retry.backoff.ms on Produce in any case.
     "librdkafka": Kind(

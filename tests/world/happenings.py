@@ -81,7 +81,7 @@ def profile(seed: int) -> Profile:
     """Draw what a world is like."""
     draw = random.Random(f"{seed} profile")
     kraft = draw.random() < 0.4
-    names = [*RELEASES]
+    names = [name for name, release in RELEASES.items() if not release.hints]
     first = names.index("3.3") if kraft else 0
     oldest = draw.randrange(first, len(names))
     mixed = draw.random() < 0.3

@@ -340,9 +340,8 @@ def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], li
         reader.number("b")
         partitions = []
         for _ in range(reader.count()):
-            error, number, leader, epoch = reader.unpack("hiii")
-            replicas = reader.unpack(f"{reader.count()}i")
-            partitions.append(SeenPartition(error, number, leader, epoch, replicas))
+            shown = reader.unpack("hiii")
+            partitions.append(SeenPartition(*shown, reader.unpack(f"{reader.count()}i")))
             for _ in range(2):
                 reader.take(4 * reader.count())
             reader.tags()

@@ -170,7 +170,7 @@ class _Stage:
         """End a broker at once that alone is in sync, and wait until nobody leads."""
         self._begin("kill", node)
         self._cluster.brokers[node].kill()
-        until(lambda: self._led_by(NO_LEADER), "nobody leads")
+        until(lambda: self._shown_leader() == NO_LEADER, "nobody leads")
 
     def start(self, node: int) -> None:
         """Start a broker again."""
@@ -188,14 +188,14 @@ class _Stage:
         """Have a broker stand still until another leads, and go on then."""
         self._begin("freeze", node)
         with self._cluster.brokers[node].frozen():
-            until(lambda: not self._led_by(node), "another broker leads")
+            until(lambda: self._shown_leader() not in (node, NO_LEADER), "another broker leads")
         self.events.append(Event(round(self._now(), 1), "thaw", node))
         self._cluster.wait_until_ready()
         self.admin.wait_in_sync(_TOPIC)
 
-    def _led_by(self, node: int) -> bool:
+    def _shown_leader(self) -> int:
         # The last broker has no replica, and is never ended.
-        return self.admin.partitions(_TOPIC, max(self._cluster.brokers))[0].leader == node
+        return self.admin.partitions(_TOPIC, max(self._cluster.brokers))[0].leader
 
     def upgrade(self, node: int, protocol: str) -> None:
         """Start a broker again as one of the later version; ``protocol``: what brokers speak."""
