@@ -456,7 +456,7 @@ class Client:
         what = "write to" if self.api == PRODUCE else "read"
         error = Error(result.error).name
         self._say(f"{self.name} may not {what} {place[0]}-{place[1]}: {error}{told}")
-        if leader is None:
+        if leader is None or leader.node < 0:
             return False
         if self.api not in kind.takes or result.error not in kind.errors:
             return False

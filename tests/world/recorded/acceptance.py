@@ -7,6 +7,7 @@ log its replicas and its Metadata know. From one answer to the next it goes on a
 gives it. If none is left, no broker of the model could have answered so.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -80,7 +81,7 @@ class Log:
         nodes = frozenset(self._recording.nodes)
         yield -math.inf, Alive(nodes)
         events = [*self._recording.events, Event(math.inf, "end", 0)]
-        for event, following in zip(events, events[1:], strict=False):
+        for event, following in itertools.pairwise(events):
             if event.kind not in _GONE + _BACK:
                 continue
             nodes = nodes | {event.node} if event.kind in _BACK else nodes - {event.node}

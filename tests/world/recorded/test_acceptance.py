@@ -65,7 +65,7 @@ def _without_a_look_at_metadata(patch: pytest.MonkeyPatch) -> None:
 
 
 def _old_brokers_answer_as_new_ones(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(RELEASES, "2.4", RELEASES["2.4"]._replace(not_available=False))  # type: ignore[misc]
+    patch.setitem(RELEASES, "2.4", RELEASES["2.4"]._replace(not_available=False))
 
 
 def _replicas_have_an_epoch_at_once(patch: pytest.MonkeyPatch) -> None:
