@@ -123,7 +123,7 @@ def _special(drawn: Profile, draw: random.Random) -> Profile:
             return replace(drawn, crossed=(1, 2), idle=0, hidden=())
         if not (drawn.ids or drawn.hidden) and draw.random() < 0.3:
             # No ids are synthesized in front of a broker that leads nothing.
-            return replace(drawn, synthesize=True, rogue=True, idle=0)
+            drawn = replace(drawn, synthesize=True, rogue=True, idle=0)
     names = [*RELEASES]
     later = names[max(map(names.index, drawn.releases)) + 1 :]
     if later and draw.random() < 0.25:

@@ -71,7 +71,7 @@ def hint_was_true(lived: Lived) -> Found:
             yield seen.at, f"{text}, which was never true"
             continue
         former = all(term.incarnation < refusal.incarnation for term in terms)
-        by_id = world.truth.ids and isinstance(seen.place[0], bytes)
+        by_id = seen.place[0] in world.truth.issued
         if former and (by_id or not _just_learnt(world, seen, refusal)):
             yield seen.at, f"{text}, which was true of a former topic of this name"
 
@@ -100,7 +100,7 @@ def hint_is_not_over(lived: Lived) -> Found:
     for seen, text in _hints(world):
         assert seen.hint is not None
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
-        by_id = world.truth.ids and isinstance(seen.place[0], bytes)
+        by_id = seen.place[0] in world.truth.issued
         limited = by_id and seen.hint.node != refusal.node
         if limited or seen.hint.epoch >= refusal.known or _just_learnt(world, seen, refusal):
             continue
