@@ -17,20 +17,22 @@ from tests.world.model.releases import (
 )
 from tests.world.model.truth import Image, Topic, Truth
 from tests.world.network import End, Network
-from tests.world.wire import Endpoint, Place, Request
+from tests.world.wire import Endpoint, Hints, Place, Request
 
 #: How the principals of the proxies' own connections begin.
 PROXY = "proxy"
 #: Seconds until an answer is sent; those of a Fetch that finds nothing new.
 _SERVICE = 0.0005
 _LONG_POLL = 0.5
+#: Versions that have room for hints and their endpoints.
+_HINTS_FROM = {PRODUCE: 10, FETCH: 16}
 
 
 class Refusal(NamedTuple):
     """What a broker knew when it answered that it does not lead, or not at this epoch.
 
     ``incarnation``: of the topic that its client means. ``known``: the epoch of the leader by its
-    replica, or by its Metadata where that is older; -1: none.
+    replica, or by its Metadata where that is older; -1: none. ``native``: it gives hints itself.
     """
 
     at: float
@@ -38,6 +40,7 @@ class Refusal(NamedTuple):
     incarnation: int
     known: int
     client_epoch: int
+    native: bool = False
 
 
 #: By client and correlation id, by name and partition.
@@ -187,26 +190,43 @@ class BrokerProcess:
         refused: dict[tuple[str, int], Refusal] = {}
         for place, epoch in epochs.items():
             topic, number = place
-            name = self.model.name_of(topic) if isinstance(topic, bytes) else topic
+            name = self._name(topic)
             if name is None:
                 errors[place] = Error.UNKNOWN_TOPIC_ID
                 continue
             if request.key == PRODUCE:
                 error = self.model.produce(name, number)
+            elif isinstance(topic, bytes):
+                error = self.model.fetch_by_id(topic, number, epoch)
             else:
                 error = self.model.fetch(name, number, epoch, request.version)
             errors[place] = error
-            known = self.model.topic(name) or self.model.metadata.topics.get(name)
-            if isinstance(topic, bytes) and known is not None and known.id != topic:
-                # The replica is of another incarnation than its Metadata.
-                errors[place] = Error.UNKNOWN_TOPIC_ID
-                continue
-            if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
+            shown = self.model.metadata.topics.get(name)
+            known = shown if isinstance(topic, bytes) else self.model.topic(name) or shown
+            if error.hinted and known:
                 own = self._known_epoch(known, number)
-                refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)
+                native = self.model.release.hints
+                refused[name, number] = Refusal(
+                    self.now, self.node, known.number, own, epoch, native
+                )
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors
+
+    def hints(self, request: Request, errors: Mapping[Place, Error]) -> Hints:
+        """Return the hints that go with errors, if this broker gives any."""
+        if request.version < _HINTS_FROM[request.key] or not self.model.release.hints:
+            return Hints()
+        leaders = {
+            place: self.model.hint(name, place[1])
+            for place, error in errors.items()
+            if error.hinted and (name := self._name(place[0])) is not None
+        }
+        alive = {leader.node for leader in leaders.values()} & self.model.metadata.alive
+        return Hints(leaders, {node: self._endpoints[node] for node in sorted(alive)})
+
+    def _name(self, topic: str | bytes) -> str | None:
+        return self.model.name_of(topic) if isinstance(topic, bytes) else topic
 
     def _hidden_from(self, principal: str) -> Collection[str]:
         return self.hidden if is_proxy(principal) else ()
@@ -289,7 +309,8 @@ class _Connection:
         elif request.key == PRODUCE:
             places = wire.read_produce_request(request)
             errors = broker.errors(request, dict.fromkeys(places, -1))
-            self._send(wire.produce_response(correlation, request.version, errors))
+            hints = broker.hints(request, errors)
+            self._send(wire.produce_response(correlation, request.version, errors, hints))
         else:
             assert request.key == FETCH, request
             self._fetch(request, wire.read_fetch_request(request))
@@ -302,7 +323,8 @@ class _Connection:
             # One of no partitions is answered at once (ReplicaManager.fetchMessages).
             if over or not errors or any(errors.values()):
                 self._waiting = None
-                self._send(wire.fetch_response(request.correlation, request.version, errors))
+                hints = self._broker.hints(request, errors)
+                self._send(wire.fetch_response(request.correlation, request.version, errors, hints))
 
         self._waiting = look
         self._broker._network.schedule.after(_LONG_POLL, look, True)

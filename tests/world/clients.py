@@ -57,9 +57,15 @@ _BOTH = frozenset({PRODUCE, FETCH})
 _NONE: frozenset[int] = frozenset()
 KINDS: Final = {
     # ProducerBatch and Fetcher: Metadata.updatePartitionLeadership takes newer epochs alone.
-    # AbstractFetch asks for Metadata upon UNKNOWN_TOPIC_ID, and fetches on.
+    # FetchCollector asks for Metadata upon an id that is unknown or inconsistent, and fetches on.
     "java": Kind(
-        "apache-kafka-java", "3.9.1", 10, 16, _BOTH, _BOTH, spins=(Error.UNKNOWN_TOPIC_ID,)
+        "apache-kafka-java",
+        "3.9.1",
+        10,
+        16,
+        _BOTH,
+        _BOTH,
+        spins=(Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID),
     ),
     # rd_kafka_handle_metadata_update_topic: not lower; retry.backoff.ms on Produce in any case.
     "librdkafka": Kind(
@@ -450,7 +456,7 @@ class Client:
         what = "write to" if self.api == PRODUCE else "read"
         error = Error(result.error).name
         self._say(f"{self.name} may not {what} {place[0]}-{place[1]}: {error}{told}")
-        if leader is None:
+        if leader is None or leader.node < 0:
             return False
         if self.api not in kind.takes or result.error not in kind.errors:
             return False

@@ -1,6 +1,7 @@
 """What befalls a world: drawn from its seed as a list, of which any part can be left out."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -44,7 +45,7 @@ class Profile:
     principal may not see. ``idle``: a broker that was added and has no replicas yet, 0: none.
     ``large``: Metadata is too large to be read in passing. ``crossed``: two nodes whose routes lead
     to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
-    a client that uses ids which nobody has.
+    a client that uses ids which nobody has. ``later``: what brokers are upgraded to, "": nothing.
     """
 
     kraft: bool
@@ -62,6 +63,7 @@ class Profile:
     crossed: tuple[int, ...]
     synthesize: bool
     rogue: bool
+    later: str = ""
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -74,6 +76,7 @@ class Profile:
             f"{', large' if self.large else ''}"
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
+            f"{f', upgraded to {self.later}' if self.later else ''}"
         )
 
 
@@ -81,7 +84,7 @@ def profile(seed: int) -> Profile:
     """Draw what a world is like."""
     draw = random.Random(f"{seed} profile")
     kraft = draw.random() < 0.4
-    names = [*RELEASES]
+    names = [name for name, release in RELEASES.items() if not release.hints]
     first = names.index("3.3") if kraft else 0
     oldest = draw.randrange(first, len(names))
     mixed = draw.random() < 0.3
@@ -91,10 +94,9 @@ def profile(seed: int) -> Profile:
     )
     with_ids = all(RELEASES[name].ids for name in releases)
     fronted = draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)])
-    ids = with_ids and (kraft or draw.random() < 0.6)
     drawn = Profile(
         kraft=kraft,
-        ids=ids,
+        ids=with_ids and (kraft or draw.random() < 0.6),
         releases=releases,
         lag=draw.choice([0.0, 0.02, 0.3, 1.0]),
         latency=draw.choice([0.0002, 0.002]),
@@ -111,14 +113,21 @@ def profile(seed: int) -> Profile:
         synthesize=False,
         rogue=draw.random() < 0.2,
     )
-    if fronted != NODES:
-        return drawn
-    if not drawn.sidecars and draw.random() < 0.1:
-        return replace(drawn, crossed=(1, 2), idle=0, hidden=())
-    synthesize = not (ids or drawn.hidden) and draw.random() < 0.3
-    if synthesize:
-        # No ids are synthesized in front of a broker that leads nothing.
-        return replace(drawn, synthesize=True, rogue=True, idle=0)
+    return _special(drawn, draw)
+
+
+def _special(drawn: Profile, draw: random.Random) -> Profile:
+    """Have the world be of a kind that few are."""
+    if drawn.fronted == NODES:
+        if not drawn.sidecars and draw.random() < 0.1:
+            return replace(drawn, crossed=(1, 2), idle=0, hidden=())
+        if not (drawn.ids or drawn.hidden) and draw.random() < 0.3:
+            # No ids are synthesized in front of a broker that leads nothing.
+            drawn = replace(drawn, synthesize=True, rogue=True, idle=0)
+    names = [*RELEASES]
+    later = names[max(map(names.index, drawn.releases)) + 1 :]
+    if later and draw.random() < 0.25:
+        return replace(drawn, later=draw.choice(later))
     return drawn
 
 
@@ -214,7 +223,7 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            return sorted(drawn)
+            return sorted([*drawn, *_upgrades(seed)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -225,6 +234,17 @@ def happenings(seed: int) -> list[Happening]:
                 seconds=draw.choice([0.2, 0.6, 1.5, 3.0]),
             )
         )
+
+
+def _upgrades(seed: int) -> Iterator[Happening]:
+    """Draw which brokers are upgraded, one after the other: all of them, in most worlds."""
+    draw = random.Random(f"{seed} upgrades")
+    if not profile(seed).later:
+        return
+    at = PEACE + draw.random()
+    for node in draw.sample(NODES, k=draw.choice([1, 2, 3, 3, 3, 3])):
+        yield Happening(round(at, 4), "upgrade", draw.randint(0, 3), node, 0.2)
+        at += 1.2 + 1.2 * draw.random()
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

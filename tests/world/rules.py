@@ -49,12 +49,17 @@ Found = Iterator[tuple[float, str]]
 
 
 def _hints(world: World) -> Iterator[tuple[Seen, str]]:
+    """Iterate over the proxy's hints, and not over those of brokers that give hints themselves."""
     for client in world.clients:
         for seen in client.seen:
-            if seen.hint is not None:
+            if seen.hint is not None and not _is_native(world, seen):
                 topic = f"{seen.name}-{seen.place[1]}"
                 text = f"{client.name} is told that {seen.hint.node} leads {topic} at epoch "
                 yield seen, f"{text}{seen.hint.epoch}"
+
+
+def _is_native(world: World, seen: Seen) -> bool:
+    return world.refusals[seen.request][seen.name, seen.place[1]].native
 
 
 def hint_was_true(lived: Lived) -> Found:
@@ -69,7 +74,7 @@ def hint_was_true(lived: Lived) -> Found:
             yield seen.at, f"{text}, which was never true"
             continue
         former = all(term.incarnation < refusal.incarnation for term in terms)
-        by_id = world.profile.ids and isinstance(seen.place[0], bytes)
+        by_id = seen.place[0] in world.truth.issued
         if former and (by_id or not _just_learnt(world, seen, refusal)):
             yield seen.at, f"{text}, which was true of a former topic of this name"
 
@@ -98,7 +103,7 @@ def hint_is_not_over(lived: Lived) -> Found:
     for seen, text in _hints(world):
         assert seen.hint is not None
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
-        by_id = world.profile.ids and isinstance(seen.place[0], bytes)
+        by_id = seen.place[0] in world.truth.issued
         limited = by_id and seen.hint.node != refusal.node
         if limited or seen.hint.epoch >= refusal.known or _just_learnt(world, seen, refusal):
             continue

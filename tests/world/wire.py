@@ -340,9 +340,9 @@ def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], li
         reader.number("b")
         partitions = []
         for _ in range(reader.count()):
-            error, number, leader, epoch = reader.unpack("hiii")
+            of, number, leader, epoch = reader.unpack("hiii")
             replicas = reader.unpack(f"{reader.count()}i")
-            partitions.append(SeenPartition(error, number, leader, epoch, replicas))
+            partitions.append(SeenPartition(of, number, leader, epoch, replicas))
             for _ in range(2):
                 reader.take(4 * reader.count())
             reader.tags()
@@ -380,23 +380,30 @@ def _by_topic(places: Iterable[Place]) -> dict[str | bytes, list[int]]:
 
 
 def _named(writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]) -> bytes:
+    return _tagged(writer, places, lambda place: pack(place) + writer.tags)
+
+
+def _tagged(writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]) -> bytes:
+    """As :func:`_named`, where ``pack`` packs the tags as well."""
     return writer.array(
         (topic if isinstance(topic, bytes) else writer.text(topic))
-        + writer.array(pack((topic, number)) + writer.tags for number in numbers)
+        + writer.array(pack((topic, number)) for number in numbers)
         + writer.tags
         for topic, numbers in _by_topic(places).items()
     )
 
 
 def produce_request(
-    version: int, correlation: int, client_id: str, places: Sequence[Place]
+    version: int,
+    correlation: int,
+    client_id: str,
+    places: Sequence[Place],
+    records: bytes = _RECORDS,
 ) -> bytes:
     """Produce v8 to v10 with acks=1."""
     writer = Writer(flexible=_flexible(PRODUCE, version))
     body = writer.text(None) + struct.pack(">hi", 1, 1000)
-    body += _named(
-        writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(_RECORDS)
-    )
+    body += _named(writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(records))
     return _request(PRODUCE, version, correlation, client_id, body + writer.tags)
 
 
@@ -417,32 +424,87 @@ def read_produce_request(request: Request) -> list[Place]:
     return places
 
 
-def produce_response(correlation: int, version: int, errors: Mapping[Place, int]) -> bytes:
-    """Produce v8 or v9, as brokers without hints answer it."""
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Who leads, as a broker says with its errors (KIP-951), and where that is."""
+
+    leaders: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
+    endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
+
+
+_NO_HINTS = Hints()
+
+
+def _tags(writer: Writer, tagged: Mapping[int, bytes]) -> bytes:
+    if not writer.flexible:
+        return b""
+    return varint(len(tagged)) + b"".join(
+        varint(tag) + varint(len(data)) + data for tag, data in tagged.items()
+    )
+
+
+def _hint(writer: Writer, key: int, hints: Hints, place: Place) -> bytes:
+    """The tags of a partition."""
+    leader = hints.leaders.get(place)
+    if leader is None:
+        return writer.tags
+    return _tags(writer, {_LEADER_HINT_TAG[key]: struct.pack(">ii", *leader) + b"\0"})
+
+
+def _node_endpoints(writer: Writer, hints: Hints) -> bytes:
+    """The tags of a response."""
+    if not hints.endpoints:
+        return writer.tags
+    packed = writer.array(
+        struct.pack(">i", node)
+        + writer.text(endpoint.host)
+        + struct.pack(">i", endpoint.port)
+        + writer.text(None)
+        + writer.tags
+        for node, endpoint in hints.endpoints.items()
+    )
+    return _tags(writer, {0: packed})
+
+
+def produce_response(
+    correlation: int, version: int, errors: Mapping[Place, int], hints: Hints = _NO_HINTS
+) -> bytes:
+    """Produce v8 to v10."""
     writer = Writer(flexible=_flexible(PRODUCE, version))
 
     def pack(place: Place) -> bytes:
         numbers = struct.pack(">ihqqq", place[1], errors[place], -1, -1, -1)
-        return numbers + writer.array(()) + writer.text(None)
+        rest = writer.array(()) + writer.text(None)
+        return numbers + rest + _hint(writer, PRODUCE, hints, place)
 
-    body = _named(writer, errors, pack) + struct.pack(">i", 0) + writer.tags
+    body = _tagged(writer, errors, pack) + struct.pack(">i", 0) + _node_endpoints(writer, hints)
     return _response(PRODUCE, version, correlation, body)
 
 
 def fetch_request(
-    version: int, correlation: int, client_id: str, epochs: Mapping[Place, int]
+    version: int,
+    correlation: int,
+    client_id: str,
+    epochs: Mapping[Place, int],
+    *,
+    wait: int = 100,
+    size: int = 1 << 16,
 ) -> bytes:
-    """A full Fetch without a session, v11 to v16; ``epochs``: those that the client knows."""
+    """A full Fetch without a session, v10 to v16; ``epochs``: those that the client knows.
+
+    ``wait``: for so many milliseconds if there is nothing; ``size``: of a partition's records.
+    """
     writer = Writer(flexible=_flexible(FETCH, version))
     body = struct.pack(">i", -1) if version < 15 else b""
-    body += struct.pack(">iiibii", 100, 1, 1 << 20, 0, 0, -1)
+    body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, 0, -1)
 
     def pack(place: Place) -> bytes:
         last = struct.pack(">i", -1) if version >= 12 else b""
         numbers = struct.pack(">iiq", place[1], epochs[place], 0)
-        return numbers + last + struct.pack(">qi", -1, 1 << 16)
+        return numbers + last + struct.pack(">qi", -1, size)
 
-    body += _named(writer, epochs, pack) + writer.array(()) + writer.text("") + writer.tags
+    rack = writer.text("") if version >= 11 else b""
+    body += _named(writer, epochs, pack) + writer.array(()) + rack + writer.tags
     return _request(FETCH, version, correlation, client_id, body)
 
 
@@ -466,17 +528,22 @@ def read_fetch_request(request: Request) -> dict[Place, int]:
     return epochs
 
 
-def fetch_response(correlation: int, version: int, errors: Mapping[Place, int]) -> bytes:
-    """Fetch v10 to v15, as brokers without hints answer it."""
+def fetch_response(
+    correlation: int, version: int, errors: Mapping[Place, int], hints: Hints = _NO_HINTS
+) -> bytes:
+    """Fetch v10 to v16."""
     writer = Writer(flexible=_flexible(FETCH, version))
 
     def pack(place: Place) -> bytes:
         good = not errors[place]
         numbers = struct.pack(">ihqqq", place[1], errors[place], 9 if good else -1, 9, 0)
         replica = struct.pack(">i", -1) if version >= 11 else b""
-        return numbers + writer.array(()) + replica + writer.data(_RECORDS if good else b"")
+        records = writer.data(_RECORDS if good else b"")
+        rest = writer.array(()) + replica + records
+        return numbers + rest + _hint(writer, FETCH, hints, place)
 
-    body = struct.pack(">ihi", 0, 0, 0) + _named(writer, errors, pack) + writer.tags
+    body = struct.pack(">ihi", 0, 0, 0) + _tagged(writer, errors, pack)
+    body += _node_endpoints(writer, hints)
     return _response(FETCH, version, correlation, body)
 
 

@@ -13,7 +13,7 @@ from tests.world.brokers import PROXY, BrokerProcess, Refusals
 from tests.world.clients import KINDS, Client
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
-from tests.world.model.releases import PRODUCE, RELEASES
+from tests.world.model.releases import PRODUCE, RELEASES, Release
 from tests.world.model.truth import Record, Truth
 from tests.world.network import Network
 from tests.world.product import POLL, Proxy, shown, upstream
@@ -237,9 +237,14 @@ class World:
 
     def _restart(self, happening: Happening) -> None:
         broker = self.brokers[happening.node]
-        if not broker.running or len(self.truth.now.alive) < len(NODES):
-            return
-        clean = happening.number % 2 == 0
+        if self._all_there(broker):
+            self._end_broker(broker, clean=happening.number % 2 == 0)
+            self.schedule.after(happening.seconds + _SESSION, self._start, broker)
+
+    def _all_there(self, broker: BrokerProcess) -> bool:
+        return broker.running and len(self.truth.now.alive) == len(NODES)
+
+    def _end_broker(self, broker: BrokerProcess, *, clean: bool) -> None:
         self.say(f"{broker.node} is stopped" if clean else f"{broker.node} is killed")
         if clean:
             # Leaders move before it goes; it is listed until it has gone.
@@ -249,19 +254,37 @@ class World:
         else:
             broker.stop()
             self.schedule.after(_SESSION, self.truth_left, broker.node)
-        self.schedule.after(happening.seconds + _SESSION, self._start, broker)
+
+    def _upgrade(self, happening: Happening) -> None:
+        """Start a broker again as one of the later release, as soon as all others are there."""
+        broker = self.brokers[happening.node]
+        if self._all_there(broker):
+            self._end_broker(broker, clean=True)
+            after = happening.seconds + _SESSION
+            self.schedule.after(after, self._start, broker, RELEASES[self.profile.later])
+            self.schedule.after(after + 0.5, self._assign_ids)
+        elif self.schedule.now < UNTIL:
+            self.schedule.after(0.3, self._upgrade, happening)
+
+    def _assign_ids(self) -> None:
+        """Have the controller give ids to topics, when all brokers know of ids (KIP-516)."""
+        releases = [broker.model.release for broker in self.brokers.values()]
+        if not self.truth.ids and all(release.ids for release in releases):
+            self.say("topics get ids")
+            self.truth.assign_ids(self.schedule.now)
 
     def truth_left(self, node: int) -> None:
         """Have the controller find that a broker is gone."""
         if node in self.truth.now.alive and not self.brokers[node].running:
             self.truth.left(self.schedule.now, node)
 
-    def _start(self, broker: BrokerProcess) -> None:
-        self.say(f"{broker.node} is started")
+    def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
+        release = release or broker.model.release
+        self.say(f"{broker.node} is started, of {release.name}")
         draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
         lag = max(self.profile.lag, 0.4) * draw.random()
         # Metadata comes first, to new brokers with ZooKeeper too (KafkaController.onBrokerStartup).
-        broker.start(broker.model.release, lag + 0.3 * draw.random(), lag)
+        broker.start(release, lag + 0.3 * draw.random(), lag)
         self.truth.joined(self.schedule.now, broker.node)
 
     def _fence(self, happening: Happening) -> None:
@@ -376,6 +399,7 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "recreate": World._recreate,
     "grow": World._grow,
     "restart": World._restart,
+    "upgrade": World._upgrade,
     "reset": World._reset,
     "hang": World._hang,
     "storm": World._storm,

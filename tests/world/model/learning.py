@@ -61,6 +61,8 @@ def next_known(log: Sequence[Record], known: Known, node: int, *, kraft: bool) -
             yield Known(replicas + 1, metadata)
             if _becomes_replica(log, metadata, node):
                 yield Known(replicas, metadata, made=True)
+        if not kraft and (count := _passed_over(log, metadata, node)):
+            yield Known(metadata + count, metadata)
 
 
 def _started(records: int, known: Known) -> Iterator[Known]:
@@ -71,11 +73,21 @@ def _started(records: int, known: Known) -> Iterator[Known]:
         yield from (Known(count, count) for count in range(known.metadata, records + 1))
 
 
+def _passed_over(log: Sequence[Record], begin: int, node: int) -> int:
+    """Return how many records replicas may learn at once: of brokers they learn nothing, so a
+    leader that was elected because another was gone may come before Metadata shows that.
+    """
+    for count, record in enumerate(log[begin:]):
+        if not isinstance(record, Alive):
+            return count + 1 if count and not metadata_first(record, node, kraft=False) else 0
+    return 0
+
+
 def _becomes_replica(log: Sequence[Record], number: int, node: int) -> bool:
     record = log[number]
     if not isinstance(record, Topic) or not _has_replica(record, node):
         return False
-    before = log[number - 1] if number else None
+    before = next((other for other in reversed(log[:number]) if not isinstance(other, Alive)), None)
     return not isinstance(before, Topic) or not _has_replica(before, node)
 
 
