@@ -130,8 +130,11 @@ class RequestFlow(Flow):
         return memoryview(bytes(data))
 
     def _put_behind(self, data: memoryview) -> None:
-        """Keep what came behind a request that takes long: at most one receive buffer."""
-        self._backlog = self._own(data)
+        """Keep what came behind a request that takes long: at most one receive buffer.
+
+        Where nothing came, not even an empty part is kept: the whole request would be kept with it.
+        """
+        self._backlog = self._own(data) if data else None
 
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
