@@ -50,8 +50,6 @@ _REFRESHES = 50
 _RULES = DEFAULT_RULES
 #: Longest hold, in seconds.
 DEADLINE = _RULES.deadline
-#: For so long after a move an error is taken for one of it.
-RECENT = _RULES.recent
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
 

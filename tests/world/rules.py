@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from leader_hints.core.hints.hold_rules import RECENT
 from tests.world.brokers import Refusal
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
-from tests.world.product import DEADLINE, POLL, RECENT, Proxy
+from tests.world.product import DEADLINE, POLL, Proxy
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.

@@ -121,6 +121,7 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     steps.link.close()
     assert (steps.budget.used, steps.budget.strangers) == (0, 0)
 
+
 @pytest.mark.parametrize("release", ["2.4", "2.6"])
 def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
     """Its memory was kept, uncounted, until the next large request of the link came."""
@@ -134,7 +135,6 @@ def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
     finally:
         tracemalloc.stop()
     assert kept < 1.1 * steps.budget.used + 100_000
-
 
 
 @pytest.mark.parametrize("release", _REQUESTS)
