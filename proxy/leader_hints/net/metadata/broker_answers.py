@@ -22,8 +22,8 @@ from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.poller_set import PollerSet
 from leader_hints.net.metadata.synthetic_id_survey import SyntheticIdSurvey
-from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.net.metadata.upstream_states import UpstreamStates
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 
