@@ -200,7 +200,7 @@ class Proxy:
         """Iterate over the nodes whose broker is not proved to be what it is."""
         return (node for node, route in self._routes.items() if route.broker.proved_node != node)
 
-    def in_hand(self) -> Iterator[str]:
+    def pending(self) -> Iterator[str]:
         """Iterate over what is still kept of former requests."""
         if self._timer.queue.held:
             yield f"{self._timer.queue.held} responses are held"

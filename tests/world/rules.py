@@ -25,7 +25,7 @@ _MOST_WHOLE = 10
 #: Errors of one client within a second, from which on its twin must meet as many.
 _MOST_ERRORS = 100
 #: Seconds in which a client at peace has a success of each partition.
-_HEADWAY = 2.0
+_PROGRESS = 2.0
 
 
 class Broken(NamedTuple):
@@ -51,7 +51,7 @@ def _hints(world: World) -> Iterator[tuple[Seen, str]]:
         for seen in client.seen:
             if seen.hint is not None:
                 topic = f"{seen.name}-{seen.place[1]}"
-                text = f"{client.name} is told that {seen.hint.node} leads {topic} at epoch "
+                text = f"{client.name} learns that {seen.hint.node} leads {topic} at epoch "
                 yield seen, f"{text}{seen.hint.epoch}"
 
 
@@ -294,12 +294,12 @@ def _refused_by(world: World, seen: Seen) -> int | None:
     return refusal.node if refusal is not None else None
 
 
-def clients_make_headway(lived: Lived) -> Found:
+def clients_make_progress(lived: Lived) -> Found:
     """A client that makes progress without the proxy does so with it."""
     stuck = [
         (number, place, begin, end)
         for number, client in enumerate(lived.world.clients)
-        for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
+        for begin, end in ((PAUSE - _PROGRESS, PAUSE), (END - _PROGRESS, END))
         for place in _places(lived.world)
         if not _worked(client, place, begin, end)
         # It ignores what is true of the recreated topic without the proxy as well, if it has learnt
@@ -341,7 +341,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     clients_do_not_spin,
     at_rest_the_view_is_right,
     after_a_rest_hints_are_given,
-    clients_make_headway,
+    clients_make_progress,
 )
 
 

@@ -98,7 +98,7 @@ def test_a_request_of_a_million_parts_stops_nobody(release: str, asked: bytes) -
     assert driven.to_broker == asked
     assert driven.not_understood
     driven.link.close()
-    assert (budget.used, budget.strangers) == (0, 0)
+    assert (budget.used, budget.unauthenticated) == (0, 0)
 
 
 def test_a_request_for_as_many_topics_as_any_broker_leads_is_recoded() -> None:
@@ -170,13 +170,13 @@ def test_ids_that_have_no_names_are_counted_before_anybody_is_authenticated(
             driven.up(asked)
             driven.to_broker.clear()
             if not any(other.link.requests.fault for other in links):
-                kept, counted = tracemalloc.get_traced_memory()[0], budget.strangers
+                kept, counted = tracemalloc.get_traced_memory()[0], budget.unauthenticated
     tracemalloc.stop()
     assert len(asked) < kept < 1.1 * counted
-    assert budget.strangers <= budget.total // 4
+    assert budget.unauthenticated <= budget.total // 4
     for driven in links:
         driven.link.close()
-    assert (budget.used, budget.strangers, budget.copied) == (0, 0, 0)
+    assert (budget.used, budget.unauthenticated, budget.copied) == (0, 0, 0)
 
 
 def test_nothing_is_counted_of_a_request_that_cannot_be_recoded() -> None:
@@ -189,7 +189,7 @@ def test_nothing_is_counted_of_a_request_that_cannot_be_recoded() -> None:
     assert driven.not_understood
     assert driven.budget.used == counted
     driven.link.close()
-    assert (driven.budget.used, driven.budget.strangers) == (0, 0)
+    assert (driven.budget.used, driven.budget.unauthenticated) == (0, 0)
 
 
 @_BY_IDS
@@ -273,7 +273,7 @@ def test_who_claims_large_frames_takes_nothing_from_others() -> None:
     assert producer.to_broker == sent
     for driven in (producer, *idle):
         driven.link.close()
-    assert (budget.used, budget.strangers) == (0, 0)
+    assert (budget.used, budget.unauthenticated) == (0, 0)
 
 
 def test_a_request_that_outgrows_the_budget_goes_on_without_a_hint() -> None:

@@ -119,7 +119,7 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     assert len(steps.link.state.exchanges.waiting) == 1
     assert steps.most < _MOST
     steps.link.close()
-    assert (steps.budget.used, steps.budget.strangers) == (0, 0)
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
 
 
 @pytest.mark.parametrize("release", ["2.4", "2.6"])
@@ -157,7 +157,7 @@ def test_a_link_that_ends_meanwhile_gives_all_back() -> None:
     assert requests.begun
     assert steps.budget.used
     steps.link.close()
-    assert (steps.budget.used, steps.budget.strangers) == (0, 0)
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
     assert not requests.unfinished
 
 

@@ -30,7 +30,7 @@ _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
 _PREFIX = 131_072
 #: The same of a client that nobody has authenticated yet: it is kept, and no budget counts it.
-_PREFIX_OF_STRANGERS = 8192
+_PREFIX_UNAUTHENTICATED = 8192
 
 #: Bytes received at once where requests begin.
 _LITTLE_AT_ONCE = 4096
@@ -232,7 +232,7 @@ class RequestFlow(Flow):
         try:
             acks = produce.read_acks(frame)
         except Truncated:
-            prefix = _PREFIX if self._account.trusted else _PREFIX_OF_STRANGERS
+            prefix = _PREFIX if self._account.trusted else _PREFIX_UNAUTHENTICATED
             if len(frame) < min(length, prefix):
                 return False
             return self._lost("Produce request whose acks cannot be found")
