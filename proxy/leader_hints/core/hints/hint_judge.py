@@ -1,4 +1,7 @@
-"""Judges the failed partitions of held responses, a limited number at a time."""
+"""Judges the failed partitions of held responses, a limited number at a time.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 import math
 from collections import OrderedDict

@@ -1,4 +1,7 @@
-"""How long a response may be held: rules 4 and 5 of the hold queue."""
+"""How long a response may be held: rules 4 and 5 of the hold queue.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from collections import OrderedDict, deque
 

@@ -1,4 +1,7 @@
-"""The bounds of holds, in seconds and in responses."""
+"""The bounds of holds, in seconds and in responses.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,7 @@
-"""The direction from the client to the broker."""
+"""The direction from the client to the broker.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 import struct
 from collections.abc import Callable, Mapping

@@ -1,4 +1,7 @@
-"""Takes what pollers learn into the clusters and routes."""
+"""Takes what pollers learn into the clusters and routes.
+
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
