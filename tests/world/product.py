@@ -52,8 +52,6 @@ _IDS_WAIT = 2.0
 _RULES = DEFAULT_RULES
 #: Longest hold, in seconds.
 DEADLINE = _RULES.deadline
-#: For so long after a move an error is taken for one of it.
-RECENT = _RULES.recent
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
 
@@ -206,7 +204,7 @@ class Proxy:
         """Iterate over the nodes whose broker is not proved to be what it is."""
         return (node for node, route in self._routes.items() if route.broker.proved_node != node)
 
-    def in_hand(self) -> Iterator[str]:
+    def pending(self) -> Iterator[str]:
         """Iterate over what is still kept of former requests."""
         if self._timer.queue.held:
             yield f"{self._timer.queue.held} responses are held"

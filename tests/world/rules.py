@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from leader_hints.core.hints.hold_rules import RECENT
 from tests.world.brokers import Refusal
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Term
-from tests.world.product import DEADLINE, POLL, RECENT, Proxy
+from tests.world.product import DEADLINE, POLL, Proxy
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -27,7 +28,7 @@ _MOST_ERRORS = 100
 #: Partitions of a topic that has grown.
 _MOST_PARTITIONS = 4
 #: Seconds in which a client at peace has a success of each partition.
-_HEADWAY = 2.0
+_PROGRESS = 2.0
 
 
 class Broken(NamedTuple):
@@ -54,7 +55,7 @@ def _hints(world: World) -> Iterator[tuple[Seen, str]]:
         for seen in client.seen:
             if seen.hint is not None and not _is_native(world, seen):
                 topic = f"{seen.name}-{seen.place[1]}"
-                text = f"{client.name} is told that {seen.hint.node} leads {topic} at epoch "
+                text = f"{client.name} learns that {seen.hint.node} leads {topic} at epoch "
                 yield seen, f"{text}{seen.hint.epoch}"
 
 
@@ -309,12 +310,12 @@ def _refused_by(world: World, seen: Seen) -> int | None:
     return refusal.node if refusal is not None else None
 
 
-def clients_make_headway(lived: Lived) -> Found:
+def clients_make_progress(lived: Lived) -> Found:
     """A client that makes progress without the proxy does so with it."""
     stuck = [
         (number, place, begin, end)
         for number, client in enumerate(lived.world.clients)
-        for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
+        for begin, end in ((PAUSE - _PROGRESS, PAUSE), (END - _PROGRESS, END))
         for place in _places(lived.world)
         if not _worked(client, place, begin, end)
         # It ignores what is true of the recreated topic without the proxy as well, if it has learnt
@@ -356,7 +357,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     clients_do_not_spin,
     at_rest_the_view_is_right,
     after_a_rest_hints_are_given,
-    clients_make_headway,
+    clients_make_progress,
 )
 
 

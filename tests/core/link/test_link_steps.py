@@ -1,6 +1,7 @@
 """One step of a link does a bounded work, whatever is in what it received: lines of Python."""
 
 import struct
+import tracemalloc
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
@@ -95,13 +96,13 @@ class _Steps:
         self.most = 0
         self.sent = bytearray()
 
-    def take(self, flow: Flow, data: bytes) -> None:
+    def take(self, flow: Flow, data: bytes | memoryview) -> None:
         """Receive all of ``data``, and do all that comes of it."""
         for step in self._steps(flow, data):
             self.most = max(self.most, lines_of(step))
             self.shared[:] = bytes(_SHARED)
 
-    def _steps(self, flow: Flow, data: bytes) -> Iterator[Callable[[], None]]:
+    def _steps(self, flow: Flow, data: bytes | memoryview) -> Iterator[Callable[[], None]]:
         left = memoryview(data)
         while left and flow.fault is None:
             if flow.unfinished:
@@ -136,7 +137,22 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     assert len(steps.link.state.exchanges.waiting) == 1
     assert steps.most < _MOST
     steps.link.close()
-    assert (steps.budget.used, steps.budget.strangers) == (0, 0)
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
+
+
+@pytest.mark.parametrize("release", ["2.4", "2.6"])
+def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
+    """Its memory was kept, uncounted, until the next large request of the link came."""
+    steps = _Steps(route_before(release))
+    asked = memoryview(_REQUESTS[release])
+    tracemalloc.start()
+    try:
+        steps.take(steps.link.requests, asked)
+        steps.sent = bytearray()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1.1 * steps.budget.used + 100_000
 
 
 @pytest.mark.parametrize("release", _REQUESTS)
@@ -195,7 +211,7 @@ def test_a_link_that_ends_meanwhile_gives_all_back() -> None:
     assert requests.begun
     assert steps.budget.used
     steps.link.close()
-    assert (steps.budget.used, steps.budget.strangers) == (0, 0)
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
     assert not requests.unfinished
 
 

@@ -1,4 +1,7 @@
-"""The leader of a partition, and since which epoch."""
+"""The leader of a partition, and since which epoch.
+
+Tested in ``tests/core/cluster/test_refresh_plan.py``.
+"""
 
 from typing import Final, NamedTuple
 

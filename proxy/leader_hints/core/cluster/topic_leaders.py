@@ -1,4 +1,7 @@
-"""One topic's partitions: their leaders, and their epochs."""
+"""One topic's partitions: their leaders, and their epochs.
+
+Tested in ``tests/core/cluster/test_leader_view.py``.
+"""
 
 from array import array
 from collections.abc import Container

@@ -1,4 +1,7 @@
-"""A response that is held, or for which a leader is still sought."""
+"""A response that is held, or for which a leader is still sought.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 import math
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE, HintJudge
 from leader_hints.core.hints.hold_allowance import HoldAllowance
 from leader_hints.core.hints.hold_report import HoldReport
-from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.hold_rules import CALM, HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.review_queue import ReviewQueue
 from leader_hints.core.hints.sought_leaders import SoughtLeaders
@@ -306,7 +306,7 @@ class HoldQueue:
                 next(self._numbers),
                 response.since,
                 detached=True,
-                deadline=now + self.rules.calm,
+                deadline=now + CALM,
                 sought=new,
             )
             # Its grace is over: a hint that comes now shortens nothing.

@@ -1,4 +1,7 @@
-"""The direction from the broker to the client."""
+"""The direction from the broker to the client.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 import struct
 from collections.abc import Sequence

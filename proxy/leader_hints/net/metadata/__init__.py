@@ -8,5 +8,4 @@ decided in core/cluster (refresh_plan, poll_plan).
   to ask next; upstream_states: whether routes' brokers answer.
 - synthetic_id_survey: asks brokers whether they give synthetic topic ids.
 - hold_timer: wakes held responses when the view has moved or their time is over.
-- time_slices: has large answers read in turns.
 """

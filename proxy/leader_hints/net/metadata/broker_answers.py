@@ -1,4 +1,7 @@
-"""Takes what pollers learn into the clusters and routes."""
+"""Takes what pollers learn into the clusters and routes.
+
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
@@ -23,8 +26,8 @@ from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.poller_set import PollerSet
 from leader_hints.net.metadata.synthetic_id_survey import SyntheticIdSurvey
-from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.net.metadata.upstream_states import UpstreamStates
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 

@@ -1,4 +1,7 @@
-"""Who is polled: the brokers behind routes, and the others of their clusters."""
+"""Who is polled: the brokers behind routes, and the others of their clusters.
+
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
 
 from collections.abc import Callable, Mapping
 
