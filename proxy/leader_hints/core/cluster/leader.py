@@ -1,6 +1,6 @@
 """The leader of a partition, and since which epoch.
 
-Tested in ``tests/core/cluster/test_refresh_plan.py``.
+Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
 from typing import Final, NamedTuple

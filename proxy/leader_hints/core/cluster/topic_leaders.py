@@ -1,7 +1,4 @@
-"""One topic's partitions: their leaders, and their epochs.
-
-Tested in ``tests/core/cluster/test_leader_view.py``.
-"""
+"""One topic's partitions: their leaders, and their epochs."""
 
 from array import array
 from collections.abc import Container

@@ -1,6 +1,6 @@
 """Why an error response went on without a hint for a partition.
 
-Tested in ``tests/observe/test_metrics.py``.
+Tested in ``tests/docs/test_troubleshooting.py``.
 """
 
 from enum import StrEnum
