@@ -214,14 +214,6 @@ class Endpoint(NamedTuple):
     port: int
 
 
-@dataclass(slots=True)
-class Shown:
-    """What a Metadata response shows."""
-
-    endpoints: dict[int, Endpoint]
-    topics: list[ShownTopic]
-
-
 def metadata_request(
     version: int, correlation: int, client_id: str, names: Sequence[str] | None
 ) -> bytes:

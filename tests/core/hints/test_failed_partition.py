@@ -2,7 +2,7 @@
 
 import pytest
 
-from leader_hints.apis.leader_hint import Failure, LeaderHint
+from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint
 from leader_hints.core.hints.failed_partition import FailedPartition, FailedPartitions
 from leader_hints.core.hints.miss_reason import MissReason
 
@@ -36,7 +36,7 @@ def test_only_some_reasons_settle_a_partition(reason: MissReason | None, settled
 
 def test_a_hint_settles_a_partition() -> None:
     partition = _partition()
-    partition.hint = LeaderHint(2, 6, None)
+    partition.hint = LeaderHint(2, 6, Endpoint("two", 9092, None))
     assert partition.settled
 
 
