@@ -164,6 +164,10 @@ class BrokerProcess:
         if not self._kraft:
             self._heard = [-1, -1]
             self.model.replicas, self.model.metadata = Image(), Image()
+        self.will_hear_all(replicas_after, metadata_after)
+
+    def will_hear_all(self, replicas_after: float, metadata_after: float) -> None:
+        """Learn of all that was decided so many seconds later."""
         for metadata, after in ((False, replicas_after), (True, metadata_after)):
             self._network.schedule.after(after, self._sync, self._life, metadata)
 

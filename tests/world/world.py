@@ -55,6 +55,8 @@ class World:
         self._prompt = False
         #: From which record on, and until when, a broker hears nothing.
         self._stale: dict[int, tuple[int, float]] = {}
+        #: Brokers of which the controller hears nothing, and which hear nothing of it.
+        self._forgotten: set[int] = set()
         self.brokers = {
             node: BrokerProcess(
                 Broker(node, RELEASES[release]),
@@ -165,6 +167,8 @@ class World:
     def _decided(self, number: int, record: Record) -> None:
         self.say(f"decided: {record}")
         for node, broker in self.brokers.items():
+            if node in self._forgotten:
+                continue
             draw = random.Random(f"{self.seed} {number} {node}")
             lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
             first, second = draw.random() * lag, draw.random() * lag
@@ -281,23 +285,33 @@ class World:
     def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
         release = release or broker.model.release
         self.say(f"{broker.node} is started, of {release.name}")
+        broker.start(release, *self._lags())
+        self.truth.joined(self.schedule.now, broker.node)
+
+    def _lags(self) -> tuple[float, float]:
+        """Draw after how long replicas and Metadata of a broker know all that the controller has
+        sent. Metadata is first, with ZooKeeper too (KafkaController.onBrokerStartup).
+        """
         draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
         lag = max(self.profile.lag, 0.4) * draw.random()
-        # Metadata comes first, to new brokers with ZooKeeper too (KafkaController.onBrokerStartup).
-        broker.start(release, lag + 0.3 * draw.random(), lag)
-        self.truth.joined(self.schedule.now, broker.node)
+        return lag + 0.3 * draw.random(), lag
 
     def _fence(self, happening: Happening) -> None:
         """Have the controller take a broker for gone that is not: its session or lease ends."""
         alive = self.truth.now.alive
         if self.brokers[happening.node].running and len(alive) == len(NODES):
             self.say(f"{happening.node} is fenced")
+            if not self.profile.kraft:
+                self._forgotten.add(happening.node)
             self.truth.left(self.schedule.now, happening.node)
             self.schedule.after(happening.seconds, self._unfence, happening.node)
 
     def _unfence(self, node: int) -> None:
         if self.brokers[node].running and node not in self.truth.now.alive:
             self.say(f"{node} is not fenced any more")
+            if node in self._forgotten:
+                self._forgotten.remove(node)
+                self.brokers[node].will_hear_all(*self._lags())
             self.truth.joined(self.schedule.now, node)
 
     def _lag(self, happening: Happening) -> None:

@@ -56,7 +56,8 @@ class ShownTopic(NamedTuple):
 
 class Broker:
     """``replicas``: what its replicas have heard, which decides who is served; ``metadata``: what
-    its Metadata has heard, later or sooner. Both hear all records in order.
+    its Metadata has heard, later or sooner. Both hear all records in order. ``logless``: topics of
+    which it has replicas that have no log yet.
     """
 
     def __init__(self, node: int, release: Release) -> None:
@@ -64,6 +65,7 @@ class Broker:
         self.release = release
         self.replicas = Image()
         self.metadata = Image()
+        self.logless: Collection[str] = ()
 
     def hear(self, record: Record, *, metadata: bool) -> None:
         """Take the next record into the one or the other."""
@@ -132,8 +134,7 @@ class Broker:
             return Error.FENCED_LEADER_EPOCH
         if epoch > known.epoch:
             return Error.UNKNOWN_LEADER_EPOCH
-        # A replica that has just been made has neither an epoch nor a log.
-        serves = known.node == self.node or (follower and known.epoch >= 0)
+        serves = name not in self.logless and (follower or known.node == self.node)
         return Error.NONE if serves else Error.NOT_LEADER_OR_FOLLOWER
 
     def _known(self, name: str, partition: int) -> Leader | Error:
