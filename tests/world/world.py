@@ -14,6 +14,7 @@ from tests.world.clients import KINDS, Client
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import PRODUCE, RELEASES, Release
+from tests.world.model.sessions import Sessions
 from tests.world.model.truth import Record, Truth
 from tests.world.network import Network
 from tests.world.product import POLL, Proxy, shown, upstream
@@ -65,6 +66,7 @@ class World:
                 self.endpoints,
                 kraft=profile.kraft,
                 refusals=self.refusals,
+                sessions=Sessions(random.Random(f"{seed} {node} sessions"), profile.slots),
             )
             for node, release in zip(NODES, profile.releases, strict=True)
         }
@@ -221,6 +223,10 @@ class World:
     def _storm(self, happening: Happening) -> None:
         for number in range(len(self.truth.now.topics[BUSY].leaders)):
             self._move(happening._replace(number=number))
+
+    def _evict(self, happening: Happening) -> None:
+        self.say(f"{happening.node} evicts all fetch sessions")
+        self.brokers[happening.node].sessions.evict()
 
     def _reset(self, happening: Happening) -> None:
         self.say(f"all connections of {happening.node} are reset")
@@ -415,6 +421,7 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "restart": World._restart,
     "upgrade": World._upgrade,
     "reset": World._reset,
+    "evict": World._evict,
     "hang": World._hang,
     "storm": World._storm,
     "fence": World._fence,

@@ -25,11 +25,13 @@ class Error(IntEnum):
     REPLICA_NOT_AVAILABLE = 9
     TOPIC_AUTHORIZATION_FAILED = 29
     FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
     LISTENER_NOT_FOUND = 72
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
 
     @property
     def hinted(self) -> bool:
@@ -92,9 +94,13 @@ class Broker:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         return self._compare(name, partition, epoch, follower=version >= _FOLLOWERS_SERVE_FROM)
 
-    def fetch_by_id(self, topic_id: bytes, partition: int, epoch: int) -> Error:
-        """Answer a consumer's Fetch of a topic that is given by its id."""
-        name = self.name_of(topic_id)
+    def fetch_by_id(
+        self, topic_id: bytes, partition: int, epoch: int, name: str | None = None
+    ) -> Error:
+        """Answer a consumer's Fetch of a topic that is given by its id; ``name``: in its session,
+        which keeps it.
+        """
+        name = name or self.name_of(topic_id)
         if name is None:
             return Error.UNKNOWN_TOPIC_ID
         known = self._known(name, partition)
