@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tests.world import wire
 from tests.world.model.broker import Broker, Error
@@ -15,15 +15,17 @@ from tests.world.model.releases import (
     PRODUCE,
     Release,
 )
+from tests.world.model.sessions import Begun, Place, Sessions
 from tests.world.model.truth import Image, Topic, Truth
 from tests.world.network import End, Network
-from tests.world.wire import Endpoint, Hints, Place, Request
+from tests.world.wire import Endpoint, Hints, Request
 
 #: How the principals of the proxies' own connections begin.
 PROXY = "proxy"
 #: Seconds until an answer is sent; those of a Fetch that finds nothing new.
 _SERVICE = 0.0005
 _LONG_POLL = 0.5
+_NO_NAMES: Final[Mapping[bytes, str]] = {}
 #: Versions that have room for hints and their endpoints.
 _HINTS_FROM = {PRODUCE: 10, FETCH: 16}
 
@@ -68,11 +70,13 @@ class BrokerProcess:
         *,
         kraft: bool,
         refusals: Refusals,
+        sessions: Sessions,
     ) -> None:
         self.model = model
         self.asked: list[Asked] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
+        self.sessions = sessions
         self._truth = truth
         self._network = network
         self._endpoints = endpoints
@@ -161,9 +165,14 @@ class BrokerProcess:
         """
         self.running = True
         self.model.release = release
+        self.sessions.evict()
         if not self._kraft:
             self._heard = [-1, -1]
             self.model.replicas, self.model.metadata = Image(), Image()
+        self.will_hear_all(replicas_after, metadata_after)
+
+    def will_hear_all(self, replicas_after: float, metadata_after: float) -> None:
+        """Learn of all that was decided so many seconds later."""
         for metadata, after in ((False, replicas_after), (True, metadata_after)):
             self._network.schedule.after(after, self._sync, self._life, metadata)
 
@@ -184,22 +193,33 @@ class BrokerProcess:
 
     # What it answers.
 
-    def errors(self, request: Request, epochs: Mapping[Place, int]) -> dict[Place, Error]:
-        """Return what comes of each partition of a Produce or Fetch request."""
+    def errors(
+        self,
+        request: Request,
+        epochs: Mapping[Place, int],
+        names: Mapping[bytes, str] = _NO_NAMES,
+        *,
+        forgetful: bool = False,
+    ) -> dict[Place, Error]:
+        """Return what comes of each partition of a Produce or Fetch request.
+
+        ``names``: those of its session. ``forgetful``: its epochs are not looked at.
+        """
         errors: dict[Place, Error] = {}
         refused: dict[tuple[str, int], Refusal] = {}
         for place, epoch in epochs.items():
             topic, number = place
-            name = self._name(topic)
+            name = self._name(topic, names)
             if name is None:
                 errors[place] = Error.UNKNOWN_TOPIC_ID
                 continue
             if request.key == PRODUCE:
                 error = self.model.produce(name, number)
             elif isinstance(topic, bytes):
-                error = self.model.fetch_by_id(topic, number, epoch)
+                error = self.model.fetch_by_id(topic, number, epoch, name)
             else:
-                error = self.model.fetch(name, number, epoch, request.version)
+                known_epoch = -1 if forgetful else epoch
+                error = self.model.fetch(name, number, known_epoch, request.version)
             errors[place] = error
             shown = self.model.metadata.topics.get(name)
             known = shown if isinstance(topic, bytes) else self.model.topic(name) or shown
@@ -225,8 +245,16 @@ class BrokerProcess:
         alive = {leader.node for leader in leaders.values()} & self.model.metadata.alive
         return Hints(leaders, {node: self._endpoints[node] for node in sorted(alive)})
 
-    def _name(self, topic: str | bytes) -> str | None:
-        return self.model.name_of(topic) if isinstance(topic, bytes) else topic
+    def _name(self, topic: str | bytes, names: Mapping[bytes, str] = _NO_NAMES) -> str | None:
+        if isinstance(topic, str):
+            return topic
+        return names.get(topic) or self.model.name_of(topic)
+
+    def begin_fetch(self, request: Request) -> Begun:
+        """Take a Fetch request into its session."""
+        names = {topic.id: topic.name for topic in self.model.metadata.topics.values()}
+        by_id = request.version >= wire.IDS_FROM
+        return self.sessions.begin(wire.read_fetch_request(request), names, by_id=by_id)
 
     def _hidden_from(self, principal: str) -> Collection[str]:
         return self.hidden if is_proxy(principal) else ()
@@ -313,22 +341,43 @@ class _Connection:
             self._send(wire.produce_response(correlation, request.version, errors, hints))
         else:
             assert request.key == FETCH, request
-            self._fetch(request, wire.read_fetch_request(request))
+            self._fetch(request, broker.begin_fetch(request))
 
-    def _fetch(self, request: Request, epochs: Mapping[Place, int]) -> None:
+    def _fetch(self, request: Request, begun: Begun) -> None:
+        broker = self._broker
+        forgetful = begun.partial and broker.model.release.forgets_epochs
+
         def look(over: bool) -> None:
             if self._waiting is not look:
                 return
-            errors = self._broker.errors(request, epochs)
+            errors = broker.errors(request, begun.epochs, begun.names, forgetful=forgetful)
             # One of no partitions is answered at once (ReplicaManager.fetchMessages).
             if over or not errors or any(errors.values()):
                 self._waiting = None
-                hints = self._broker.hints(request, errors)
-                self._send(wire.fetch_response(request.correlation, request.version, errors, hints))
+                self._send_fetched(request, begun, errors)
 
         self._waiting = look
         self._broker._network.schedule.after(_LONG_POLL, look, True)
         look(False)
+
+    def _send_fetched(self, request: Request, begun: Begun, errors: Mapping[Place, Error]) -> None:
+        if begun.partial:
+            # Without an error only what has records is named: every other partition, say.
+            errors = {
+                place: error
+                for place, error in errors.items()
+                if error or (request.correlation + place[1]) % 2
+            }
+        self._send(
+            wire.fetch_response(
+                request.correlation,
+                request.version,
+                errors,
+                self._broker.hints(request, errors),
+                error=begun.error,
+                session=begun.session,
+            )
+        )
 
     def _send(self, data: bytes) -> None:
         if self._broker.hung:

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 from tests.world import wire
 from tests.world.model.broker import Error
 from tests.world.model.releases import FETCH, METADATA, PRODUCE
+from tests.world.model.sessions import INITIAL, Place
 from tests.world.model.truth import Leader
 from tests.world.network import End, Network
-from tests.world.wire import Answer, Endpoint, Place, Result
+from tests.world.wire import Answer, Endpoint, Result
 
 #: Seconds: between successes of one partition, until an answer must have come, until a refused
 #: address is tried again, and between refreshes of Metadata without a reason.
@@ -35,7 +36,7 @@ class Kind(NamedTuple):
     ``backoff``: seconds until it tries a partition again, or asks for Metadata again. ``rewinds``:
     Metadata with a lower epoch is ignored so many times. ``spins``: errors of a Fetch after which
     it asks for the partition again without a pause. ``drops_ids``: it goes on without the id of a
-    topic when Metadata has none.
+    topic when Metadata has none. ``sessions``: it has fetch sessions.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Kind(NamedTuple):
     rewinds: float = math.inf
     spins: tuple[int, ...] = ()
     drops_ids: bool = True
+    sessions: bool = True
 
 
 _BOTH = frozenset({PRODUCE, FETCH})
@@ -77,6 +79,7 @@ KINDS: Final = {
         frozenset({FETCH}),
         newer_only=False,
         needs_endpoints=True,
+        sessions=False,
     ),
     # kgo: NOT_LEADER alone, not lower; a lower epoch in Metadata counts after five times.
     "franz-go": Kind(
@@ -94,7 +97,7 @@ KINDS: Final = {
     ),
     "kafka-python": Kind("kafka-python", "3.0.12", 9, 12, frozenset({FETCH}), _BOTH),
     # As aiokafka and sarama: it knows of no hints.
-    "unhinted": Kind("sarama", "1.43.0", 8, 11, _NONE, _NONE),
+    "unhinted": Kind("sarama", "1.43.0", 8, 11, _NONE, _NONE, sessions=False),
 }
 
 
@@ -147,6 +150,50 @@ class _Asked:
     epochs: dict[Place, int]
 
 
+class _Session:
+    """A fetch session with one broker: which epochs it has for each partition, 0: of none.
+
+    As Java's FetchSessionHandler and what others took from it.
+    """
+
+    def __init__(self) -> None:
+        self.number, self.epoch = 0, INITIAL
+        self.epochs: dict[Place, int] = {}
+        self.moved: set[Place] = set()
+
+    def ask(self, epochs: dict[Place, int], *, by_id: bool) -> tuple[dict[Place, int], list[Place]]:
+        """Return what is to be asked for now, and forgotten."""
+        if any(isinstance(topic, bytes) is not by_id for topic, _ in self.epochs):
+            # The session is closed, and another one is attempted.
+            self.epoch = INITIAL
+        known, self.epochs = self.epochs, epochs
+        moved, self.moved = self.moved, set()
+        if self.epoch == INITIAL:
+            return epochs, []
+        changed = {
+            place: epoch
+            for place, epoch in epochs.items()
+            if place in moved or known.get(place) != epoch
+        }
+        return changed, [place for place in known if place not in epochs]
+
+    def take(self, answer: Answer) -> None:
+        """Take an answer."""
+        if answer.error == Error.FETCH_SESSION_ID_NOT_FOUND or not answer.session:
+            self.number = 0
+        if answer.error or not answer.session:
+            self.epoch = INITIAL
+            return
+        self.number = answer.session
+        self.epoch += 1
+        # Where records came, the next offset is another one.
+        self.moved |= {result.place for result in answer.results}
+
+    def lost(self) -> None:
+        """Have the session ended with the next request, and attempt another one."""
+        self.epoch = INITIAL
+
+
 class _Connection:
     """A client's connection: one request at a time."""
 
@@ -197,6 +244,7 @@ class Client:
         self._names: dict[bytes, str] = {}
         self._endpoints: dict[int, Endpoint] = {}
         self._connections: dict[Endpoint, _Connection] = {}
+        self._sessions: dict[Endpoint, _Session] = {}
         self._refused: dict[Endpoint, float] = {}
         self._metadata_at = 0.0
         self._wants_metadata = True
@@ -232,6 +280,7 @@ class Client:
         for work in self.work.values():
             work.forget()
         self._topic_ids, self._names, self._endpoints, self._refused = {}, {}, {}, {}
+        self._sessions = {}
         self._metadata_at, self._wants_metadata = 0.0, True
 
     def _tick(self, start: int) -> None:
@@ -298,6 +347,8 @@ class Client:
         asked, connection.asked = connection.asked, None
         self._wants_metadata = True
         if asked is not None:
+            if asked.key == FETCH and self.kind.sessions:
+                self._session(connection).lost()
             if asked.key == METADATA:
                 self._asks_metadata = False
             for place in asked.epochs:
@@ -394,8 +445,27 @@ class Client:
         if self.api == PRODUCE:
             request = wire.produce_request(version, number, self.name, [*epochs])
         else:
-            request = wire.fetch_request(version, number, self.name, epochs)
+            request = self._fetch_request(connection, version, number, epochs)
         self._ask(connection, _Asked(self.api, version, number, epochs), request)
+
+    def _fetch_request(
+        self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
+    ) -> bytes:
+        if not self.kind.sessions:
+            return wire.fetch_request(version, number, self.name, epochs)
+        session = self._session(connection)
+        asked, forgotten = session.ask(epochs, by_id=version >= wire.IDS_FROM)
+        return wire.fetch_request(
+            version,
+            number,
+            self.name,
+            asked,
+            session=(session.number, session.epoch),
+            forgotten=forgotten,
+        )
+
+    def _session(self, connection: _Connection) -> _Session:
+        return self._sessions.setdefault(connection.endpoint, _Session())
 
     def _name(self, place: Place) -> tuple[str, int] | None:
         topic, partition = place
@@ -410,12 +480,17 @@ class Client:
         if asked.key == METADATA:
             self._learn(asked.version, payload)
         elif asked.key == self.api:
-            self._take(asked, wire.read_answer(asked.key, asked.version, payload))
+            self._take(connection, asked, wire.read_answer(asked.key, asked.version, payload))
         else:
             connection.maxima = wire.read_versions(payload)
         self._act()
 
-    def _take(self, asked: _Asked, answer: Answer) -> None:
+    def _take(self, connection: _Connection, asked: _Asked, answer: Answer) -> None:
+        session = self._session(connection) if asked.key == FETCH and self.kind.sessions else None
+        partial = session is not None and session.epoch != INITIAL
+        if session is not None:
+            session.take(answer)
+        self._take_unnamed(asked, answer, partial=partial)
         for result in answer.results:
             place = self._name(result.place)
             assert place is not None
@@ -430,8 +505,18 @@ class Client:
             hinted = self._see(asked, answer, result, place)
             if result.error not in self.kind.spins and not (hinted and self.api in self.kind.skips):
                 self._back_off(place)
-        missing = asked.epochs.keys() - {result.place for result in answer.results}
-        assert not missing, "a partition is missing from the answer"
+
+    def _take_unnamed(self, asked: _Asked, answer: Answer, *, partial: bool) -> None:
+        """Take it that the broker serves what it does not name, and has nothing new of that."""
+        named = {result.place for result in answer.results}
+        for place in (place for place in asked.epochs if place not in named):
+            assert partial or answer.error, "a partition is missing from the answer"
+            name = self._name(place)
+            assert name is not None
+            work = self.work[name]
+            work.busy = False
+            if not answer.error:
+                work.successes.append(self.now)
 
     def _see(self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]) -> bool:
         """Take a hint, or not."""

@@ -46,6 +46,7 @@ class Profile:
     ``large``: Metadata is too large to be read in passing. ``crossed``: two nodes whose routes lead
     to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
     a client that uses ids which nobody has. ``later``: what brokers are upgraded to, "": nothing.
+    ``slots``: of how many fetch sessions each broker has.
     """
 
     kraft: bool
@@ -64,6 +65,7 @@ class Profile:
     synthesize: bool
     rogue: bool
     later: str = ""
+    slots: int = 1000
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -77,6 +79,7 @@ class Profile:
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
             f"{f', upgraded to {self.later}' if self.later else ''}"
+            f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
         )
 
 
@@ -113,7 +116,7 @@ def profile(seed: int) -> Profile:
         synthesize=False,
         rogue=draw.random() < 0.2,
     )
-    return _special(drawn, draw)
+    return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 
 
 def _special(drawn: Profile, draw: random.Random) -> Profile:
@@ -223,7 +226,7 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            return sorted([*drawn, *_upgrades(seed)])
+            return sorted([*drawn, *_upgrades(seed), *_evictions(seed)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -245,6 +248,14 @@ def _upgrades(seed: int) -> Iterator[Happening]:
     for node in draw.sample(NODES, k=draw.choice([1, 2, 3, 3, 3, 3])):
         yield Happening(round(at, 4), "upgrade", draw.randint(0, 3), node, 0.2)
         at += 1.2 + 1.2 * draw.random()
+
+
+def _evictions(seed: int) -> Iterator[Happening]:
+    """Draw when which broker forgets its fetch sessions, in some worlds."""
+    draw = random.Random(f"{seed} evictions")
+    for _ in range(draw.choice([0, 0, 0, 3, 6])):
+        at = draw.uniform(PEACE, UNTIL)
+        yield Happening(round(at, 4), "evict", node=draw.choice(NODES))
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

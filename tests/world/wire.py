@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tests.world.model.broker import ShownTopic
 from tests.world.model.releases import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE
+from tests.world.model.sessions import Asked, Place
 
 _FLEXIBLE_FROM = {PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6, METADATA: 9, API_VERSIONS: 3}
 #: Fetch names topics by ids from here on.
@@ -15,8 +16,6 @@ IDS_FROM = 13
 #: Records are of no interest here.
 _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
-#: A partition of a topic, given by name or id.
-Place = tuple[str | bytes, int]
 
 
 class Reader:
@@ -357,11 +356,12 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """A Produce or Fetch response. ``error``: of the whole."""
+    """A Produce or Fetch response. ``error``: of the whole; ``session``: of a Fetch."""
 
     results: list[Result] = field(default_factory=list)
     endpoints: dict[int, Endpoint] = field(default_factory=dict)
     error: int = 0
+    session: int = 0
 
 
 def _by_topic(places: Iterable[Place]) -> dict[str | bytes, list[int]]:
@@ -479,16 +479,18 @@ def fetch_request(
     client_id: str,
     epochs: Mapping[Place, int],
     *,
+    session: tuple[int, int] = (0, -1),
+    forgotten: Iterable[Place] = (),
     wait: int = 100,
     size: int = 1 << 16,
 ) -> bytes:
-    """A full Fetch without a session, v10 to v16; ``epochs``: those that the client knows.
+    """Fetch v10 to v16; ``epochs``: those that the client knows. ``session``: id and epoch.
 
     ``wait``: for so many milliseconds if there is nothing; ``size``: of a partition's records.
     """
     writer = Writer(flexible=_flexible(FETCH, version))
     body = struct.pack(">i", -1) if version < 15 else b""
-    body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, 0, -1)
+    body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, *session)
 
     def pack(place: Place) -> bytes:
         last = struct.pack(">i", -1) if version >= 12 else b""
@@ -496,16 +498,22 @@ def fetch_request(
         return numbers + last + struct.pack(">qi", -1, size)
 
     rack = writer.text("") if version >= 11 else b""
-    body += _named(writer, epochs, pack) + writer.array(()) + rack + writer.tags
+    left_out = writer.array(
+        (topic if isinstance(topic, bytes) else writer.text(topic))
+        + writer.array(struct.pack(">i", number) for number in numbers)
+        + writer.tags
+        for topic, numbers in _by_topic(forgotten).items()
+    )
+    body += _named(writer, epochs, pack) + left_out + rack + writer.tags
     return _request(FETCH, version, correlation, client_id, body)
 
 
-def read_fetch_request(request: Request) -> dict[Place, int]:
-    """Return the epochs by partition."""
+def read_fetch_request(request: Request) -> Asked:
+    """Read its session, and the epochs by partition."""
     reader, version = request.reader, request.version
     if version < 15:
         reader.number("i")
-    reader.unpack("iiibii")
+    *_, session, session_epoch = reader.unpack("iiibii")
     epochs: dict[Place, int] = {}
     for _ in range(reader.count()):
         topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
@@ -517,13 +525,24 @@ def read_fetch_request(request: Request) -> dict[Place, int]:
             reader.tags()
             epochs[topic, number] = epoch
         reader.tags()
-    return epochs
+    forgotten: list[Place] = []
+    for _ in range(reader.count()):
+        topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
+        forgotten += ((topic, number) for number in reader.unpack(f"{reader.count()}i"))
+        reader.tags()
+    return Asked(session, session_epoch, epochs, forgotten)
 
 
 def fetch_response(
-    correlation: int, version: int, errors: Mapping[Place, int], hints: Hints = _NO_HINTS
+    correlation: int,
+    version: int,
+    errors: Mapping[Place, int],
+    hints: Hints = _NO_HINTS,
+    *,
+    error: int = 0,
+    session: int = 0,
 ) -> bytes:
-    """Fetch v10 to v16."""
+    """Fetch v10 to v16. ``error``: of the whole; ``session``: its id."""
     writer = Writer(flexible=_flexible(FETCH, version))
 
     def pack(place: Place) -> bytes:
@@ -534,7 +553,7 @@ def fetch_response(
         rest = writer.array(()) + replica + records
         return numbers + rest + _hint(writer, FETCH, hints, place)
 
-    body = struct.pack(">ihi", 0, 0, 0) + _tagged(writer, errors, pack)
+    body = struct.pack(">ihi", 0, error, session) + _tagged(writer, errors, pack)
     body += _node_endpoints(writer, hints)
     return _response(FETCH, version, correlation, body)
 
@@ -544,7 +563,7 @@ def read_answer(key: int, version: int, payload: bytes) -> Answer:
     reader = _body(key, version, payload)
     answer = Answer()
     if key == FETCH:
-        _, answer.error, _ = reader.unpack("ihi")
+        _, answer.error, answer.session = reader.unpack("ihi")
     for _ in range(reader.count()):
         by_id = key == FETCH and version >= IDS_FROM
         topic = reader.take(16) if by_id else reader.text() or ""

@@ -14,6 +14,7 @@ from tests.world.clients import KINDS, Client
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import PRODUCE, RELEASES, Release
+from tests.world.model.sessions import Sessions
 from tests.world.model.truth import Record, Truth
 from tests.world.network import Network
 from tests.world.product import POLL, Proxy, shown, upstream
@@ -55,6 +56,8 @@ class World:
         self._prompt = False
         #: From which record on, and until when, a broker hears nothing.
         self._stale: dict[int, tuple[int, float]] = {}
+        #: Brokers of which the controller hears nothing, and which hear nothing of it.
+        self._forgotten: set[int] = set()
         self.brokers = {
             node: BrokerProcess(
                 Broker(node, RELEASES[release]),
@@ -63,6 +66,7 @@ class World:
                 self.endpoints,
                 kraft=profile.kraft,
                 refusals=self.refusals,
+                sessions=Sessions(random.Random(f"{seed} {node} sessions"), profile.slots),
             )
             for node, release in zip(NODES, profile.releases, strict=True)
         }
@@ -165,6 +169,8 @@ class World:
     def _decided(self, number: int, record: Record) -> None:
         self.say(f"decided: {record}")
         for node, broker in self.brokers.items():
+            if node in self._forgotten:
+                continue
             draw = random.Random(f"{self.seed} {number} {node}")
             lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
             first, second = draw.random() * lag, draw.random() * lag
@@ -217,6 +223,10 @@ class World:
     def _storm(self, happening: Happening) -> None:
         for number in range(len(self.truth.now.topics[BUSY].leaders)):
             self._move(happening._replace(number=number))
+
+    def _evict(self, happening: Happening) -> None:
+        self.say(f"{happening.node} evicts all fetch sessions")
+        self.brokers[happening.node].sessions.evict()
 
     def _reset(self, happening: Happening) -> None:
         self.say(f"all connections of {happening.node} are reset")
@@ -281,23 +291,33 @@ class World:
     def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
         release = release or broker.model.release
         self.say(f"{broker.node} is started, of {release.name}")
+        broker.start(release, *self._lags())
+        self.truth.joined(self.schedule.now, broker.node)
+
+    def _lags(self) -> tuple[float, float]:
+        """Draw after how long replicas and Metadata of a broker know all that the controller has
+        sent. Metadata is first, with ZooKeeper too (KafkaController.onBrokerStartup).
+        """
         draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
         lag = max(self.profile.lag, 0.4) * draw.random()
-        # Metadata comes first, to new brokers with ZooKeeper too (KafkaController.onBrokerStartup).
-        broker.start(release, lag + 0.3 * draw.random(), lag)
-        self.truth.joined(self.schedule.now, broker.node)
+        return lag + 0.3 * draw.random(), lag
 
     def _fence(self, happening: Happening) -> None:
         """Have the controller take a broker for gone that is not: its session or lease ends."""
         alive = self.truth.now.alive
         if self.brokers[happening.node].running and len(alive) == len(NODES):
             self.say(f"{happening.node} is fenced")
+            if not self.profile.kraft:
+                self._forgotten.add(happening.node)
             self.truth.left(self.schedule.now, happening.node)
             self.schedule.after(happening.seconds, self._unfence, happening.node)
 
     def _unfence(self, node: int) -> None:
         if self.brokers[node].running and node not in self.truth.now.alive:
             self.say(f"{node} is not fenced any more")
+            if node in self._forgotten:
+                self._forgotten.remove(node)
+                self.brokers[node].will_hear_all(*self._lags())
             self.truth.joined(self.schedule.now, node)
 
     def _lag(self, happening: Happening) -> None:
@@ -401,6 +421,7 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "restart": World._restart,
     "upgrade": World._upgrade,
     "reset": World._reset,
+    "evict": World._evict,
     "hang": World._hang,
     "storm": World._storm,
     "fence": World._fence,

@@ -25,11 +25,13 @@ class Error(IntEnum):
     REPLICA_NOT_AVAILABLE = 9
     TOPIC_AUTHORIZATION_FAILED = 29
     FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
     LISTENER_NOT_FOUND = 72
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
 
     @property
     def hinted(self) -> bool:
@@ -56,7 +58,8 @@ class ShownTopic(NamedTuple):
 
 class Broker:
     """``replicas``: what its replicas have heard, which decides who is served; ``metadata``: what
-    its Metadata has heard, later or sooner. Both hear all records in order.
+    its Metadata has heard, later or sooner. Both hear all records in order. ``logless``: topics of
+    which it has replicas that have no log yet.
     """
 
     def __init__(self, node: int, release: Release) -> None:
@@ -64,6 +67,7 @@ class Broker:
         self.release = release
         self.replicas = Image()
         self.metadata = Image()
+        self.logless: Collection[str] = ()
 
     def hear(self, record: Record, *, metadata: bool) -> None:
         """Take the next record into the one or the other."""
@@ -90,9 +94,13 @@ class Broker:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         return self._compare(name, partition, epoch, follower=version >= _FOLLOWERS_SERVE_FROM)
 
-    def fetch_by_id(self, topic_id: bytes, partition: int, epoch: int) -> Error:
-        """Answer a consumer's Fetch of a topic that is given by its id."""
-        name = self.name_of(topic_id)
+    def fetch_by_id(
+        self, topic_id: bytes, partition: int, epoch: int, name: str | None = None
+    ) -> Error:
+        """Answer a consumer's Fetch of a topic that is given by its id; ``name``: in its session,
+        which keeps it.
+        """
+        name = name or self.name_of(topic_id)
         if name is None:
             return Error.UNKNOWN_TOPIC_ID
         known = self._known(name, partition)
@@ -132,8 +140,7 @@ class Broker:
             return Error.FENCED_LEADER_EPOCH
         if epoch > known.epoch:
             return Error.UNKNOWN_LEADER_EPOCH
-        # A replica that has just been made has neither an epoch nor a log.
-        serves = known.node == self.node or (follower and known.epoch >= 0)
+        serves = name not in self.logless and (follower or known.node == self.node)
         return Error.NONE if serves else Error.NOT_LEADER_OR_FOLLOWER
 
     def _known(self, name: str, partition: int) -> Leader | Error:

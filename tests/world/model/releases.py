@@ -12,7 +12,8 @@ class Release(NamedTuple):
     REPLICA_NOT_AVAILABLE. ``hints``: it gives hints itself (KIP-951).
     Of a partition without a leader, Metadata has an epoch where ``leaderless_epochs``; the error is
     LISTENER_NOT_FOUND where ``blames_listener`` (MetadataCache.getPartitionMetadata looks whether
-    the broker itself is there, and not whether the leader is).
+    the broker itself is there, and not whether the leader is). ``forgets_epochs``: what is
+    remembered in a fetch session has no leader epochs (KAFKA-9338).
     """
 
     name: str
@@ -22,6 +23,7 @@ class Release(NamedTuple):
     hints: bool
     leaderless_epochs: bool
     blames_listener: bool
+    forgets_epochs: bool
 
 
 def _release(
@@ -45,6 +47,7 @@ def _release(
         leaderless_epochs=join >= 7,
         # 2.7 brought Fetch 12, and looks for the leader.
         blames_listener=fetch < 12,
+        forgets_epochs=join < 7,
     )
 
 

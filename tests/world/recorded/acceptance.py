@@ -7,7 +7,6 @@ log its replicas and its Metadata know. From one answer to the next it goes on a
 gives it. If none is left, no broker of the model could have answered so.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tests.world.model.broker import Broker, Error
-from tests.world.model.learning import NOTHING, Known, next_known
+from tests.world.model.learning import NOTHING, Known, Made, next_known
 from tests.world.model.releases import RELEASES
 from tests.world.model.truth import NO_LEADER, Alive, Deleted, Image, Leader, Record, Topic
 from tests.world.recorded.questions import METADATA_NAME
@@ -55,7 +54,7 @@ class _Shown(NamedTuple):
 class Log:
     """The controller's decisions about one partition, as far as Metadata has shown them.
 
-    ``listed_until_gone``: a broker that is stopped is listed until its leaders have moved.
+    ``listed_until_gone``: a broker that goes is listed until Metadata shows otherwise.
     """
 
     def __init__(
@@ -66,27 +65,47 @@ class Log:
         self._listed_until_gone = listed_until_gone
 
     @cached_property
-    def records(self) -> list[Record]:
-        """The decisions, in order."""
-        records: list[Record] = []
+    def decisions(self) -> list[tuple[float, Record]]:
+        """The decisions, in order, and when Metadata first showed what came of them."""
+        decisions: list[tuple[float, Record]] = []
         changes = [*self._listed()]
         for at, topic in self._decided():
             while changes and changes[0][0] <= at:
-                records.append(changes.pop(0)[1])
-            records.append(topic)
-        return records + [alive for _, alive in changes]
+                decisions.append(changes.pop(0))
+            decisions.append((at, topic))
+        return decisions + changes
+
+    def possible(self, at: float) -> int:
+        """Return how many of the decisions may have been made by a time: each is of an event."""
+        begun = sum(event.at <= at for event in self._recording.events)
+        following = [event.at for event in self._recording.events[begun:]]
+        end = following[0] if following else math.inf
+        return next(
+            (n for n, (shown, _) in enumerate(self.decisions) if shown >= end), len(self.decisions)
+        )
 
     def _listed(self) -> Iterator[tuple[float, Alive]]:
-        """Iterate over which brokers are there, from when on."""
+        """Iterate over which brokers are there, and when Metadata first listed just them."""
         nodes = frozenset(self._recording.nodes)
         yield -math.inf, Alive(nodes)
-        events = [*self._recording.events, Event(math.inf, "end", 0)]
-        for event, following in itertools.pairwise(events):
-            if event.kind not in _GONE + _BACK:
-                continue
-            nodes = nodes | {event.node} if event.kind in _BACK else nodes - {event.node}
-            handed_over = event.kind == "stop" and self._listed_until_gone
-            yield following.at if handed_over else event.at, Alive(nodes)
+        for event in self._recording.events:
+            if event.kind in _GONE + _BACK:
+                back = event.kind in _BACK
+                nodes = nodes | {event.node} if back else nodes - {event.node}
+                at = self._first_listed(event) if self._listed_until_gone else event.at
+                yield at, Alive(nodes)
+
+    def _first_listed(self, event: Event) -> float:
+        return min(
+            run.first[0]
+            for run in self._recording.runs
+            if run.question == METADATA_NAME
+            and run.first[0] >= event.at
+            and run.answer.listed
+            and (event.node in run.answer.listed) == (event.kind in _BACK)
+            # One that stood still lists itself all the time.
+            and (event.kind, event.node) != ("thaw", run.node)
+        )
 
     def _decided(self) -> Iterator[tuple[float, Topic | Deleted]]:
         """Iterate over what was decided about the topic, and when Metadata first showed it."""
@@ -153,7 +172,9 @@ class Acceptance:
     def __init__(self, recording: Recording, log: Log, partition: int) -> None:
         self._recording = recording
         self._partition = partition
-        self._records = log.records
+        self._log = log
+        self._records = [record for _, record in log.decisions]
+        self._answers: dict[tuple[int, Known, str, str, int], Answer] = {}
         self._images = [Image()]
         for record in self._records:
             image = self._images[-1].copy()
@@ -177,7 +198,7 @@ class Acceptance:
         for point in life:
             if point.run.partition != self._partition:
                 continue
-            later = self._later(node, known)
+            later = self._later(node, known, self._log.possible(point.answered))
             fits = frozenset(state for state in later if self._fits(node, state, point))
             if not fits:
                 yield Misfit(point, known)
@@ -198,50 +219,57 @@ class Acceptance:
         else:
             yield Known(NOTHING, NOTHING)
 
-    def _later(self, node: int, known: Iterable[Known]) -> frozenset[Known]:
-        """Return all states that can follow."""
+    def _later(self, node: int, known: Iterable[Known], possible: int) -> set[Known]:
+        """Return all states that can follow, of those in which no more is known than possible."""
         reached = set(known)
         waiting = list(reached)
+        log = self._records[:possible]
         while waiting:
-            following = next_known(self._records, waiting.pop(), node, kraft=self._recording.kraft)
-            for state in following:
+            for state in next_known(log, waiting.pop(), node, kraft=self._recording.kraft):
                 if state not in reached:
                     reached.add(state)
                     waiting.append(state)
-        return frozenset(reached)
+        return reached
 
     # What it answers by that.
 
     def _fits(self, node: int, known: Known, point: Point) -> bool:
         run = point.run
         release = self._recording.release_of(node, point.asked)
+        key = node, known, release, run.question, run.sent
+        if key not in self._answers:
+            self._answers[key] = self._answer(*key)
+        return self._answers[key] == self._of_interest(run.answer)
+
+    def _answer(self, node: int, known: Known, release: str, question: str, epoch: int) -> Answer:
         broker = self._broker(node, known, release)
-        if run.question == METADATA_NAME:
+        if question == METADATA_NAME:
             described = self._described(broker, with_ids=self._recording.ids)
-            return self._of_interest(described) == self._of_interest(run.answer)
-        return self._answer(broker, run.question, run.sent) == run.answer
+            return self._of_interest(described)
+        return self._served(broker, question, epoch)
 
     def _broker(self, node: int, known: Known, release: str) -> Broker:
         broker = Broker(node, RELEASES[release])
         broker.replicas = self._image(known.replicas)
         if known.made:
+            broker.logless = (_NAME,)
             broker.replicas = self._made(known)
         broker.metadata = self._image(known.metadata)
         return broker
 
     def _made(self, known: Known) -> Image:
-        """Return what replicas know when one was made that has no epoch yet."""
-        number = known.metadata if known.replicas == known.metadata else known.metadata - 1
-        record = self._records[number]
-        assert isinstance(record, Topic)
-        image = self._images[known.replicas].copy()
-        image.apply(record.led(self._partition, Leader(NO_LEADER, NO_EPOCH)))
+        """Return what replicas know when one was made that is not ready yet."""
+        image = self._image(max(known.replicas, known.metadata)).copy()
+        if known.replicas == known.metadata:
+            image.apply(self._records[known.metadata])
+        if known.made is Made.WITHOUT_EPOCH:
+            image.apply(image.topics[_NAME].led(self._partition, Leader(NO_LEADER, NO_EPOCH)))
         return image
 
     def _image(self, count: int) -> Image:
         return Image() if count == NOTHING else self._images[count]
 
-    def _answer(self, broker: Broker, question: str, epoch: int) -> Answer:
+    def _served(self, broker: Broker, question: str, epoch: int) -> Answer:
         name, _, version = question.partition(" ")
         error = self._error(broker, name, version, epoch)
         room = (name, version.split()[:1]) in (("produce", ["10"]), ("fetch", ["16"]))

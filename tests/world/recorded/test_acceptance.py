@@ -10,6 +10,7 @@ import pytest
 from tests.world.model import learning
 from tests.world.model.broker import Broker, Error
 from tests.world.model.releases import RELEASES
+from tests.world.model.truth import Record, Topic
 from tests.world.recorded.acceptance import Acceptance, Log, Misfit
 from tests.world.recorded.questions import PARTITIONS
 from tests.world.recorded.recording import load, names
@@ -73,7 +74,10 @@ def _replicas_have_an_epoch_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 def _replicas_learn_first_with_zookeeper(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(learning, "metadata_first", lambda record, node, *, kraft: kraft)
+    def metadata_first(record: Record, node: int, *, kraft: bool) -> bool:
+        return kraft or not isinstance(record, Topic)
+
+    patch.setattr(learning, "metadata_first", metadata_first)
 
 
 def _metadata_lists_who_is_gone_first(patch: pytest.MonkeyPatch) -> None:
@@ -87,11 +91,20 @@ def _followers_answer_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Broker, "list_offsets", list_offsets)
 
 
-def _hints_come_from_metadata(patch: pytest.MonkeyPatch) -> None:
-    def hint(broker: Broker, name: str, partition: int) -> object:
-        return broker.metadata.topics[name].leaders[partition]
+def _no_broker_is_taken_for_a_new_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(learning, "_told_all", lambda log, begin, node: 0)
 
-    patch.setattr(Broker, "hint", hint)
+
+def _no_broker_gives_hints(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(RELEASES, "3.7", RELEASES["3.7"]._replace(hints=False))
+
+
+def _what_nobody_leads_has_an_epoch(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(RELEASES, "2.4", RELEASES["2.4"]._replace(leaderless_epochs=True))
+
+
+def _what_nobody_leads_lacks_its_leader(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(RELEASES, "2.4", RELEASES["2.4"]._replace(blames_listener=False))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +116,10 @@ def _hints_come_from_metadata(patch: pytest.MonkeyPatch) -> None:
         _replicas_learn_first_with_zookeeper,
         _metadata_lists_who_is_gone_first,
         _followers_answer_offsets,
-        _hints_come_from_metadata,
+        _no_broker_is_taken_for_a_new_one,
+        _no_broker_gives_hints,
+        _what_nobody_leads_has_an_epoch,
+        _what_nobody_leads_lacks_its_leader,
     ],
 )
 def test_real_brokers_answered_otherwise(
