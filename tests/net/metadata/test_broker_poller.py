@@ -116,7 +116,12 @@ class _Scene:
         self.route = Route("r", Mode.ON)
         self.told = _Told(self.route)
         self.poller = BrokerPoller(
-            _ADDRESS, _SETTINGS, self.told, route=self.route, connector=Connector(open_tcp=net.open)
+            _ADDRESS,
+            _SETTINGS,
+            self.told,
+            trio.CapacityLimiter(1),
+            route=self.route,
+            connector=Connector(open_tcp=net.open),
         )
         self._begin = trio.current_time()
 
@@ -416,7 +421,12 @@ async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
         broker = net.brokers[_ADDRESS] = FakeBroker(2, _BROKERS, _ONE_TOPIC)
         told = _Told(Route("r", Mode.ON))
         poller = BrokerPoller(
-            _ADDRESS, _SETTINGS, told, node=2, connector=Connector(open_tcp=net.open)
+            _ADDRESS,
+            _SETTINGS,
+            told,
+            trio.CapacityLimiter(1),
+            node=2,
+            connector=Connector(open_tcp=net.open),
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run)

@@ -111,6 +111,8 @@ class _Scene:
                 Connector(open_tcp=net.open), Connector(open_tcp=net.open)
             ),
         )
+        #: How many brokers were connected to in each round of the event loop, where counted.
+        self.per_round: list[int] = []
         self.begin = trio.current_time()
 
     @property
@@ -164,6 +166,21 @@ def _lagging(correlation: int, version: int) -> bytes:
     """Answer as a broker that has not learnt of the present leader yet."""
     topics = {"t": [messages.Partition(0, 1, 5)]}
     return messages.metadata_response(correlation, version, _SHOWN, topics)
+
+
+class _Rounds(trio.abc.Instrument):
+    """Counts attempts to connect in each round of the event loop."""
+
+    def __init__(self, scene: _Scene) -> None:
+        self._scene = scene
+
+    def before_io_wait(self, timeout: float) -> None:
+        scene = self._scene
+        scene.per_round.append(len(scene.net.attempts) - sum(scene.per_round))
+
+
+def _count_attempts(scene: _Scene) -> None:
+    trio.lowlevel.add_instrument(_Rounds(scene))
 
 
 def _nothing(scene: _Scene) -> None:
@@ -685,6 +702,26 @@ async def test_brokers_that_list_each_other_are_read_and_kept_once(
         assert all(broker.metadata() for broker in scene.brokers.values())
     # That of the route's own broker, at its upstream address, and that of all others.
     assert read == 2
+
+
+async def test_brokers_of_a_large_cluster_are_connected_to_some_at_a_time(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a thousand began in one round of the event loop, six rounds of 40 ms each."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1, before=_count_attempts) as scene:
+        per_round = scene.per_round
+        assert sum(per_round) == count
+        # They are cut off together, and come back together.
+        for broker in scene.brokers.values():
+            await broker.drop()
+        await trio.sleep(1)
+        assert sum(per_round) == 2 * count
+        assert max(per_round) <= 10
 
 
 # Refreshes while responses are held.

@@ -117,7 +117,8 @@ class BrokerPoller:
     """The broker behind ``route``, or another of its cluster: then it is ``node``.
 
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
-    be asked on a new connection.
+    be asked on a new connection. ``turns``: of all pollers, in which they begin to
+    connect.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class BrokerPoller:
         address: Address,
         settings: PollerSettings,
         listener: Listener,
+        turns: trio.CapacityLimiter,
         *,
         route: Route | None = None,
         node: int | None = None,
@@ -138,6 +140,7 @@ class BrokerPoller:
         self._settings = settings
         self._listener = listener
         self._connector = connector
+        self._turns = turns
         self._pause = settings.reconnect_min
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
@@ -203,6 +206,10 @@ class BrokerPoller:
             await self._rest(connected=connected)
 
     async def _connect(self) -> BrokerConnection:
+        """Connect, in turn: a cluster may have a thousand brokers, which all come back at once."""
+        async with self._turns:
+            # A task that gets its turn continues only in Trio's next round.
+            pass
         return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
