@@ -1313,10 +1313,45 @@ async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: M
         await trio.sleep(12)
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
         assert (scene.route.broker.reachable, scene.route.broker.plan) == (False, None)
-        scene.refresher.reached(scene.route)
+        scene.refresher.reached(scene.route, "1.1.1.1")
         await trio.sleep(0.01)
         assert scene.route.broker.reachable
         assert scene.route.broker.plan is not None
+
+
+async def test_a_name_that_leads_to_another_broker_by_now_is_noticed(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy's connection lasts as long as the broker that had the address: it may be for
+    ever, while clients' links lead to another one of the same cluster.
+    """
+
+    def show_peers(scene: _Scene) -> None:
+        peer_of = "leader_hints.net.brokers.broker_connection.peer_of"
+        monkeypatch.setattr(peer_of, scene.net.peers.__getitem__)
+
+    async with _scene(1, before=show_peers) as scene:
+        upstream = _upstream(1)
+        assert scene.route.broker.node == 1
+        for _ in range(200):
+            scene.refresher.reached(scene.route, scene.net.peer(upstream))
+            await trio.sleep(1)
+        scene.net.brokers[upstream] = scene.brokers[2]
+        # A name may have several addresses, of one broker: as long as any client is at the same.
+        for _ in range(100):
+            scene.refresher.reached(scene.route, scene.net.peer(upstream))
+            scene.refresher.reached(scene.route, "10.0.0.1")
+            await trio.sleep(1)
+        assert (scene.addresses().count(upstream), scene.route.broker.node) == (1, 1)
+        await trio.sleep(60)
+        scene.refresher.reached(scene.route, scene.net.peer(upstream))
+        await trio.sleep(2)
+        assert (scene.addresses().count(upstream), scene.route.broker.node) == (2, 2)
+        await trio.sleep(60)
+        scene.refresher.reached(scene.route, scene.net.peer(upstream))
+        scene.refresher.reached(scene.route, "")
+        await trio.sleep(2)
+        assert scene.addresses().count(upstream) == 2
 
 
 async def test_a_broker_that_is_named_as_leader_is_asked_at_once(

@@ -31,6 +31,8 @@ from leader_hints.wire.errors import WireError
 _API_VERSIONS_TRIED = (3, 0)
 #: First pause until the broker's node id is looked for again; it doubles.
 _IDENTIFY_SECONDS = 0.25
+#: Seconds in which clients must have reached another IP address, and not the poller's.
+_MOVED_SECONDS = 60.0
 #: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
 #: and is listed: KRaft brokers answered up to 0.4 s before.
 _REFUSED_SECONDS = 1.0
@@ -145,6 +147,8 @@ class BrokerPoller:
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
         self._reached = trio.Event()
+        #: The broker's IP address, and when others were at the same, or it was connected to.
+        self._peer, self._met_at = "", -math.inf
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
 
@@ -181,9 +185,21 @@ class BrokerPoller:
         self.leaving = self.connected
         self._pending.wake()
 
-    def reached(self) -> None:
-        """Have it connected to soon, where that failed: somebody else has reached the broker."""
+    def reached(self, peer: str = "") -> None:
+        """Have it connected to soon, where that failed: somebody else has reached the broker.
+
+        ``peer``: the IP address where that was, "" if it is not known. Where all are at another
+        than the poller, its connection is older than a change of what the broker's name means, and
+        may last for as long as the broker that had it before: it is made again. A name may have
+        several addresses, so some time must have passed.
+        """
         self._reached.set()
+        now = trio.current_time()
+        if peer in ("", self._peer):
+            self._met_at = now
+        elif self.connected and now >= self._met_at + _MOVED_SECONDS:
+            self._met_at = now
+            self.reconnect()
 
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
@@ -241,6 +257,7 @@ class BrokerPoller:
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
         self.leaving = False
+        self._peer, self._met_at = connection.peer, trio.current_time()
         self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route.broker)
