@@ -47,6 +47,9 @@ class _Told:
         self.causes: list[Cause] = []
         self.leaderships: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
 
+    async def turn(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
 
@@ -119,7 +122,6 @@ class _Scene:
             _ADDRESS,
             _SETTINGS,
             self.told,
-            trio.CapacityLimiter(1),
             route=self.route,
             connector=Connector(open_tcp=net.open),
         )
@@ -424,7 +426,6 @@ async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
             _ADDRESS,
             _SETTINGS,
             told,
-            trio.CapacityLimiter(1),
             node=2,
             connector=Connector(open_tcp=net.open),
         )

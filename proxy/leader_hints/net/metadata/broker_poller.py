@@ -24,6 +24,7 @@ from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.metadata.peer_address import PeerAddress
 from leader_hints.net.metadata.pending_questions import PendingQuestions
 from leader_hints.wire.errors import WireError
 
@@ -31,8 +32,6 @@ from leader_hints.wire.errors import WireError
 _API_VERSIONS_TRIED = (3, 0)
 #: First pause until the broker's node id is looked for again; it doubles.
 _IDENTIFY_SECONDS = 0.25
-#: Seconds in which clients must have reached another IP address, and not the poller's.
-_MOVED_SECONDS = 60.0
 #: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
 #: and is listed: KRaft brokers answered up to 0.4 s before.
 _REFUSED_SECONDS = 1.0
@@ -63,6 +62,9 @@ class Cause(StrEnum):
 
 class Listener(Protocol):
     """Takes what a poller learns."""
+
+    async def turn(self) -> None:
+        """Wait until the poller may begin to connect."""
 
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
@@ -119,8 +121,7 @@ class BrokerPoller:
     """The broker behind ``route``, or another of its cluster: then it is ``node``.
 
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
-    be asked on a new connection. ``turns``: of all pollers, in which they begin to
-    connect.
+    be asked on a new connection.
     """
 
     def __init__(
@@ -128,7 +129,6 @@ class BrokerPoller:
         address: Address,
         settings: PollerSettings,
         listener: Listener,
-        turns: trio.CapacityLimiter,
         *,
         route: Route | None = None,
         node: int | None = None,
@@ -142,13 +142,11 @@ class BrokerPoller:
         self._settings = settings
         self._listener = listener
         self._connector = connector
-        self._turns = turns
         self._pause = settings.reconnect_min
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
         self._reached = trio.Event()
-        #: The broker's IP address, and when others were at the same, or it was connected to.
-        self._peer, self._met_at = "", -math.inf
+        self._peer = PeerAddress()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
 
@@ -188,17 +186,10 @@ class BrokerPoller:
     def reached(self, peer: str = "") -> None:
         """Have it connected to soon, where that failed: somebody else has reached the broker.
 
-        ``peer``: the IP address where that was, "" if it is not known. Where all are at another
-        than the poller, its connection is older than a change of what the broker's name means, and
-        may last for as long as the broker that had it before: it is made again. A name may have
-        several addresses, so some time must have passed.
+        ``peer``: the IP address where that was, "" if it is not known.
         """
         self._reached.set()
-        now = trio.current_time()
-        if peer in ("", self._peer):
-            self._met_at = now
-        elif self.connected and now >= self._met_at + _MOVED_SECONDS:
-            self._met_at = now
+        if self._peer.has_moved(peer, trio.current_time()) and self.connected:
             self.reconnect()
 
     async def run(self) -> None:
@@ -223,9 +214,7 @@ class BrokerPoller:
 
     async def _connect(self) -> BrokerConnection:
         """Connect, in turn: a cluster may have a thousand brokers, which all come back at once."""
-        async with self._turns:
-            # A task that gets its turn continues only in Trio's next round.
-            pass
+        await self._listener.turn()
         return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
@@ -257,7 +246,7 @@ class BrokerPoller:
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
         self.leaving = False
-        self._peer, self._met_at = connection.peer, trio.current_time()
+        self._peer.connected(connection.peer, trio.current_time())
         self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route.broker)

@@ -11,8 +11,7 @@ from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.metadata.broker_poller import BrokerPoller, Listener, PollerSettings
 
-#: Pollers that begin, and that begin to connect, before other tasks get their turn: that costs some
-#: 0.2 ms, with TLS a millisecond or two. A cluster may have a thousand brokers.
+#: Pollers that begin before other tasks get their turn. A cluster may have a thousand brokers.
 _BEGUN_AT_ONCE = 5
 
 
@@ -38,7 +37,6 @@ class PollerSet:
         self._ended = ended
         self._others: dict[tuple[str, int], tuple[BrokerPoller, trio.CancelScope]] = {}
         self._clusters: dict[BrokerPoller, str] = {}
-        self._turns = trio.CapacityLimiter(_BEGUN_AT_ONCE)
         self._coming: deque[tuple[BrokerPoller, trio.CancelScope]] = deque()
         self._nursery: trio.Nursery | None = None
 
@@ -54,7 +52,7 @@ class PollerSet:
             return
         connector = self._connectors(route).upstream
         poller = BrokerPoller(
-            address, self._settings, self._listener, self._turns, route=route, connector=connector
+            address, self._settings, self._listener, route=route, connector=connector
         )
         self.own.append(poller)
         if self._nursery is not None:
@@ -131,7 +129,6 @@ class PollerSet:
                     address,
                     self._settings,
                     self._listener,
-                    self._turns,
                     node=node,
                     connector=connector,
                 )
