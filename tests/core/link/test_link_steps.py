@@ -13,7 +13,15 @@ from leader_hints.core.route import Route
 from leader_hints.wire.varint import write_uvarint
 from tests.core.brokers import route_before
 from tests.core.links import Driven, route
-from tests.core.samples import NOT_LEADER, produce_answer, produce_request
+from tests.core.samples import (
+    BROKER_3_6,
+    NOT_LEADER,
+    USES_HINTS,
+    produce_answer,
+    produce_request,
+    request,
+    versions_answer,
+)
 from tests.harness.lines import lines_of
 
 #: Lines of a step at most: some two milliseconds.
@@ -129,6 +137,30 @@ def test_what_comes_behind_a_large_request_stays_behind_it(release: str) -> None
     assert steps.sent.endswith(behind * 3)
     assert len(steps.link.state.exchanges.waiting) == 4
     assert not steps.link.requests.unfinished
+
+
+def test_what_waits_behind_a_request_is_changed_in_place_like_any_other() -> None:
+    """It was kept where nothing can be changed: the link ended."""
+    steps = _Steps(route_before("2.8"))
+    steps.link._account.trust()
+    large = _fetch(16, _topics(1000, _id, b"\1\0"))
+    steps.take(steps.link.requests, large * 6)
+    steps.sent.clear()
+    steps.take(steps.link.requests, (large + produce_request(10, 2)) * 3)
+    assert steps.sent.count(produce_request(9, 2)) == 3
+    assert len(steps.link.state.exchanges.waiting) == 12
+
+
+def test_what_waits_behind_a_held_response_is_changed_in_place_like_any_other() -> None:
+    driven = Driven(route())
+    driven.up(produce_request(10, 1) + request(18, 3, 2, **USES_HINTS))
+    offered = versions_answer(3, 2, BROKER_3_6)
+    driven.down(produce_answer(9, 1, {0: NOT_LEADER}) + offered)
+    assert driven.held is not None
+    driven.release([None])
+    raised = bytes(driven.to_client[-len(offered) :])
+    assert raised[:8] == offered[:8]
+    assert raised != offered
 
 
 def test_a_link_that_ends_meanwhile_gives_all_back() -> None:

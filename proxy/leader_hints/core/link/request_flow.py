@@ -127,7 +127,8 @@ class RequestFlow(Flow):
             self.fault = f"{len(data)} bytes of requests that must wait for their turn"
             return None
         self._owed += len(data)
-        return memoryview(bytes(data))
+        # What is in it may be changed in place.
+        return memoryview(bytearray(data))
 
     def _put_behind(self, data: memoryview) -> None:
         """Keep what came behind a request that takes long: at most one receive buffer."""
@@ -255,15 +256,15 @@ class RequestFlow(Flow):
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int, acks: int
     ) -> bool:
         exchange = Exchange(correlation_id, policy, recoded=policy.sent)
-        if len(frame) == length:
+        if len(frame) == length > _SMALL:
             return self._recode(frame, lambda own: self._recode_produce(own, exchange, acks))
         # Its beginning may do, and its records go on as they come.
         try:
             self._instead, self._rest = at_once(produce_8.request_down(frame, length))
-        except Truncated:
-            self._gather_anyway(frame, length)
-            return False
         except WireError as error:
+            if isinstance(error, Truncated) and len(frame) < length:
+                self._gather_anyway(frame, length)
+                return False
             return self._lost(f"Produce v{policy.version} request: {error}")
         if self._client.id is None:
             self._client.meet(frame)

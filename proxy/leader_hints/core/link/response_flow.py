@@ -168,8 +168,8 @@ class ResponseFlow(Flow):
         if self._account.take_anyway(more):
             self._owed += more
             self._behind += more
-        # What was kept before is memory of its own.
-        self._backlog = memoryview(bytes(data)) if data.obj is self._shared.obj else data
+        # What was kept before is memory of its own. What is in it may be changed in place.
+        self._backlog = memoryview(bytearray(data)) if data.obj is self._shared.obj else data
 
     def _give_back_requests(self) -> None:
         for exchange in self._exchanges.waiting:
