@@ -242,7 +242,7 @@ class Proxy:
             requests_in_flight=1000,
         )
         self._links[self._numbers] = _Relay(self, node, link, client, broker)
-        self._refresher.reached(route)
+        self._refresher.reached(route, "")
         return True
 
     def responded(self, relay: "_Relay") -> None:

@@ -21,6 +21,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.broker_stream import peer_of
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
 from leader_hints.net.clients.handshake import Admitted, RefusedError, peer_name
 from leader_hints.net.clients.preamble import TlsSession
@@ -40,8 +41,9 @@ class Joining:
 
     ``admission``: limits of connections. ``poller``: the pump's, if some socket may speak TLS.
     ``bound``: the routes' listening addresses, by route name. ``patience``: seconds to connect to a
-    broker. ``reached``: called when a route's broker was connected to, ``missed``: when it could
-    not be, for the first time since. ``own``: the connections that this process makes itself.
+    broker. ``reached``: called with the IP address when a route's broker was connected to,
+    ``missed``: when it could not be, for the first time since. ``own``: the connections that this
+    process makes itself.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class Joining:
         bound: dict[str, str],
         patience: float,
         interpose: Interpose,
-        reached: Callable[[Route], None],
+        reached: Callable[[Route, str], None],
         missed: Callable[[Route], None],
         emit: Callable[[Event], None],
     ) -> None:
@@ -125,7 +127,7 @@ class Joining:
             self._report_unreachable(route, upstream, str(error))
             return False
         self._unreachable.discard(route.name)
-        self._reached(route)
+        self._reached(route, peer_of(broker))
         try:
             client = self._interpose(route, client)
         except OSError as error:

@@ -47,6 +47,9 @@ class _Told:
         self.causes: list[Cause] = []
         self.leaderships: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
 
+    async def turn(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
 
@@ -116,7 +119,11 @@ class _Scene:
         self.route = Route("r", Mode.ON)
         self.told = _Told(self.route)
         self.poller = BrokerPoller(
-            _ADDRESS, _SETTINGS, self.told, route=self.route, connector=Connector(open_tcp=net.open)
+            _ADDRESS,
+            _SETTINGS,
+            self.told,
+            route=self.route,
+            connector=Connector(open_tcp=net.open),
         )
         self._begin = trio.current_time()
 
@@ -416,7 +423,11 @@ async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
         broker = net.brokers[_ADDRESS] = FakeBroker(2, _BROKERS, _ONE_TOPIC)
         told = _Told(Route("r", Mode.ON))
         poller = BrokerPoller(
-            _ADDRESS, _SETTINGS, told, node=2, connector=Connector(open_tcp=net.open)
+            _ADDRESS,
+            _SETTINGS,
+            told,
+            node=2,
+            connector=Connector(open_tcp=net.open),
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run)

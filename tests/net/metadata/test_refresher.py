@@ -111,6 +111,8 @@ class _Scene:
                 Connector(open_tcp=net.open), Connector(open_tcp=net.open)
             ),
         )
+        #: How many brokers were connected to in each round of the event loop, where counted.
+        self.per_round: list[int] = []
         self.begin = trio.current_time()
 
     @property
@@ -164,6 +166,21 @@ def _lagging(correlation: int, version: int) -> bytes:
     """Answer as a broker that has not learnt of the present leader yet."""
     topics = {"t": [messages.Partition(0, 1, 5)]}
     return messages.metadata_response(correlation, version, _SHOWN, topics)
+
+
+class _Rounds(trio.abc.Instrument):
+    """Counts attempts to connect in each round of the event loop."""
+
+    def __init__(self, scene: _Scene) -> None:
+        self._scene = scene
+
+    def before_io_wait(self, timeout: float) -> None:
+        scene = self._scene
+        scene.per_round.append(len(scene.net.attempts) - sum(scene.per_round))
+
+
+def _count_attempts(scene: _Scene) -> None:
+    trio.lowlevel.add_instrument(_Rounds(scene))
 
 
 def _nothing(scene: _Scene) -> None:
@@ -685,6 +702,26 @@ async def test_brokers_that_list_each_other_are_read_and_kept_once(
         assert all(broker.metadata() for broker in scene.brokers.values())
     # That of the route's own broker, at its upstream address, and that of all others.
     assert read == 2
+
+
+async def test_brokers_of_a_large_cluster_are_connected_to_some_at_a_time(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a thousand began in one round of the event loop, six rounds of 40 ms each."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1, before=_count_attempts) as scene:
+        per_round = scene.per_round
+        assert sum(per_round) == count
+        # They are cut off together, and come back together.
+        for broker in scene.brokers.values():
+            await broker.drop()
+        await trio.sleep(1)
+        assert sum(per_round) == 2 * count
+        assert max(per_round) <= 10
 
 
 # Refreshes while responses are held.
@@ -1276,10 +1313,45 @@ async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: M
         await trio.sleep(12)
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
         assert (scene.route.broker.reachable, scene.route.broker.plan) == (False, None)
-        scene.refresher.reached(scene.route)
+        scene.refresher.reached(scene.route, "1.1.1.1")
         await trio.sleep(0.01)
         assert scene.route.broker.reachable
         assert scene.route.broker.plan is not None
+
+
+async def test_a_name_that_leads_to_another_broker_by_now_is_noticed(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy's connection lasts as long as the broker that had the address: it may be for
+    ever, while clients' links lead to another one of the same cluster.
+    """
+
+    def show_peers(scene: _Scene) -> None:
+        peer_of = "leader_hints.net.brokers.broker_connection.peer_of"
+        monkeypatch.setattr(peer_of, scene.net.peers.__getitem__)
+
+    async with _scene(1, before=show_peers) as scene:
+        upstream = _upstream(1)
+        assert scene.route.broker.node == 1
+        for _ in range(200):
+            scene.refresher.reached(scene.route, scene.net.peer(upstream))
+            await trio.sleep(1)
+        scene.net.brokers[upstream] = scene.brokers[2]
+        # A name may have several addresses, of one broker: as long as any client is at the same.
+        for _ in range(100):
+            scene.refresher.reached(scene.route, scene.net.peer(upstream))
+            scene.refresher.reached(scene.route, "10.0.0.1")
+            await trio.sleep(1)
+        assert (scene.addresses().count(upstream), scene.route.broker.node) == (1, 1)
+        await trio.sleep(60)
+        scene.refresher.reached(scene.route, scene.net.peer(upstream))
+        await trio.sleep(2)
+        assert (scene.addresses().count(upstream), scene.route.broker.node) == (2, 2)
+        await trio.sleep(60)
+        scene.refresher.reached(scene.route, scene.net.peer(upstream))
+        scene.refresher.reached(scene.route, "")
+        await trio.sleep(2)
+        assert scene.addresses().count(upstream) == 2
 
 
 async def test_a_broker_that_is_named_as_leader_is_asked_at_once(

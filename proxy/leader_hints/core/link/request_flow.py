@@ -262,15 +262,15 @@ class RequestFlow(Flow):
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int, acks: int
     ) -> bool:
         exchange = Exchange(correlation_id, policy, recoded=policy.sent)
-        if len(frame) == length:
+        if len(frame) == length > _SMALL:
             return self._recode(frame, lambda own: self._recode_produce(own, exchange, acks))
         # Its beginning may do, and its records go on as they come.
         try:
             self._instead, self._rest = at_once(produce_8.request_down(frame, length))
-        except Truncated:
-            self._gather_anyway(frame, length)
-            return False
         except WireError as error:
+            if isinstance(error, Truncated) and len(frame) < length:
+                self._gather_anyway(frame, length)
+                return False
             return self._lost(f"Produce v{policy.version} request: {error}")
         if self._client.id is None:
             self._client.meet(frame)

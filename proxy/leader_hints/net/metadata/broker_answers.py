@@ -36,6 +36,9 @@ from leader_hints.wire.reader import Reader
 _CONTRADICTED_SECONDS = 10
 #: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route.
 _DISPUTED = 100
+#: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
+#: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
+_CONNECTING_AT_ONCE = 5
 
 
 class BrokerAnswers:
@@ -43,6 +46,8 @@ class BrokerAnswers:
 
     ``slices``: in which large answers are read. ``epoch_over``: called when an answer says, as the
     first one, that an epoch asked is over.
+
+    Large because it has each method of that listener.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class BrokerAnswers:
         self.survey = SyntheticIdSurvey(self.pollers, self.clusters, emit)
         self.upstreams = UpstreamStates(self.pollers, emit)
         self.slices = TimeSlices()
+        self._turns = trio.CapacityLimiter(_CONNECTING_AT_ONCE)
         self.epoch_over: Callable[[], None] = lambda: None
         self._hold_timer = hold_timer
         self._emit = emit
@@ -67,6 +73,12 @@ class BrokerAnswers:
         self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
+
+    async def turn(self) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        async with self._turns:
+            # A task that waited continues only in Trio's next round.
+            pass
 
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
