@@ -192,7 +192,8 @@ class LeaderView:
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             contradicted |= self._reports.missing(topic, answer, broker.name, poll=poll)
         if poll:
-            others = {pair for pair in topic.contradicted if pair[0] != broker.name}
+            # Under both of its names: it may be known only now which node it is.
+            others = {pair for pair in topic.contradicted if pair[0] not in broker}
             topic.contradicted = frozenset(others | contradicted)
         yield moves
 
