@@ -108,22 +108,22 @@ def test_what_kio_wrote_is_found_however_it_is_cut(
 
 @given(_ANSWERS, st.lists(st.integers(0, 600)))
 def test_what_is_too_much_for_one_go_is_found_in_the_next(answer: Entity, cuts: list[int]) -> None:
-    with patch.object(response_scan, "_TOLD_AT_ONCE", 1):
+    with patch.object(response_scan, "_FOUND_AT_ONCE", 1):
         found = _scanned(type(answer), _cut(response_frame(answer), cuts), successes=True)
     assert found == _expected(answer, successes=True)
 
 
-def test_no_more_is_told_in_one_go_than_others_may_wait_for() -> None:
+def test_no_more_is_found_in_one_go_than_others_may_wait_for() -> None:
     kind = response_type(ApiKey.PRODUCE, 9)
     topic = element(kind, "responses")
     partition = plain(element(topic, "partition_responses"))
     answer = plain(kind, responses=(plain(topic, partition_responses=(partition,) * 120),))
     frame = memoryview(response_frame(answer))
     scan = AnswerScan(ApiKey.PRODUCE, 9, successes=True)
-    told = [len(scan.advance(frame))]
+    found = [len(scan.advance(frame))]
     while not scan.done:
-        told.append(len(scan.advance(frame[len(frame) - scan.left :])))
-    assert told == [50, 50, 20]
+        found.append(len(scan.advance(frame[len(frame) - scan.left :])))
+    assert found == [50, 50, 20]
 
 
 @given(_ANSWERS, st.booleans())

@@ -37,8 +37,8 @@ _HEADER = 8
 _ABORTED = 16
 #: No field that is read is longer; a topic's name has 249 letters at most.
 _MOST_CARRIED = 65_536
-#: Partitions that are told in one go, of which a response may have thousands.
-_TOLD_AT_ONCE = 50
+#: Partitions that are found in one go, of which a response may have thousands.
+_FOUND_AT_ONCE = 50
 
 
 class Answered(NamedTuple):
@@ -120,8 +120,8 @@ class AnswerScan:
 
     Partitions with an error that a hint can answer are found, and with ``successes`` those
     without an error. ``done``: all partitions have been seen; the records of the last need not.
-    ``left``: bytes at the end of the last piece that are to be given again, since there is much to
-    tell of those before.
+    ``left``: bytes at the end of the last piece that must be given again: enough was found before
+    them.
     """
 
     __slots__ = (
@@ -174,7 +174,7 @@ class AnswerScan:
         reader = Reader(piece, at)
         carry = b""
         try:
-            while not self.done and len(self._found) < _TOLD_AT_ONCE:
+            while not self.done and len(self._found) < _FOUND_AT_ONCE:
                 self._step(self, reader)
                 at = reader.at
             self.left = 0 if self.done else max(len(piece) - at, 0)

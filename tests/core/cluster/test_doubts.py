@@ -42,6 +42,24 @@ def test_what_agrees_or_is_newer_puts_nothing_in_doubt(claim: tuple[int, int]) -
     assert view.claim("t", 0) is None
 
 
+def test_a_broker_that_agrees_is_the_one_that_did_not_before_it_was_known_which_node_it_is() -> (
+    None
+):
+    view = view_of({0: (3, 8)})
+    view.learn(answer({0: (2, 2)}), None, route="r")
+    assert view.in_doubt("t", 0)
+    view.learn(answer({0: (3, 8)}), 1, route="r")
+    assert not view.in_doubt("t", 0)
+
+
+def test_polls_are_not_in_a_row_if_the_broker_agreed_in_between_as_another_reporter() -> None:
+    view = view_of({0: (3, 8)})
+    view.learn(answer({0: (2, 2)}), None, route="r", poll=True)
+    view.learn(answer({0: (3, 8)}), 1, route="r", poll=True)
+    view.learn(answer({0: (2, 2)}), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(3, 8)
+
+
 def test_a_topic_with_an_id_is_in_doubt_only_where_two_lead_at_one_epoch() -> None:
     view = view_of({0: (3, 8), 1: (3, 8)}, {0: (1, 0), 1: (1, 8)}, topic=topic_id(1))
     assert not view.in_doubt("t", 0)

@@ -120,13 +120,16 @@ class Doubts:
             self._doubts.popitem(last=False)
         return begins
 
-    def agreed(self, place: Place, reporter: Reporter) -> bool:
-        """Take what the view has from a broker; return whether that ended a doubt."""
+    def agreed(self, place: Place, source: Source) -> bool:
+        """Take what the view has from a broker; return whether that ended a doubt.
+
+        It may have contradicted before it was known which node it is.
+        """
         doubt = self._doubts.get(place)
         if doubt is None:
             return False
         doubt.since = self._clock()
-        doubt.by.discard(reporter)
+        doubt.by.difference_update(source)
         return not doubt.by and self.dropped(place)
 
     def confirmed(self, place: Place) -> bool:

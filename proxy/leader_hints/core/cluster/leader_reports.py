@@ -97,7 +97,7 @@ class LeaderReports:
             self._note(topic, led, source)
         if led.leader == source.node and (place in self._moves or self._doubts):
             self._confirm(topic, place)
-        elif self._doubts and led.leader == leader and self._doubts.agreed(place, source.name):
+        elif self._doubts and led.leader == leader and self._doubts.agreed(place, source):
             self._changes.add(topic.aliases)
         return True
 

@@ -203,7 +203,7 @@ class LeaderView:
                     return
                 moves = []
         if poll:
-            topic.contradicts(broker.name, contradicted)
+            topic.contradicts(broker, contradicted)
         yield moves
 
     def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:

@@ -5,7 +5,7 @@ from collections.abc import Container
 from contextlib import suppress
 
 from leader_hints.apis.fetch_response import Topic
-from leader_hints.core.cluster.doubts import Doubts, Reporter
+from leader_hints.core.cluster.doubts import Doubts, Reporter, Source
 from leader_hints.core.cluster.leader import Leader
 
 #: No epoch is known; no leader is known, or there is none.
@@ -81,12 +81,16 @@ class TopicLeaders:
             self.epochs.pop()
         return before - len(self.epochs)
 
-    def contradicts(self, reporter: Reporter, partitions: set[int]) -> None:
-        """Note which partitions the last poll of a broker contradicts."""
+    def contradicts(self, source: Source, partitions: set[int]) -> None:
+        """Note which partitions the last poll of a broker contradicts.
+
+        The former ones are forgotten under both of its names: it may be known only now which node
+        it is.
+        """
+        for name in (source.route, source.name):
+            self.contradicted.pop(name, None)
         if partitions:
-            self.contradicted[reporter] = partitions
-        else:
-            self.contradicted.pop(reporter, None)
+            self.contradicted[source.name] = partitions
 
     def led_by(self, node: int, doubts: Doubts) -> int | None:
         """Return the first partition that ``node`` leads and that is not in doubt."""

@@ -38,6 +38,9 @@ _LITTLE_AT_ONCE = 32_768
 class ResponseFlow(Flow):
     """Matches responses with exchanges, has them read, and does what comes of that.
 
+    Large because a response may go on as it came, or changed, or later, and each of these may begin
+    before all of it is there.
+
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called.
     """
@@ -84,11 +87,10 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if self._passthrough is not None:
-            self._passthrough.see(data[:at])
-            if self._passthrough.left:
-                return [self._see_later(data, min(at, size), at)]
-            self._follow(self._passthrough)
+        if self._passthrough is not None and self._passthrough.see(data[:at]):
+            self._passthrough = None
+        if self._unseen:
+            return self._wait([], data, 0, self._later(at, size))
         if at >= size:
             self._skip -= size
             return [data]
@@ -121,14 +123,9 @@ class ResponseFlow(Flow):
                     if self._instead:
                         self._replace(pieces, data[begun:at])
                         begun = end
-                    elif self._passthrough is not None and self._passthrough.left:
-                        pieces.append(self._see_later(data, min(end, size), end)[begun:])
-                        return pieces
-                    if end < size and not self.opaque and self._put_off():
-                        self._put_behind(data[end:])
-                        if begun < end:
-                            pieces.append(data[begun:end])
-                        return pieces
+                    later = self._later(end, size)
+                    if later < size:
+                        return self._wait(pieces, data, begun, later)
             at = end
             if at >= size:
                 if size >= self._little:
@@ -148,23 +145,36 @@ class ResponseFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
-    def _see_rest(self, frame: memoryview) -> None:
+    @property
+    def _unseen(self) -> int:
+        """How many of the bytes that have come are to be seen again by what reads them."""
+        return 0 if self._passthrough is None else self._passthrough.left
+
+    def _later(self, end: int, size: int) -> int:
+        """Return from where on what came waits for the link's next turn; ``size``: nothing does.
+
+        ``end``: of a frame that goes on, which may lie beyond ``size``.
+        """
+        if self._unseen:
+            seen = min(end, size) - self._unseen
+            self._skip = end - seen
+            self.unfinished = True
+            return seen
+        return end if end < size and not self.opaque and self._put_off() else size
+
+    def _wait(self, pieces: Pieces, data: memoryview, begun: int, later: int) -> Pieces:
+        """Have what came wait from ``later`` on; return what goes on before it."""
+        self._put_behind(data[later:])
+        if begun < later:
+            pieces.append(data[begun:later])
+        return pieces
+
+    def _see_all(self, frame: memoryview) -> None:
         """See what is left of a frame that was gathered: it goes on in one piece."""
         scan = self._passthrough
-        if scan is not None and scan.left and scan.see_all(frame[len(frame) - scan.left :]):
-            self._passthrough = None
-
-    def _see_later(self, data: memoryview, seen: int, end: int) -> memoryview:
-        """Put off what is to be seen again of a frame that passes; return what goes on before.
-
-        It was to be seen up to ``seen``, and ends at ``end``.
-        """
-        assert self._passthrough is not None
-        seen -= self._passthrough.left
-        self._skip = end - seen
-        self.unfinished = True
-        self._put_behind(data[seen:])
-        return data[:seen]
+        if scan is not None and scan.left:
+            scan.see_all(frame[len(frame) - scan.left :])
+            self._follow(scan)
 
     @property
     def passing(self) -> int:
@@ -302,7 +312,7 @@ class ResponseFlow(Flow):
         self._gather = None
         if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
             return []
-        self._see_rest(frame)
+        self._see_all(frame)
         self._skip = gather.size - gather.filled
         instead, self._instead = self._instead, []
         return instead or [frame]
@@ -313,7 +323,7 @@ class ResponseFlow(Flow):
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
-        self._see_rest(begun)
+        self._see_all(begun)
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
