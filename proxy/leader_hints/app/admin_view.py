@@ -63,7 +63,8 @@ class AdminView:
             (route, upstream, connectors[route.name].upstream)
             for route, upstream in table.with_upstreams()
         ]
-        return await Readiness(routes, parts.refresher.upstream, OWN_NAME).check()
+        upstream, unreachable = parts.refresher.upstream, parts.joining.unreachable
+        return await Readiness(routes, upstream, OWN_NAME, unreachable).check()
 
     def status(self) -> bytes:
         """Return the status of the process as a JSON document."""
