@@ -44,6 +44,7 @@ class Joining:
     broker. ``reached``: called with the IP address when a route's broker was connected to,
     ``missed``: when it could not be, for the first time since. ``own``: the connections that this
     process makes itself.
+    ``unreachable``: routes, by name, to whose brokers the last client could not be connected.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Joining:
         self._reached = reached
         self._missed = missed
         self._emit = emit
-        self._unreachable: set[str] = set()
+        self.unreachable: set[str] = set()
         self.own = OwnConnections()
 
     async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
@@ -126,7 +127,7 @@ class Joining:
         except BrokerError as error:
             self._report_unreachable(route, upstream, str(error))
             return False
-        self._unreachable.discard(route.name)
+        self.unreachable.discard(route.name)
         self._reached(route, peer_of(broker))
         try:
             client = self._interpose(route, client)
@@ -169,9 +170,9 @@ class Joining:
 
     def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Report it once until a connection is made again: clients try many times a second."""
-        if route.name in self._unreachable:
+        if route.name in self.unreachable:
             return
-        self._unreachable.add(route.name)
+        self.unreachable.add(route.name)
         self._missed(route)
         self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
 
