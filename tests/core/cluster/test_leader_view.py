@@ -126,7 +126,8 @@ class View(RuleBasedStateMachine):
         ident = self._id(name, number)
         topic = ident if self.ids else name
         before, listed = dict(self.known), self.view.partitions(name)
-        moves = self.view.learn(answer(said, name=name, topic=ident), source, poll=poll)
+        said_of = answer(said, name=name, topic=ident)
+        moves = self.view.learn(said_of, source, route=f"r{source}", poll=poll)
         if topic in self.retired.get(name, []):
             claims = self.claims.get(name)
             if poll:
