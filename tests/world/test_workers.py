@@ -15,7 +15,6 @@ from tests.world import product, workers
 from tests.world.run import Life, live
 from tests.world.workers import lived
 
-
 #: The command as in a terminal: what a shell starts with & ignores SIGINT.
 _COMMAND = """
 import runpy, signal, sys
