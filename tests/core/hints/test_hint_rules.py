@@ -11,6 +11,8 @@ from leader_hints.core.hints.hint_rules import PROOFS, Named
 from leader_hints.core.hints.hold_rules import RECENT
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.route import Route
+from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
+from tests.core.cluster.views import answer
 from tests.core.hold_queues import BEGIN, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, topic_id
 
@@ -70,3 +72,27 @@ def test_an_epoch_that_the_client_knows_is_no_news(epoch: int) -> None:
     learn(on, {0: (2, 6)}, topic_id=topic_id(1))
     partition = _partition(on, epoch=epoch, asked=True, fenced=False, by_id=True, late=False)
     assert hint_rules.judge(on, partition, RECENT) == ((2, 6), None, None)
+
+
+def test_a_broker_has_led_at_the_last_epoch_of_its_own_unless_that_is_in_doubt() -> None:
+    on = route()
+    failure = Failure("t", 0, NOT_LEADER, 0, 0)
+    assert hint_rules.led_epoch(on, failure) == UNKNOWN_EPOCH
+    learn(on, {0: (1, 5)})
+    assert hint_rules.led_epoch(on, failure) == 5
+    learn(on, {0: (2, 6)})
+    assert hint_rules.led_epoch(on, failure) == 5
+    # Either this broker lags, or the topic was recreated: then node 1 did not lead it at epoch 5.
+    learn(on, {0: (3, 0)}, source=3)
+    assert hint_rules.led_epoch(on, failure) == UNKNOWN_EPOCH
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_hint_of_a_hidden_topic_is_not_waited_for(hidden: bool) -> None:
+    on = route()
+    learn(on, {0: (1, 5)}, topic_id=topic_id(1))
+    assert on.broker.view is not None
+    on.broker.view.hidden.take(answer({}, error=29 if hidden else 0))
+    partition = _partition(on, epoch=5, asked=True, fenced=False, by_id=True, late=False)
+    reason = MissReason.NOT_AUTHORIZED if hidden else None
+    assert hint_rules.judge(on, partition, RECENT) == ((1, 5), None, reason)
