@@ -178,7 +178,7 @@ class Truth:
                     self.move(at, topic.name, partition, to)
 
     def elect_uncleanly(self, at: float) -> None:
-        """Have replicas that are not in sync lead what nobody leads."""
+        """Have replicas that are not in sync lead what has no leader."""
         for topic in [*self.now.topics.values()]:
             for partition, leader in enumerate(topic.leaders):
                 to = self._first_alive(topic.replicas[partition])
