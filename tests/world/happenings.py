@@ -226,7 +226,7 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            return sorted([*drawn, *_upgrades(seed), *_evictions(seed)])
+            return sorted([*drawn, *_upgrades(seed), *_evictions(seed), *_losses(seed)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -256,6 +256,14 @@ def _evictions(seed: int) -> Iterator[Happening]:
     for _ in range(draw.choice([0, 0, 0, 3, 6])):
         at = draw.uniform(PEACE, UNTIL)
         yield Happening(round(at, 4), "evict", node=draw.choice(NODES))
+
+
+def _losses(seed: int) -> Iterator[Happening]:
+    """Draw when a broker is lost that alone is in sync, in some worlds."""
+    draw = random.Random(f"{seed} losses")
+    if draw.random() < 0.25:
+        at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.2, 0.6, 1.5])
+        yield Happening(round(at, 4), "lose", draw.randint(0, 3), draw.choice(NODES), seconds)
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

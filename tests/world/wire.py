@@ -425,7 +425,7 @@ def read_produce_request(request: Request) -> list[Place]:
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """Who leads, as a broker says with its errors (KIP-951), and where that is."""
+    """Leaders, as a broker reports them with its errors (KIP-951), and where that is."""
 
     leaders: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
     endpoints: Mapping[int, Endpoint] = field(default_factory=dict)

@@ -283,10 +283,26 @@ class World:
             self.say("topics get ids")
             self.truth.assign_ids(self.schedule.now)
 
-    def truth_left(self, node: int) -> None:
+    def _lose(self, happening: Happening) -> None:
+        """Kill a broker that alone is in sync. Others are elected uncleanly, or it comes back."""
+        broker = self.brokers[happening.node]
+        if self._all_there(broker):
+            self.say(f"{broker.node} is killed, and no other replica is in sync")
+            broker.stop()
+            self.schedule.after(_SESSION, self.truth_left, broker.node, True)
+            after = _SESSION + happening.seconds
+            self.schedule.after(after, self._elect_uncleanly)
+            back = max(after + 0.6 * happening.number - 0.6, _SESSION + 0.05)
+            self.schedule.after(back, self._start, broker)
+
+    def _elect_uncleanly(self) -> None:
+        self.say("what nobody leads is led by replicas that are not in sync")
+        self.truth.elect_uncleanly(self.schedule.now)
+
+    def truth_left(self, node: int, alone: bool = False) -> None:
         """Have the controller find that a broker is gone."""
         if node in self.truth.now.alive and not self.brokers[node].running:
-            self.truth.left(self.schedule.now, node)
+            self.truth.left(self.schedule.now, node, alone=alone)
 
     def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
         release = release or broker.model.release
@@ -420,6 +436,7 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "grow": World._grow,
     "restart": World._restart,
     "upgrade": World._upgrade,
+    "lose": World._lose,
     "reset": World._reset,
     "evict": World._evict,
     "hang": World._hang,

@@ -105,7 +105,7 @@ class Broker:
             return Error.UNKNOWN_TOPIC_ID
         known = self._known(name, partition)
         if not isinstance(known, Error) and self.replicas.topics[name].id not in (b"", topic_id):
-            # Its Metadata has heard of another incarnation than its replica is of
+            # Its Metadata has learnt of another incarnation than its replica is of
             # (ReplicaManager.readFromLog looks at that before it looks at the epoch).
             return Error.INCONSISTENT_TOPIC_ID
         return self.fetch(name, partition, epoch, _IDS_FROM)

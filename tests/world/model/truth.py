@@ -165,15 +165,25 @@ class Truth:
                 if leader.node == node and to != NO_LEADER:
                     self.move(at, topic.name, partition, to)
 
-    def left(self, at: float, node: int) -> None:
-        """Take a broker for gone: other replicas lead what it led, or none does."""
+    def left(self, at: float, node: int, *, alone: bool = False) -> None:
+        """Take a broker for gone: other replicas lead what it led, or none does.
+
+        ``alone``: no other replica is in sync, so none does in any case.
+        """
         self._take(at, Alive(self.now.alive - {node}))
         for topic in [*self.now.topics.values()]:
             for partition, leader in enumerate(topic.leaders):
                 if leader.node == node:
-                    self.move(
-                        at, topic.name, partition, self._first_alive(topic.replicas[partition])
-                    )
+                    to = NO_LEADER if alone else self._first_alive(topic.replicas[partition])
+                    self.move(at, topic.name, partition, to)
+
+    def elect_uncleanly(self, at: float) -> None:
+        """Have replicas that are not in sync lead what has no leader."""
+        for topic in [*self.now.topics.values()]:
+            for partition, leader in enumerate(topic.leaders):
+                to = self._first_alive(topic.replicas[partition])
+                if leader.node == NO_LEADER and to != NO_LEADER:
+                    self.move(at, topic.name, partition, to)
 
     def joined(self, at: float, node: int) -> None:
         """Take a broker for back: it leads what had no leader."""

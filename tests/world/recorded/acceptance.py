@@ -103,7 +103,7 @@ class Log:
             and run.first[0] >= event.at
             and run.answer.listed
             and (event.node in run.answer.listed) == (event.kind in _BACK)
-            # One that stood still lists itself all the time.
+            # One that was frozen lists itself all the time.
             and (event.kind, event.node) != ("thaw", run.node)
         )
 

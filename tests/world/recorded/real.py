@@ -166,7 +166,7 @@ class _Stage:
         until(lambda: self.admin.leader(_TOPIC) != node, "another broker leads")
 
     def orphan(self, node: int) -> None:
-        """End a broker at once that alone is in sync, and wait until nobody leads."""
+        """End a broker at once that alone is in sync, and wait until there is no leader."""
         self._begin("kill", node)
         self._cluster.brokers[node].kill()
         until(lambda: self._shown_leader() == NO_LEADER, "nobody leads")
