@@ -9,6 +9,7 @@ from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow
 from leader_hints.core.link.link import Link
+from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.wire.varint import write_uvarint
 from tests.core.brokers import route_before
@@ -70,7 +71,7 @@ _REQUESTS = {
 class _Steps:
     """A link that is given bytes as the pump does, and how much each step costs."""
 
-    def __init__(self, on: Route) -> None:
+    def __init__(self, on: Route, *others: Route) -> None:
         self.shared = memoryview(bytearray(_SHARED))
         self.budget = Budget(1 << 22, 1 << 26)
         self.link = Link(
@@ -78,7 +79,7 @@ class _Steps:
             1,
             self.shared,
             self.budget,
-            Recovery([on]),
+            Recovery([on, *others]),
             largest_request=1 << 30,
             requests_in_flight=1000,
         )
@@ -228,3 +229,14 @@ def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
     assert steps.most < _MOST
     link.close()
     assert steps.budget.used == 0
+
+
+def test_errors_of_one_response_cost_the_same_however_many_routes_there_are() -> None:
+    """5,000 errors without hints took 30 ms of one step with 100 routes, 20 ms with one."""
+    steps = _Steps(route(), *(Route(f"r{number}", Mode.ON) for number in range(100)))
+    partitions = 100
+    steps.take(steps.link.requests, produce_request(9, 1, partitions=partitions))
+    failed = produce_answer(9, 1, dict.fromkeys(range(partitions), NOT_LEADER))
+    steps.take(steps.link.responses, failed)
+    assert len(steps.link.state.events) == partitions
+    assert steps.most < _MOST

@@ -51,12 +51,17 @@ class PassthroughScan:
 
     def _see(self, piece: memoryview) -> bool:
         self._left -= len(piece)
+        failed: list[tuple[str, int]] = []
         try:
             for answered in self._scan.advance(piece):
                 if answered.error in HINTABLE:
-                    self._failed(answered)
+                    self._failed(answered, failed)
                 else:
                     self._succeeded(answered)
+            if failed:
+                # Together: there may be thousands, and as many routes as brokers.
+                link, api = self._link, api_name(self._exchange.policy.key)
+                self._recovery.failed(link.route, link.client.id or "", api, failed)
             if not self._scan.done and self._left <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
@@ -65,7 +70,8 @@ class PassthroughScan:
             return True
         return self._scan.done
 
-    def _failed(self, answered: Answered) -> None:
+    def _failed(self, answered: Answered, failed: list[tuple[str, int]]) -> None:
+        """Report an error that gets no hint; add its partition to those that ``failed``."""
         if self._reason is None:
             return
         link, exchange = self._link, self._exchange
@@ -73,8 +79,7 @@ class PassthroughScan:
         key = ApiKey(exchange.policy.key)
         told = link.answered(key, exchange.policy.version, answered, UNKNOWN_EPOCH, 0.0)
         if reason is not MissReason.REPLICA:
-            failed = [(told.topic, told.partition)]
-            self._recovery.failed(link.route, told.client_id, told.api, failed)
+            failed.append((told.topic, told.partition))
         link.events.append(HintMissed(answered=told, reason=reason))
 
     def _succeeded(self, answered: Answered) -> None:
