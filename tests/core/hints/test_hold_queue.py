@@ -776,6 +776,21 @@ def test_no_claim_of_a_client_keeps_others_from_finding_the_next_leader() -> Non
     assert wanted.epochs == {("t", 0): 6}
 
 
+def test_nor_does_it_in_a_storm() -> None:
+    link, counter = _link(), Counter()
+    for epoch in (5, 1_000_000):
+        assert counter.fetch(link, T, {0: epoch}, error=NOT_LEADER) is None
+    learn(link.route, {0: (2, 6)})
+    assert counter.review(T + 0.01) == []
+    (wanted,) = counter.queue.wanted_leaders()
+    wanted.single()
+    assert len(wanted) == 1
+    assert wanted.unknown == set()
+    assert [(node, wanted.epochs_of(some)) for node, some in wanted.questions(2)] == [
+        (2, {("t", 0): 6})
+    ]
+
+
 def test_no_epoch_is_looked_for_that_no_message_can_have() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: 2**31 - 1}, error=NOT_LEADER) is None
