@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from leader_hints.core.hints.hold_rules import RECENT
 from tests.world.brokers import Refusal
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
-from tests.world.product import DEADLINE, POLL, RECENT, Proxy
+from tests.world.model.truth import Term
+from tests.world.product import DEADLINE, POLL, Proxy
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -23,8 +25,10 @@ _MOST_AT_REST = 3.0
 _MOST_WHOLE = 10
 #: Errors of one client within a second, from which on its twin must meet as many.
 _MOST_ERRORS = 100
+#: Partitions of a topic that has grown.
+_MOST_PARTITIONS = 4
 #: Seconds in which a client at peace has a success of each partition.
-_HEADWAY = 2.0
+_PROGRESS = 2.0
 
 
 class Broken(NamedTuple):
@@ -51,7 +55,7 @@ def _hints(world: World) -> Iterator[tuple[Seen, str]]:
         for seen in client.seen:
             if seen.hint is not None and not _is_native(world, seen):
                 topic = f"{seen.name}-{seen.place[1]}"
-                text = f"{client.name} is told that {seen.hint.node} leads {topic} at epoch "
+                text = f"{client.name} learns that {seen.hint.node} leads {topic} at epoch "
                 yield seen, f"{text}{seen.hint.epoch}"
 
 
@@ -188,23 +192,25 @@ def brokers_are_known(lived: Lived) -> Found:
 
 def _confusable(world: World, node: int, proved: int) -> bool:
     """Whether two topics of one name were led by these nodes at the same epoch."""
-    terms = [
-        (name, partition, term)
-        for name in (BUSY, CALM)
-        for partition in range(4)
-        for term in world.truth.terms(name, partition)
-    ]
     led = {
         leader: {
-            (name, partition, term.leader.epoch, term.incarnation)
-            for name, partition, term in terms
+            (place, term.leader.epoch, term.incarnation)
+            for place, term in _terms(world)
             if term.leader.node == leader
         }
         for leader in (node, proved)
     }
     return any(
-        one[:3] == other[:3] and one[3] != other[3] for one in led[node] for other in led[proved]
+        one[:2] == other[:2] and one[2] != other[2] for one in led[node] for other in led[proved]
     )
+
+
+def _terms(world: World) -> Iterator[tuple[tuple[str, int], Term]]:
+    """Iterate over who led which partition, ever."""
+    for name in (BUSY, CALM):
+        for partition in range(_MOST_PARTITIONS):
+            for term in world.truth.terms(name, partition):
+                yield (name, partition), term
 
 
 def brokers_are_asked_seldom(lived: Lived) -> Found:
@@ -245,12 +251,18 @@ def ids_stay_offered(lived: Lived) -> Found:
 
 
 def crossed_routes_are_found(lived: Lived) -> Found:
-    """Routes that lead to each other's brokers are found, and no other route is."""
-    profile = lived.world.profile
-    found = {node: at for proxy in lived.world.proxies for at, node in proxy.crossed}
-    yield from ((at, f"{node} is crossed") for node, at in found.items() if not profile.crossed)
-    if profile.crossed and not found:
-        yield PAUSE, "no route is found to be crossed"
+    """Routes that lead to each other's brokers are found, and no other route is.
+
+    One limit is stated: both brokers must lead something. Then it is found while the world rests,
+    if it was not before.
+    """
+    world = lived.world
+    crossed = world.profile.crossed
+    found = {node: at for proxy in world.proxies for at, node in proxy.crossed if at < AWAKE}
+    yield from ((at, f"{node} is crossed") for node, at in found.items() if node not in crossed)
+    led = {term.leader.node for _, term in _terms(world) if term.since < PAUSE <= term.until}
+    if crossed and not found and led.issuperset(crossed):
+        yield AWAKE, "no route is found to be crossed"
 
 
 def clients_do_not_spin(lived: Lived) -> Found:
@@ -298,12 +310,12 @@ def _refused_by(world: World, seen: Seen) -> int | None:
     return refusal.node if refusal is not None else None
 
 
-def clients_make_headway(lived: Lived) -> Found:
+def clients_make_progress(lived: Lived) -> Found:
     """A client that makes progress without the proxy does so with it."""
     stuck = [
         (number, place, begin, end)
         for number, client in enumerate(lived.world.clients)
-        for begin, end in ((PAUSE - _HEADWAY, PAUSE), (END - _HEADWAY, END))
+        for begin, end in ((PAUSE - _PROGRESS, PAUSE), (END - _PROGRESS, END))
         for place in _places(lived.world)
         if not _worked(client, place, begin, end)
         # It ignores what is true of the recreated topic without the proxy as well, if it has learnt
@@ -345,7 +357,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     clients_do_not_spin,
     at_rest_the_view_is_right,
     after_a_rest_hints_are_given,
-    clients_make_headway,
+    clients_make_progress,
 )
 
 

@@ -18,8 +18,8 @@ from tests.world.timeline import timeline
 from tests.world.world import END, World
 
 #: Worlds in all, and in each test.
-_WORLDS = 50
-_IN_EACH = 5
+_WORLDS = 300
+_IN_EACH = 10
 _SEED = 11
 _PRINT = f"from tests.world.run import live; print(live({_SEED}).trace)"
 

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from tests.world.model.broker import ShownTopic
@@ -18,6 +19,11 @@ _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
 
 
+@cache
+def _struct(layout: str) -> struct.Struct:
+    return struct.Struct(">" + layout)
+
+
 class Reader:
     """Reads one message from its beginning to its end."""
 
@@ -28,8 +34,9 @@ class Reader:
 
     def unpack(self, layout: str) -> tuple[int, ...]:
         """Read numbers."""
-        values = struct.unpack_from(">" + layout, self.data, self.at)
-        self.at += struct.calcsize(">" + layout)
+        packed = _struct(layout)
+        values = packed.unpack_from(self.data, self.at)
+        self.at += packed.size
         return values
 
     def number(self, layout: str) -> int:
@@ -211,14 +218,6 @@ class Endpoint(NamedTuple):
 
     host: str
     port: int
-
-
-@dataclass(slots=True)
-class Shown:
-    """What a Metadata response shows."""
-
-    endpoints: dict[int, Endpoint]
-    topics: list[ShownTopic]
 
 
 def metadata_request(

@@ -393,7 +393,7 @@ class World:
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())
-        self.at_rest += (text for proxy in fronts for text in proxy.in_hand())
+        self.at_rest += (text for proxy in fronts for text in proxy.pending())
         for proxy in fronts:
             self.at_rest += self._wrong_views(proxy)
         shown = [t for t in self.truth.now.topics.values() if t.name not in self.profile.hidden]

@@ -753,7 +753,7 @@ def test_a_leader_that_never_says_that_it_leads_is_not_named() -> None:
 @pytest.mark.parametrize(
     ("view", "client", "epoch"),
     [
-        pytest.param((1, 5), 5, 6, id="the next one: who leads there is not known"),
+        pytest.param((1, 5), 5, 6, id="the next one: its leader is not known"),
         pytest.param((1, 4), 5, 6, id="above the client's, though the view is behind"),
         pytest.param((2, 6), 5, 6, id="the view's: its leader is to say so itself"),
         pytest.param((2, 7), 5, 7, id="the view's, more than one move on"),

@@ -1,4 +1,7 @@
-"""The leaders that held responses wait for, and the questions that would find them."""
+"""The leaders that held responses wait for, and the questions that would find them.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,7 @@
-"""The direction from the broker to the client."""
+"""The direction from the broker to the client.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 import struct
 from collections.abc import Sequence
@@ -34,6 +37,9 @@ _LITTLE_AT_ONCE = 32_768
 
 class ResponseFlow(Flow):
     """Matches responses with exchanges, has them read, and does what comes of that.
+
+    Large because a response may go on as it came, or changed, or later, and each of these may begin
+    before all of it is there.
 
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called.
@@ -83,6 +89,8 @@ class ResponseFlow(Flow):
         at = self._skip
         if self._passthrough is not None and self._passthrough.see(data[:at]):
             self._passthrough = None
+        if self._unseen:
+            return self._wait([], data, 0, self._later(at, size))
         if at >= size:
             self._skip -= size
             return [data]
@@ -115,11 +123,9 @@ class ResponseFlow(Flow):
                     if self._instead:
                         self._replace(pieces, data[begun:at])
                         begun = end
-                    if end < size and not self.opaque and self._put_off():
-                        self._put_behind(data[end:])
-                        if begun < end:
-                            pieces.append(data[begun:end])
-                        return pieces
+                    later = self._later(end, size)
+                    if later < size:
+                        return self._wait(pieces, data, begun, later)
             at = end
             if at >= size:
                 if size >= self._little:
@@ -138,6 +144,37 @@ class ResponseFlow(Flow):
         if at > begun:
             pieces.append(data[begun:at])
         return pieces
+
+    @property
+    def _unseen(self) -> int:
+        """How many of the bytes that have come are to be seen again by what reads them."""
+        return 0 if self._passthrough is None else self._passthrough.left
+
+    def _later(self, end: int, size: int) -> int:
+        """Return from where on what came waits for the link's next turn; ``size``: nothing does.
+
+        ``end``: of a frame that goes on, which may lie beyond ``size``.
+        """
+        if self._unseen:
+            seen = min(end, size) - self._unseen
+            self._skip = end - seen
+            self.unfinished = True
+            return seen
+        return end if end < size and not self.opaque and self._put_off() else size
+
+    def _wait(self, pieces: Pieces, data: memoryview, begun: int, later: int) -> Pieces:
+        """Have what came wait from ``later`` on; return what goes on before it."""
+        self._put_behind(data[later:])
+        if begun < later:
+            pieces.append(data[begun:later])
+        return pieces
+
+    def _see_all(self, frame: memoryview) -> None:
+        """See what is left of a frame that was gathered: it goes on in one piece."""
+        scan = self._passthrough
+        if scan is not None and scan.left:
+            scan.see_all(frame[len(frame) - scan.left :])
+            self._follow(scan)
 
     @property
     def passing(self) -> int:
@@ -168,8 +205,8 @@ class ResponseFlow(Flow):
         if self._account.take_anyway(more):
             self._owed += more
             self._behind += more
-        # What was kept before is memory of its own.
-        self._backlog = memoryview(bytes(data)) if data.obj is self._shared.obj else data
+        # What was kept before is memory of its own. Versions in it are changed in place.
+        self._backlog = memoryview(bytearray(data)) if data.obj is self._shared.obj else data
 
     def _give_back_requests(self) -> None:
         for exchange in self._exchanges.waiting:
@@ -275,6 +312,7 @@ class ResponseFlow(Flow):
         self._gather = None
         if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
             return []
+        self._see_all(frame)
         self._skip = gather.size - gather.filled
         instead, self._instead = self._instead, []
         return instead or [frame]
@@ -285,9 +323,10 @@ class ResponseFlow(Flow):
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
+        self._see_all(begun)
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
-        if self._passthrough is not None and self._passthrough.see(data[: self._skip]):
+        if self._passthrough is not None and self._passthrough.see_all(data[: self._skip]):
             self._passthrough = None
         return super()._go_on(data, rest)

@@ -21,10 +21,21 @@ class PassthroughScan:
     ``version``: of the response as it is seen, of ``length`` bytes in all. Errors are counted
     where ``reason`` says why they get no hint; without one they are counted elsewhere.
     Successes are reported where some are awaited on the route. ``over``: nothing more of it is of
-    interest.
+    interest. ``left``: bytes at the end of what it has seen last that it must see again, in a later
+    turn.
     """
 
-    __slots__ = ("_asker", "_exchange", "_left", "_link", "_reason", "_recovery", "_scan", "over")
+    __slots__ = (
+        "_asker",
+        "_exchange",
+        "_link",
+        "_reason",
+        "_recovery",
+        "_scan",
+        "_to_come",
+        "left",
+        "over",
+    )
 
     def __init__(
         self,
@@ -38,10 +49,11 @@ class PassthroughScan:
         self._link = link
         self._recovery = recovery
         self._exchange = exchange
-        self._left = length
+        self._to_come = length
         self._reason = reason
         self._asker: Asker | None = None
         self.over = False
+        self.left = 0
         self._scan = AnswerScan(exchange.policy.key, version, successes=link.route.awaited)
 
     def see(self, piece: memoryview) -> bool:
@@ -49,15 +61,24 @@ class PassthroughScan:
         self.over = self._see(piece)
         return self.over
 
+    def see_all(self, piece: memoryview) -> bool:
+        """As :meth:`see`, of bytes that it cannot see again."""
+        while not self.see(piece) and self.left:
+            piece = piece[len(piece) - self.left :]
+        return self.over
+
     def _see(self, piece: memoryview) -> bool:
-        self._left -= len(piece)
+        self.left = 0
         try:
-            for answered in self._scan.advance(piece):
+            answers = self._scan.advance(piece)
+            self.left = self._scan.left
+            self._to_come -= len(piece) - self.left
+            for answered in answers:
                 if answered.error in HINTABLE:
                     self._failed(answered)
                 else:
                     self._succeeded(answered)
-            if not self._scan.done and self._left <= 0:
+            if not self._scan.done and self._to_come <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
             name, version = api_name(self._exchange.policy.key), self._exchange.policy.version

@@ -39,7 +39,7 @@ def counted(
     notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
 ) -> PassthroughScan | None:
     """Count errors as they pass."""
-    return notes.passing(exchange, frame, length, exchange.policy.version)
+    return notes.passing(exchange, frame, length, exchange.policy.version, whole=False)
 
 
 BY_API: Mapping[int, Readers] = {

@@ -17,12 +17,14 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.metadata.peer_address import PeerAddress
 from leader_hints.net.metadata.pending_questions import PendingQuestions
 from leader_hints.wire.errors import WireError
 
@@ -61,6 +63,9 @@ class Cause(StrEnum):
 class Listener(Protocol):
     """Takes what a poller learns."""
 
+    async def turn(self) -> None:
+        """Wait until the poller may begin to connect."""
+
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
 
@@ -86,6 +91,9 @@ class Listener(Protocol):
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
+
+    async def probe(self, view: LeaderView) -> Probe:
+        """Return what to ask a broker to find out which node it is."""
 
     def leadership(
         self,
@@ -138,6 +146,7 @@ class BrokerPoller:
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
         self._reached = trio.Event()
+        self._peer = PeerAddress()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
 
@@ -174,9 +183,14 @@ class BrokerPoller:
         self.leaving = self.connected
         self._pending.wake()
 
-    def reached(self) -> None:
-        """Have it connected to soon, where that failed: somebody else has reached the broker."""
+    def reached(self, peer: str = "") -> None:
+        """Have it connected to soon, where that failed: somebody else has reached the broker.
+
+        ``peer``: the IP address where that was, "" if it is not known.
+        """
         self._reached.set()
+        if self._peer.has_moved(peer, trio.current_time()) and self.connected:
+            self.reconnect()
 
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
@@ -199,6 +213,8 @@ class BrokerPoller:
             await self._rest(connected=connected)
 
     async def _connect(self) -> BrokerConnection:
+        """Connect, in turn: a cluster may have a thousand brokers, which all come back at once."""
+        await self._listener.turn()
         return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
@@ -230,6 +246,7 @@ class BrokerPoller:
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
         self.leaving = False
+        self._peer.connected(connection.peer, trio.current_time())
         self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route.broker)
@@ -334,7 +351,7 @@ class BrokerPoller:
         route = self.route
         assert route is not None
         view = self._listener.view(self)
-        asked = broker_identity.probe(view) if view is not None else {}
+        asked = await self._listener.probe(view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
             before = route.broker.node, route.broker.guessed, route.broker.others
