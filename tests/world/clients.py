@@ -14,7 +14,7 @@ from tests.world import wire
 from tests.world.model.broker import Error
 from tests.world.model.releases import FETCH, METADATA, PRODUCE
 from tests.world.model.sessions import INITIAL, Place
-from tests.world.model.truth import Leader
+from tests.world.model.truth import NO_LEADER, Leader
 from tests.world.network import End, Network
 from tests.world.wire import Answer, Endpoint, Result
 
@@ -31,12 +31,14 @@ class Kind(NamedTuple):
     """What a client does.
 
     ``produce`` and ``fetch``: its newest versions. ``newer_only``: a hint at the epoch that it
-    knows is ignored. ``needs_endpoints``: so is one without the leader's address. ``errors``: with
-    which it takes hints. ``takes``: for which APIs. ``skips``: for which it does not back off then.
-    ``backoff``: seconds until it tries a partition again, or asks for Metadata again. ``rewinds``:
-    Metadata with a lower epoch is ignored so many times. ``spins``: errors of a Fetch after which
-    it asks for the partition again without a pause. ``drops_ids``: it goes on without the id of a
-    topic when Metadata has none. ``sessions``: it has fetch sessions.
+    knows is ignored; ``moves_only``: if it names the same leader. ``needs_endpoints``: so is one
+    without the leader's address. ``errors``: with which it takes hints. ``takes``: for which APIs.
+    ``skips``: for which it does not back off then. ``backoff``: seconds until it tries a partition
+    again, or asks for Metadata again. ``rewinds``: the how many-th Metadata in a row with a lower
+    epoch counts. ``keeps_leader``: Metadata without a leader changes nothing. ``forgets_epoch``:
+    it forgets the epoch where Metadata has neither leader nor epoch. ``spins``: errors of a Fetch
+    after which it asks for the partition again without a pause. ``drops_ids``: it goes on without
+    the id of a topic when Metadata has none. ``sessions``: it has fetch sessions.
     """
 
     name: str
@@ -46,10 +48,13 @@ class Kind(NamedTuple):
     takes: frozenset[int]
     skips: frozenset[int]
     newer_only: bool = True
+    moves_only: bool = False
     needs_endpoints: bool = False
     errors: tuple[int, ...] = _HINTED
     backoff: float = 0.1
     rewinds: float = math.inf
+    keeps_leader: bool = False
+    forgets_epoch: bool = False
     spins: tuple[int, ...] = ()
     drops_ids: bool = True
     sessions: bool = True
@@ -59,6 +64,8 @@ _BOTH = frozenset({PRODUCE, FETCH})
 _NONE: frozenset[int] = frozenset()
 KINDS: Final = {
     # ProducerBatch and Fetcher: Metadata.updatePartitionLeadership takes newer epochs alone.
+    # Metadata.updatePartitionLeadership takes newer epochs alone, in Sender and AbstractFetch;
+    # updateLatestMetadata ignores lower epochs, and forgets the epoch where a broker gives none.
     # FetchCollector asks for Metadata upon an id that is unknown or inconsistent, and fetches on.
     "java": Kind(
         "apache-kafka-java",
@@ -68,8 +75,10 @@ KINDS: Final = {
         _BOTH,
         _BOTH,
         spins=(Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID),
+        forgets_epoch=True,
     ),
-    # rd_kafka_handle_metadata_update_topic: not lower; retry.backoff.ms on Produce in any case.
+    # rd_kafka_metadata_update_op takes hints and rd_kafka_toppar_leader_update Metadata if their
+    # epoch is not lower; retry.backoff.ms on Produce in any case.
     "librdkafka": Kind(
         "librdkafka",
         "2.16.1",
@@ -81,7 +90,10 @@ KINDS: Final = {
         needs_endpoints=True,
         sessions=False,
     ),
-    # kgo: NOT_LEADER alone, not lower; a lower epoch in Metadata counts after five times.
+    # kip951move.maybeAddFetchPartition and doMove: NOT_LEADER alone, not lower, and another leader
+    # where the epoch is equal. mergeTopicPartitions: a lower epoch in Metadata counts after it was
+    # ignored five times, and what has no leader stays as it was. A consumer keeps to the id of a
+    # topic until the application adds it again (source.go): here it does so at once.
     "franz-go": Kind(
         "kgo",
         "v1.22.2",
@@ -92,12 +104,15 @@ KINDS: Final = {
         newer_only=False,
         needs_endpoints=True,
         errors=(Error.NOT_LEADER_OR_FOLLOWER,),
-        rewinds=5,
+        moves_only=True,
+        rewinds=6,
+        keeps_leader=True,
         drops_ids=False,
     ),
-    "kafka-python": Kind("kafka-python", "3.0.12", 9, 12, frozenset({FETCH}), _BOTH),
-    # As aiokafka and sarama: it knows of no hints.
-    "unhinted": Kind("sarama", "1.43.0", 8, 11, _NONE, _NONE, sessions=False),
+    # ClusterMetadata.update_partition_leader takes newer epochs alone, update_metadata any.
+    "kafka-python": Kind("kafka-python", "3.0.12", 9, 12, frozenset({FETCH}), _BOTH, rewinds=1),
+    # As aiokafka and sarama: it knows of no hints, and believes all Metadata.
+    "unhinted": Kind("sarama", "1.43.0", 8, 11, _NONE, _NONE, rewinds=1, sessions=False),
 }
 
 
@@ -411,19 +426,25 @@ class Client:
 
     def _lead(self, place: tuple[str, int], seen: wire.SeenPartition) -> None:
         work = self.work.setdefault(place, _Work())
+        known, leader = work.leader, Leader(seen.leader, seen.epoch)
         if seen.error or seen.leader < 0:
             self._wants_metadata = True
-            return
-        known = work.leader
-        if known is not None and seen.epoch < known.epoch:
+            if self.kind.keeps_leader:
+                return
+            if seen.epoch < 0 and (self.kind.forgets_epoch or known is None):
+                work.leader = None
+                return
+            epoch = known.epoch if seen.epoch < 0 and known is not None else seen.epoch
+            leader = Leader(NO_LEADER, epoch)
+        if known is not None and leader.epoch < known.epoch:
             work.rewinds += 1
             if work.rewinds < self.kind.rewinds:
                 self._wants_metadata = True
                 return
         work.rewinds = 0
-        if work.leader is None or work.leader.epoch != seen.epoch:
+        if known is None or known.epoch != leader.epoch:
             work.hinted_at = None
-        work.leader = Leader(seen.leader, seen.epoch)
+        work.leader = leader
 
     # Work.
 
@@ -548,6 +569,8 @@ class Client:
         if kind.needs_endpoints and leader.node not in answer.endpoints:
             return False
         if work.leader is not None and leader.epoch < work.leader.epoch + kind.newer_only:
+            return False
+        if kind.moves_only and leader == work.leader:
             return False
         self._endpoints |= answer.endpoints
         work.leader, work.hinted_at = leader, self.now

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
+from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata, Led, TopicMetadata
 from leader_hints.core.cluster.broker_identity import Probe, probing
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -340,6 +340,20 @@ async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(
         assert scene.route.broker.node == 1
         await trio.sleep(20)
         assert len(scene.polled()) == 5
+
+
+async def test_a_broker_that_is_asked_again_soon_does_not_repeat_what_it_reported(
+    autojump_clock: MockClock,
+) -> None:
+    """Two polls that contradict the view count, but only if others were polled meanwhile."""
+    async with _scene({"t": [(-1, 0)]}) as scene:
+        view = scene.route.broker.view = LeaderView("c")
+        view.learn(TopicMetadata(0, "t", bytes(16), (Led(0, 3, 1),)), 3)
+        await trio.sleep(20)
+        assert len(scene.polled()) > 2
+        assert view.leader("t", 0) == Leader(3, 1)
+        await trio.sleep(40)
+        assert view.leader("t", 0) == Leader(-1, 0)
 
 
 async def test_refreshes_that_come_while_one_is_under_way_become_one(
