@@ -1140,6 +1140,16 @@ def test_what_was_only_counted_is_reported_once_and_sent_nowhere_when_hints_come
     assert counter.review(T + 1) == []
 
 
+def test_what_was_only_counted_uses_up_nothing_of_its_links_hold() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T, 0) == [None]
+    counter.review(T + 0.1001)
+    assert counter.reasons() == ["hold_expired"]
+    assert counter.produce(link, T + 0.12, 1) == [None]
+    assert counter.reasons() == []
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.22)
+
+
 def test_what_was_asked_before_hints_came_on_gets_none() -> None:
     # Its version has no place for one.
     link, counter = _link(Mode.OBSERVE), Counter()
