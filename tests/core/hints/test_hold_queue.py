@@ -407,6 +407,15 @@ def test_the_deadline_runs_from_the_first_error_on() -> None:
     assert counter.reasons() == ["hold_expired"] * 2
 
 
+def test_a_response_is_held_until_the_last_deadline_of_its_partitions() -> None:
+    first, counter = _link(), Counter()
+    counter.produce(first, T)
+    assert counter.produce(LinkState(first.route, 2), T + 0.06, 0, 1) is None
+    assert counter.review(T + 0.1001) == [[None]]
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.16)
+    assert counter.review(T + 0.1601) == [[None, None]]
+
+
 @pytest.mark.parametrize(("after", "holds"), [(0.5, False), (1.0999, False), (1.1001, True)])
 def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds: bool) -> None:
     first, counter = _link(), Counter()
@@ -1144,6 +1153,16 @@ def test_what_was_only_counted_is_reported_once_and_sent_nowhere_when_hints_come
     assert isinstance(event, HintMissed)
     assert (event.reason, event.answered.observed) == ("hints_off", True)
     assert counter.review(T + 1) == []
+
+
+def test_what_was_only_counted_uses_up_nothing_of_its_links_hold() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T, 0) == [None]
+    counter.review(T + 0.1001)
+    assert counter.reasons() == ["hold_expired"]
+    assert counter.produce(link, T + 0.12, 1) == [None]
+    assert counter.reasons() == []
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.22)
 
 
 def test_what_was_asked_before_hints_came_on_gets_none() -> None:

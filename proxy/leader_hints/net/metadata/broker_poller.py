@@ -310,8 +310,8 @@ class BrokerPoller:
         if self.route is None:
             await self._ask(connection, self._listener.sample(self), Cause.POLL)
             return
-        # That two polls report the same counts, since others are polled in between. A broker that is
-        # asked again soon, until it is identified or after it broke, only repeats itself.
+        # That two polls report the same counts, since others are polled in between. A broker that
+        # is asked again soon, until it is identified or after it broke, only repeats itself.
         self._repeats = trio.current_time() < self._polled_at + self._settings.poll
         if not self._repeats:
             self._polled_at = trio.current_time()
