@@ -169,7 +169,7 @@ class _Stage:
         """End a broker at once that alone is in sync, and wait until there is no leader."""
         self._begin("kill", node)
         self._cluster.brokers[node].kill()
-        until(lambda: self._shown_leader() == NO_LEADER, "nobody leads")
+        until(lambda: self._shown_leader() == NO_LEADER, "there is no leader")
 
     def start(self, node: int) -> None:
         """Start a broker again."""
