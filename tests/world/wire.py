@@ -17,6 +17,8 @@ IDS_FROM = 13
 #: Records are of no interest here.
 _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
+#: Nearly all varints are one byte.
+_BYTES = [bytes([value]) for value in range(128)]
 
 
 @cache
@@ -52,14 +54,16 @@ class Reader:
 
     def varint(self) -> int:
         """Read an unsigned varint."""
-        value = shift = 0
-        while True:
+        byte = self.data[self.at]
+        self.at += 1
+        value = byte & 127
+        shift = 7
+        while byte > 127:
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 127) << shift
-            if byte < 128:
-                return value
             shift += 7
+        return value
 
     def text(self) -> str | None:
         """Read a nullable string."""
@@ -77,8 +81,10 @@ class Reader:
 
     def tags(self) -> dict[int, bytes]:
         """Read a tag section, if the version has any."""
-        tags = {}
-        for _ in range(self.varint() if self.flexible else 0):
+        tags: dict[int, bytes] = {}
+        if not self.flexible:
+            return tags
+        for _ in range(self.varint()):
             tag, size = self.varint(), self.varint()
             tags[tag] = self.take(size)
         return tags
@@ -115,6 +121,8 @@ class Writer:
 
 def varint(value: int) -> bytes:
     """An unsigned varint."""
+    if value < 128:
+        return _BYTES[value]
     out = b""
     while value > 127:
         out += bytes([value & 127 | 128])

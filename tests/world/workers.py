@@ -2,7 +2,7 @@
 
 import multiprocessing
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from itertools import islice
 from multiprocessing.connection import Connection
 
@@ -12,7 +12,7 @@ from tests.world.run import live
 _FORKED = multiprocessing.get_context("fork")
 
 
-def lived(seeds: Iterable[int], workers: int) -> Iterator[tuple[int, str]]:
+def lived(seeds: Iterable[int], workers: int) -> Generator[tuple[int, str], None, None]:
     """Yield each seed with the first rule that broke in its world, "" for none.
 
     :raises RuntimeError: a process ended by a defect of the world, which it has printed.

@@ -296,7 +296,7 @@ class World:
             self.schedule.after(back, self._start, broker)
 
     def _elect_uncleanly(self) -> None:
-        self.say("replicas that are not in sync lead what has no leader")
+        self.say("partitions without a leader are led by replicas that are not in sync")
         self.truth.elect_uncleanly(self.schedule.now)
 
     def truth_left(self, node: int, alone: bool = False) -> None:

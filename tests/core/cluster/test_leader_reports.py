@@ -17,6 +17,16 @@ def test_without_ids_a_lower_epoch_counts_from_the_second_poll_on() -> None:
     assert view.leader("t", 1) == Leader(1, 50)
 
 
+def test_without_ids_the_former_topics_leader_never_led_the_recreated_one() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    assert view.before("t", 0) == Leader(1, 5)
+    for _ in range(2):
+        view.learn(answer({0: (3, 0)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(3, 0)
+    assert view.before("t", 0) is None
+    assert view.moved_at("t", 0) is None
+
+
 def test_without_ids_another_leader_at_the_same_epoch_counts_from_the_second_poll_on() -> None:
     view = view_of({0: (1, 0)})
     view.learn(answer({0: (2, 0)}), 3, poll=True)

@@ -43,9 +43,7 @@ def test_a_hint_settles_a_partition() -> None:
 @pytest.mark.parametrize(
     ("client_epoch", "led", "newest"), [(5, 9, 5), (0, 9, 0), (-1, 9, 9), (-1, -1, -1)]
 )
-def test_the_clients_epoch_counts_before_the_brokers(
-    client_epoch: int, led: int, newest: int
-) -> None:
+def test_the_clients_epoch_counts_first(client_epoch: int, led: int, newest: int) -> None:
     assert _partition(client_epoch, led).newest == newest
 
 

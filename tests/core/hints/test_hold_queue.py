@@ -407,6 +407,15 @@ def test_the_deadline_runs_from_the_first_error_on() -> None:
     assert counter.reasons() == ["hold_expired"] * 2
 
 
+def test_a_response_is_held_until_the_last_deadline_of_its_partitions() -> None:
+    first, counter = _link(), Counter()
+    counter.produce(first, T)
+    assert counter.produce(LinkState(first.route, 2), T + 0.06, 0, 1) is None
+    assert counter.review(T + 0.1001) == [[None]]
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.16)
+    assert counter.review(T + 0.1601) == [[None, None]]
+
+
 @pytest.mark.parametrize(("after", "holds"), [(0.5, False), (1.0999, False), (1.1001, True)])
 def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds: bool) -> None:
     first, counter = _link(), Counter()
@@ -776,6 +785,21 @@ def test_no_claim_of_a_client_keeps_others_from_finding_the_next_leader() -> Non
     assert wanted.epochs == {("t", 0): 6}
 
 
+def test_nor_does_it_in_a_storm() -> None:
+    link, counter = _link(), Counter()
+    for epoch in (5, 1_000_000):
+        assert counter.fetch(link, T, {0: epoch}, error=NOT_LEADER) is None
+    learn(link.route, {0: (2, 6)})
+    assert counter.review(T + 0.01) == []
+    (wanted,) = counter.queue.wanted_leaders()
+    wanted.single()
+    assert len(wanted) == 1
+    assert wanted.unknown == set()
+    assert [(node, wanted.epochs_of(some)) for node, some in wanted.questions(2)] == [
+        (2, {("t", 0): 6})
+    ]
+
+
 def test_no_epoch_is_looked_for_that_no_message_can_have() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: 2**31 - 1}, error=NOT_LEADER) is None
@@ -1129,6 +1153,16 @@ def test_what_was_only_counted_is_reported_once_and_sent_nowhere_when_hints_come
     assert isinstance(event, HintMissed)
     assert (event.reason, event.answered.observed) == ("hints_off", True)
     assert counter.review(T + 1) == []
+
+
+def test_what_was_only_counted_uses_up_nothing_of_its_links_hold() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T, 0) == [None]
+    counter.review(T + 0.1001)
+    assert counter.reasons() == ["hold_expired"]
+    assert counter.produce(link, T + 0.12, 1) == [None]
+    assert counter.reasons() == []
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.22)
 
 
 def test_what_was_asked_before_hints_came_on_gets_none() -> None:

@@ -12,6 +12,7 @@ from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import AT_ONCE, Flow
 from leader_hints.core.link.link import Link
+from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
@@ -81,7 +82,7 @@ _REQUESTS = {
 class _Steps:
     """A link that is given bytes as the pump does, and how much each step costs."""
 
-    def __init__(self, on: Route) -> None:
+    def __init__(self, on: Route, *others: Route) -> None:
         self.shared = memoryview(bytearray(_SHARED))
         self.budget = Budget(1 << 22, 1 << 26)
         self.link = Link(
@@ -89,7 +90,7 @@ class _Steps:
             1,
             self.shared,
             self.budget,
-            Recovery([on]),
+            Recovery([on, *others]),
             largest_request=1 << 30,
             requests_in_flight=1000,
         )
@@ -313,3 +314,14 @@ def test_many_partitions_of_a_response_that_passes_are_noted_in_several_turns(
     assert link.responses.held is None
     link.close()
     assert steps.budget.used == 0
+
+
+def test_errors_of_one_response_cost_the_same_however_many_routes_there_are() -> None:
+    """5,000 errors without hints took 30 ms of one step with 100 routes, 20 ms with one."""
+    steps = _Steps(route(), *(Route(f"r{number}", Mode.ON) for number in range(100)))
+    partitions = 100
+    steps.take(steps.link.requests, produce_request(9, 1, partitions=partitions))
+    failed = produce_answer(9, 1, dict.fromkeys(range(partitions), NOT_LEADER))
+    steps.take(steps.link.responses, failed)
+    assert len(steps.link.state.events) == partitions
+    assert steps.most < _MOST

@@ -92,7 +92,7 @@ async def test_a_broker_that_hangs_is_not_waited_for_long(autojump_clock: MockCl
         assert trio.current_time() - begin == 2
 
 
-async def test_who_asks_during_a_look_shares_it(autojump_clock: MockClock) -> None:
+async def test_requests_during_a_look_share_it(autojump_clock: MockClock) -> None:
     """Each look has a connection to each broker, and anybody may ask at any time."""
     begun = 0
 

@@ -99,11 +99,11 @@ def _no_broker_gives_hints(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(RELEASES, "3.7", RELEASES["3.7"]._replace(hints=False))
 
 
-def _what_has_no_leader_has_an_epoch(patch: pytest.MonkeyPatch) -> None:
+def _without_a_leader_there_is_an_epoch(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(RELEASES, "2.4", RELEASES["2.4"]._replace(leaderless_epochs=True))
 
 
-def _what_has_no_leader_lacks_a_broker(patch: pytest.MonkeyPatch) -> None:
+def _without_a_leader_there_is_an_error(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(RELEASES, "2.4", RELEASES["2.4"]._replace(blames_listener=False))
 
 
@@ -118,8 +118,8 @@ def _what_has_no_leader_lacks_a_broker(patch: pytest.MonkeyPatch) -> None:
         _followers_answer_offsets,
         _no_broker_is_taken_for_a_new_one,
         _no_broker_gives_hints,
-        _what_has_no_leader_has_an_epoch,
-        _what_has_no_leader_lacks_a_broker,
+        _without_a_leader_there_is_an_epoch,
+        _without_a_leader_there_is_an_error,
     ],
 )
 def test_real_brokers_answered_otherwise(

@@ -1,6 +1,6 @@
 """The direction from the client to the broker.
 
-Tested in ``tests/core/link/test_link.py``.
+Tested in ``tests/core/link/test_link_recoded.py``.
 """
 
 import struct

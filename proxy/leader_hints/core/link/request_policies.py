@@ -1,6 +1,6 @@
 """What is done with each kind of request on a link, and with its responses.
 
-Tested in ``tests/core/responses/test_response_table.py``.
+Tested in ``tests/core/link/test_link.py``.
 """
 
 from leader_hints.apis.header import FLEXIBLE_FROM

@@ -250,7 +250,8 @@ class ResponseFlow(Flow):
         """
         if isinstance(outcome, Instead):
             self._instead, self._rest, scan = outcome
-            self._follow(scan)
+            if scan is not None:
+                self._follow(scan)
         elif isinstance(outcome, Gather):
             return self._keep(outcome, exchange, frame, length)
         elif isinstance(outcome, Held):

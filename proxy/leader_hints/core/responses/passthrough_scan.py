@@ -69,15 +69,20 @@ class PassthroughScan:
 
     def _see(self, piece: memoryview) -> bool:
         self.left = 0
+        failed: list[tuple[str, int]] = []
         try:
             answers = self._scan.advance(piece)
             self.left = self._scan.left
             self._to_come -= len(piece) - self.left
             for answered in answers:
                 if answered.error in HINTABLE:
-                    self._failed(answered)
+                    self._failed(answered, failed)
                 else:
                     self._succeeded(answered)
+            if failed:
+                # Together: there may be as many routes as brokers.
+                link, api = self._link, api_name(self._exchange.policy.key)
+                self._recovery.failed(link.route, link.client.id or "", api, failed)
             if not self._scan.done and self._to_come <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
@@ -86,7 +91,8 @@ class PassthroughScan:
             return True
         return self._scan.done
 
-    def _failed(self, answered: Answered) -> None:
+    def _failed(self, answered: Answered, failed: list[tuple[str, int]]) -> None:
+        """Report an error that gets no hint; add its partition to those that ``failed``."""
         if self._reason is None:
             return
         link, exchange = self._link, self._exchange
@@ -94,8 +100,7 @@ class PassthroughScan:
         key = ApiKey(exchange.policy.key)
         told = link.answered(key, exchange.policy.version, answered, UNKNOWN_EPOCH, 0.0)
         if reason is not MissReason.REPLICA:
-            failed = [(told.topic, told.partition)]
-            self._recovery.failed(link.route, told.client_id, told.api, failed)
+            failed.append((told.topic, told.partition))
         link.events.append(HintMissed(answered=told, reason=reason))
 
     def _succeeded(self, answered: Answered) -> None:

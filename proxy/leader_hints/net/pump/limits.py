@@ -1,6 +1,6 @@
 """What links may take up, and what they take up now.
 
-Tested in ``tests/net/pump/test_endings.py``.
+Tested in ``tests/net/pump/test_link_times.py``.
 """
 
 import math

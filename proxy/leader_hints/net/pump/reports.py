@@ -1,6 +1,6 @@
 """What links report, and to whom.
 
-Tested in ``tests/net/pump/test_pump.py``.
+Tested in ``tests/net/pump/test_endings.py``.
 """
 
 from collections.abc import Callable, Collection
