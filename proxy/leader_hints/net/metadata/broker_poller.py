@@ -149,8 +149,6 @@ class BrokerPoller:
         self._peer = PeerAddress()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
-        self._polled_at = -math.inf
-        self._repeats = False
 
     @property
     def authenticates(self) -> bool:
@@ -310,15 +308,11 @@ class BrokerPoller:
         if self.route is None:
             await self._ask(connection, self._listener.sample(self), Cause.POLL)
             return
-        # That two polls report the same counts, since others are polled in between. A broker that
-        # is asked again soon, until it is identified or after it broke, only repeats itself.
-        self._repeats = trio.current_time() < self._polled_at + self._settings.poll
-        if not self._repeats:
-            self._polled_at = trio.current_time()
+        self._poll_plan.begin(trio.current_time(), self._settings.poll)
         for topics in self._poll_plan.poll(self._listener.view(self)):
             present = await self._ask(connection, topics, Cause.POLL)
             known = self._listener.view(self)
-            if topics is None and known is not None and not self._repeats:
+            if topics is None and known is not None and not self._poll_plan.repeats:
                 await self._listener.forget(known, present)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
@@ -336,7 +330,7 @@ class BrokerPoller:
         if self.route is not None:
             self._brokers = answer.brokers
         # No poll reports anything of brokers that are behind no route.
-        poll = cause is Cause.POLL and self.route is not None and not self._repeats
+        poll = cause is Cause.POLL and self.route is not None and not self._poll_plan.repeats
         whole = topics is None
         return await self._listener.learn(self, answer, asked_at, poll=poll, whole=whole)
 
