@@ -15,7 +15,7 @@ from tests.world.model.releases import (
     PRODUCE,
     Release,
 )
-from tests.world.model.truth import Image, Topic, Truth
+from tests.world.model.truth import Image, Leader, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.wire import Endpoint, Place, Request
 
@@ -44,6 +44,23 @@ class Refusal(NamedTuple):
 Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
 
 
+#: By client and correlation id, by name and partition: incarnation and leader by the replica that
+#: served it.
+Services = dict[tuple[str, int], dict[tuple[str, int], tuple[int, Leader]]]
+
+
+class Failure(NamedTuple):
+    """When a broker answered with an error, and which epoch the client gave."""
+
+    at: float
+    node: int
+    client_epoch: int
+
+
+#: By client and correlation id, by place.
+Failures = dict[tuple[str, int], dict[Place, Failure]]
+
+
 class Asked(NamedTuple):
     """A request of a proxy's own; ``by`` which process; ``whole``: Metadata of all topics."""
 
@@ -65,11 +82,15 @@ class BrokerProcess:
         *,
         kraft: bool,
         refusals: Refusals,
+        services: Services,
+        failures: Failures,
     ) -> None:
         self.model = model
         self.asked: list[Asked] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
+        self.services = services
+        self.failures = failures
         self._truth = truth
         self._network = network
         self._endpoints = endpoints
@@ -185,6 +206,7 @@ class BrokerProcess:
         """Return what comes of each partition of a Produce or Fetch request."""
         errors: dict[Place, Error] = {}
         refused: dict[tuple[str, int], Refusal] = {}
+        served: dict[tuple[str, int], tuple[int, Leader]] = {}
         for place, epoch in epochs.items():
             topic, number = place
             name = self.model.name_of(topic) if isinstance(topic, bytes) else topic
@@ -204,6 +226,17 @@ class BrokerProcess:
             if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
                 own = self._known_epoch(known, number)
                 refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)
+            elif error is Error.NONE and known is not None:
+                served[name, number] = known.number, known.leaders[number]
+        failed = {
+            place: Failure(self.now, self.node, epochs[place])
+            for place, error in errors.items()
+            if error
+        }
+        if failed:
+            self.failures[request.client_id or "", request.correlation] = failed
+        if served:
+            self.services[request.client_id or "", request.correlation] = served
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors

@@ -4,18 +4,18 @@ All of it follows from the seed. The same world without the proxy is what client
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 import trio
 
-from tests.world.brokers import PROXY, BrokerProcess, Refusals
+from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusals, Services
 from tests.world.clients import KINDS, Client
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import PRODUCE, RELEASES
 from tests.world.model.truth import Record, Truth
-from tests.world.network import Network
+from tests.world.network import End, Network
 from tests.world.product import POLL, Proxy, shown, upstream
 from tests.world.rogues import Rogue
 from tests.world.schedule import Schedule
@@ -35,16 +35,29 @@ LOOK = 0.05
 class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
-    knew an epoch of a former topic, of which partition.
+    knew an epoch of a former topic, of which partition. ``begun``: when processes were started.
+
+    ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
+    anything; ``None``: all. Without ``proxied`` there are no proxies; where a
+    process of theirs would begin again, the same listeners are away for as long.
     """
 
     def __init__(
-        self, seed: int, profile: Profile, happenings: Sequence[Happening], *, proxied: bool
+        self,
+        seed: int,
+        profile: Profile,
+        happenings: Sequence[Happening],
+        *,
+        proxied: bool,
+        luck: int = 0,
+        only: Collection[int] | None = None,
     ) -> None:
         self.seed = seed
         self.profile = profile
         self.said: list[tuple[float, str]] = []
         self.refusals: Refusals = {}
+        self.services: Services = {}
+        self.failures: Failures = {}
         self.moved: list[tuple[str, int, int]] = []
         self.at_rest: list[str] = []
         self.behind: set[tuple[float, str, str, int]] = set()
@@ -63,6 +76,8 @@ class World:
                 self.endpoints,
                 kraft=profile.kraft,
                 refusals=self.refusals,
+                services=self.services,
+                failures=self.failures,
             )
             for node, release in zip(NODES, profile.releases, strict=True)
         }
@@ -74,12 +89,16 @@ class World:
             broker.hidden = profile.hidden
             broker.hear_all()
         self.truth.decided = self._decided
-        #: Processes that run now, by the nodes of their routes; all that ever did.
+        #: Processes that run now, by the nodes of their routes; all that ever did; the nodes of
+        #: the routes of each; of those the ones that are away.
         self.fronts: dict[int, Proxy] = {}
         self.proxies: list[Proxy] = []
-        self._nursery: trio.Nursery | None = None
+        self.begun: list[float] = []
         of_each = [(node,) for node in profile.fronted]
-        for nodes in (of_each if profile.sidecars else [profile.fronted]) if proxied else ():
+        self._processes = of_each if profile.sidecars else [profile.fronted]
+        self._absent: set[int] = set()
+        self._nursery: trio.Nursery | None = None
+        for nodes in self._processes if proxied else ():
             self._begin_process(nodes)
         self._open()
         self.clients = [
@@ -91,17 +110,18 @@ class World:
                 self.network,
                 [*self.endpoints.values()],
                 self.say,
+                luck,
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
+        self._asking = [c for n, c in enumerate(self.clients) if only is None or n in only]
         self._rogue = Rogue(seed, self.network, shown(NODES[0]), unnamed=profile.synthesize)
         self._plan(happenings)
 
     def _open(self) -> None:
         for node, broker in self.brokers.items():
             self.network.hosts[upstream(node)] = broker.accept
-            accept = self._route(node) if node in self.fronts else broker.accept
-            self.network.hosts[self.endpoints[node]] = accept
+            self.network.hosts[self.endpoints[node]] = self._listener(node)
 
     def _begin_process(self, nodes: Sequence[int]) -> None:
         one, other = self.profile.crossed or (0, 0)
@@ -114,12 +134,19 @@ class World:
             synthesize=self.profile.synthesize,
         )
         self.proxies.append(proxy)
+        self.begun.append(self.schedule.now)
         self.fronts.update(dict.fromkeys(nodes, proxy))
         if self._nursery is not None:
             proxy.start(self._nursery)
 
-    def _route(self, node: int) -> Callable[..., bool]:
-        return lambda end: self.fronts[node].accept(node, end)
+    def _listener(self, node: int) -> Callable[[End], bool]:
+        def accept(end: End) -> bool:
+            front = self.fronts.get(node)
+            if node in self._absent:
+                return False
+            return self.brokers[node].accept(end) if front is None else front.accept(node, end)
+
+        return accept
 
     def _replicas(self, first: int) -> tuple[int, ...]:
         nodes = [node for node in NODES if node != self.profile.idle]
@@ -128,7 +155,7 @@ class World:
     def _plan(self, happenings: Sequence[Happening]) -> None:
         for happening in happenings:
             self.schedule.at(happening.at, self._happen, happening)
-        for client in self.clients:
+        for client in self._asking:
             self.schedule.at(1.0, client.start)
             self.schedule.at(PAUSE, client.pause)
             for at in (PAUSE, CLOSING, END):
@@ -298,19 +325,30 @@ class World:
         self.schedule.after(happening.seconds, self._come_back, client, renewed)
 
     def _come_back(self, client: Client, renewed: bool) -> None:
+        if client not in self._asking:
+            return
         self.say(f"{client.name} {'is started again' if renewed else 'comes back'}")
         if renewed:
             client.begin_again()
         client.start()
 
     def _end_process(self, happening: Happening) -> None:
-        proxy = self.fronts.get(happening.node)
-        if proxy is None or not proxy.running:
+        nodes = next((nodes for nodes in self._processes if happening.node in nodes), ())
+        if not nodes or happening.node in self._absent:
             return
-        nodes = [node for node, front in self.fronts.items() if front is proxy]
         self.say(f"the proxy of {', '.join(map(str, nodes))} is started again")
-        proxy.stop()
-        self.schedule.after(0.1, self._begin_process, nodes)
+        self._absent.update(nodes)
+        if self.proxies:
+            self.fronts[happening.node].stop()
+        else:
+            for node in nodes:
+                self.brokers[node].reset()
+        self.schedule.after(0.1, self._return, nodes)
+
+    def _return(self, nodes: Sequence[int]) -> None:
+        self._absent.difference_update(nodes)
+        if self.proxies:
+            self._begin_process(nodes)
 
     def _heal(self) -> None:
         for broker in self.brokers.values():
@@ -361,8 +399,9 @@ class World:
     def _close(self) -> None:
         """Have each broker behind a route lose a leadership, of which all hear at once."""
         self._prompt = True
+        topics = sorted(self.truth.now.topics.items())
         for node in self.profile.fronted:
-            for name, topic in sorted(self.truth.now.topics.items()):
+            for name, topic in topics:
                 led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
                 if led and name not in self.profile.hidden:
                     to = next(other for other in topic.replicas[led[0]] if other != node)
