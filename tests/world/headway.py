@@ -6,6 +6,7 @@ broker refused it: so long it would have got what was written. What a broker ser
 learnt of the leader of the time does not count: nobody else has such records.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -62,11 +63,22 @@ class _Progress:
                 self._sums.append(self._sums[-1] + end - begin)
                 last = end
 
-    def until(self, time: float) -> float:
-        """Return the seconds until ``time``."""
+    def since(self, begin: float, end: float) -> float:
+        """Return the seconds between ``begin`` and ``end``."""
+        return max(self._until(end) - self._until(begin), 0.0)
+
+    def _until(self, time: float) -> float:
         whole = bisect_left(self._ends, time)
         part = max(time - self._begins[whole], 0.0) if whole < len(self._begins) else 0.0
         return self._sums[whole] + part
+
+
+def _asked(client: Client) -> dict[Place, list[float]]:
+    """Return when a client has asked for each partition."""
+    asked = {place: [one.asked_at for one in work.served] for place, work in client.work.items()}
+    for seen in client.seen:
+        asked[seen.name, seen.place[1]].append(seen.asked_at)
+    return asked
 
 
 def _progress(world: World, client: Client) -> dict[Place, _Progress]:
@@ -109,13 +121,21 @@ def behind(world: World, twin: Twin, most: int = MOST_TWINS) -> Iterator[Behind]
     ``twin``: lives the same world without them. A client is behind if it has come less far than in
     all of ``most`` twins. What is allowed besides: for how long its own responses were held, the
     hop more that each message has, the time for which processes that begin wait for synthetic ids,
-    and a turn that it has just missed.
+    and a turn that it has just missed. A client that has come to know an epoch of a former topic is
+    left out from then on: it ignores what is true of the recreated one. When it comes to know of a
+    partition at all depends on when it last asked for Metadata, so it is compared from then on.
     """
+    begun = {
+        (number, place): min(asked, default=math.inf)
+        for number, client in enumerate(world.clients)
+        for place, asked in _asked(client).items()
+    }
     late = {
-        (number, place, at): progress.until(at) + _allowed(world, client, at)
+        (number, place, at): progress.since(0.0, at) + _allowed(world, client, at)
         for number, client in enumerate(world.clients)
         for place, progress in _progress(world, client).items()
         for at in TIMES
+        if at < world.outdated.get((client.name, *place), math.inf)
     }
     least: dict[_Reached, float] = {}
     for luck in range(most):
@@ -125,7 +145,7 @@ def behind(world: World, twin: Twin, most: int = MOST_TWINS) -> Iterator[Behind]
         for key, enough in [*late.items()]:
             number, place, at = key
             progress = there[number].get(place)
-            seconds = progress.until(at) - enough if progress is not None else 0.0
+            seconds = progress.since(begun[number, place], at) - enough if progress else 0.0
             if seconds <= 0.0:
                 del late[key]
             least[key] = min(least.get(key, seconds), seconds)

@@ -35,7 +35,8 @@ LOOK = 0.05
 class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
-    knew an epoch of a former topic, of which partition. ``begun``: when processes were started.
+    knew an epoch of a former topic, of which partition. ``outdated``: which client
+    did so, and since when first. ``begun``: when processes were started.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
     anything; ``None``: all. Without ``proxied`` there are no proxies; where a
@@ -61,6 +62,7 @@ class World:
         self.moved: list[tuple[str, int, int]] = []
         self.at_rest: list[str] = []
         self.behind: set[tuple[float, str, str, int]] = set()
+        self.outdated: dict[tuple[str, str, int], float] = {}
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
         self.truth = Truth(NODES, ids=profile.ids)
@@ -168,6 +170,7 @@ class World:
         self.schedule.at(AWAKE - 0.1, self._rest)
         self.schedule.at(CLOSING, self._close)
         self._look()
+        self._look_for_outdated()
 
     def say(self, text: str) -> None:
         """Note what happened."""
@@ -361,14 +364,42 @@ class World:
             self.schedule.after(LOOK, self._look)
 
     def _note_behind(self, at: float, client: Client) -> None:
+        for place in self._outdated(client):
+            self.behind.add((at, client.name, *place))
+
+    def _look_for_outdated(self) -> None:
+        for client in self.clients:
+            for place in self._outdated(client):
+                self.outdated.setdefault((client.name, *place), self.schedule.now)
+        self.schedule.after(10 * LOOK, self._look_for_outdated)
+
+    def _outdated(self, client: Client) -> Iterator[tuple[str, int]]:
+        """Iterate over the partitions of which a client knows an epoch of a former topic."""
         for name, topic in self.truth.now.topics.items():
             for partition, leader in enumerate(topic.leaders):
                 work = client.work.get((name, partition))
                 if work is None or work.leader is None or work.leader.epoch <= leader.epoch:
                     continue
                 # What a hint has told since the topic is another is not what it would know anyway.
-                if work.hinted_at is None or work.hinted_at < self.truth.born(topic.number):
-                    self.behind.add((at, client.name, name, partition))
+                if (
+                    work.hinted_at is None
+                    or self._hinted_of(client, name, partition) < topic.number
+                ):
+                    yield name, partition
+
+    def _hinted_of(self, client: Client, name: str, partition: int) -> int:
+        """Return of which incarnation the broker was whose answer had the hint that a client took.
+
+        One that gives hints itself (3.7) would have given the same, as long as it has not learnt
+        that the topic was recreated.
+        """
+        at = client.work[name, partition].hinted_at
+        hinted = (
+            seen
+            for seen in client.seen
+            if (seen.at, seen.name, seen.place[1]) == (at, name, partition)
+        )
+        return self.refusals[next(hinted).request][name, partition].incarnation
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())
