@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tests.world.brokers import Refusal
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.headway import Twin, behind
 from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Term
-from tests.world.product import DEADLINE, POLL, RECENT, Proxy
+from tests.world.product import DEADLINE, POLL, Proxy
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -76,22 +75,8 @@ def hint_was_true(lived: Lived) -> Found:
             continue
         former = all(term.incarnation < refusal.incarnation for term in terms)
         by_id = world.profile.ids and isinstance(seen.place[0], bytes)
-        if former and (by_id or not _just_learnt(world, seen, refusal)):
+        if former and (by_id or not world.just_learnt(seen, refusal)):
             yield seen.at, f"{text}, which was true of a former topic of this name"
-
-
-def _just_learnt(world: World, seen: Seen, refusal: Refusal) -> bool:
-    """Whether the broker's proxy has learnt of that leader within the second before the error.
-
-    Then the error is taken for one of that move: a limit that is stated.
-    """
-    return any(
-        (move.topic, move.partition, move.leader) == (seen.name, seen.place[1], seen.hint)
-        and move.at >= refusal.at - RECENT - _EPSILON
-        for proxy in world.proxies
-        if refusal.node in proxy.nodes
-        for move in proxy.moves
-    )
 
 
 def hint_is_not_over(lived: Lived) -> Found:
@@ -106,7 +91,7 @@ def hint_is_not_over(lived: Lived) -> Found:
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
         by_id = world.profile.ids and isinstance(seen.place[0], bytes)
         limited = by_id and seen.hint.node != refusal.node
-        if limited or seen.hint.epoch >= refusal.known or _just_learnt(world, seen, refusal):
+        if limited or seen.hint.epoch >= refusal.known or world.just_learnt(seen, refusal):
             continue
         terms = [
             term

@@ -9,14 +9,14 @@ from typing import Final
 
 import trio
 
-from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusals, Services
-from tests.world.clients import KINDS, Client
+from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusal, Refusals, Services
+from tests.world.clients import KINDS, Client, Seen
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import PRODUCE, RELEASES
-from tests.world.model.truth import Record, Truth
+from tests.world.model.truth import Record, Topic, Truth
 from tests.world.network import End, Network
-from tests.world.product import POLL, Proxy, shown, upstream
+from tests.world.product import POLL, RECENT, Proxy, shown, upstream
 from tests.world.rogues import Rogue
 from tests.world.schedule import Schedule
 
@@ -30,6 +30,8 @@ END = CLOSING + 3.0
 _SESSION = 0.8
 #: Seconds between looks at whom brokers are taken for.
 LOOK = 0.05
+#: What floating point may add to a time.
+_EPSILON = 1e-6
 
 
 class World:
@@ -381,25 +383,31 @@ class World:
                 if work is None or work.leader is None or work.leader.epoch <= leader.epoch:
                     continue
                 # What a hint has told since the topic is another is not what it would know anyway.
-                if (
-                    work.hinted_at is None
-                    or self._hinted_of(client, name, partition) < topic.number
-                ):
+                if work.hinted_at is None or self._may_be_hinted(client, name, partition, topic):
                     yield name, partition
 
-    def _hinted_of(self, client: Client, name: str, partition: int) -> int:
-        """Return of which incarnation the broker was whose answer had the hint that a client took.
+    def _may_be_hinted(self, client: Client, name: str, partition: int, topic: Topic) -> bool:
+        """Whether the hint that a client took last may be of a topic before ``topic``.
 
-        One that gives hints itself (3.7) would have given the same, as long as it has not learnt
-        that the topic was recreated.
+        Either its broker had not learnt of that itself: one that gives hints (3.7) would have given
+        the same. Or see :meth:`just_learnt`.
         """
-        at = client.work[name, partition].hinted_at
-        hinted = (
-            seen
-            for seen in client.seen
-            if (seen.at, seen.name, seen.place[1]) == (at, name, partition)
+        taken = client.work[name, partition].hinted_at, name, partition
+        seen = next(s for s in client.seen if (s.at, s.name, s.place[1]) == taken)
+        refusal = self.refusals[seen.request][name, partition]
+        return refusal.incarnation < topic.number or self.just_learnt(seen, refusal)
+
+    def just_learnt(self, seen: Seen, refusal: Refusal) -> bool:
+        """Whether the broker's proxy has learnt of a hint's leader within the second before the
+        error. Then the error is taken for one of that move: a limit that is stated.
+        """
+        return any(
+            (move.topic, move.partition, move.leader) == (seen.name, seen.place[1], seen.hint)
+            and move.at >= refusal.at - RECENT - _EPSILON
+            for proxy in self.proxies
+            if refusal.node in proxy.nodes
+            for move in proxy.moves
         )
-        return self.refusals[next(hinted).request][name, partition].incarnation
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())
