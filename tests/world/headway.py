@@ -20,8 +20,6 @@ from tests.world.world import CLOSING, END, PAUSE, World
 
 #: When headway is compared: seconds since the world began.
 TIMES: Final = (5.0, 7.0, 9.0, 11.0, 13.0, PAUSE, CLOSING, END)
-#: Twins at most with which a client is compared that is behind; see :func:`behind`.
-MOST_TWINS: Final = 60
 #: Seconds from one record of a partition to the next: a client waits for a period after the answer,
 #: and then for its turn.
 _RECORD = 0.3
@@ -115,7 +113,7 @@ def _waited(world: World, seen: Seen) -> Iterator[tuple[float, float]]:
             yield max(seen.asked_at, term.since), min(failure.at, term.until)
 
 
-def behind(world: World, twin: Twin, most: int = MOST_TWINS) -> Iterator[Behind]:
+def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     """Iterate over the clients that have come less far than without the proxies.
 
     ``twin``: lives the same world without them. A client is behind if it has come less far than in
