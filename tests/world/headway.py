@@ -1,6 +1,6 @@
 """How far each client has come, with the proxies and without: in the same world, the same script.
 
-Headway is the time for which a partition was served by its leader. A record that is written counts
+Progress is the time for which a partition was served by its leader. A record that is written counts
 until the next one is due. A Fetch counts from when it was sent until it was answered, or until the
 broker refused it: so long it would have got what was written. What a broker served that had not
 learnt of the leader of the time does not count: nobody else has such records.
@@ -18,7 +18,7 @@ from tests.world.model.truth import Leader
 from tests.world.product import IDS_WAIT
 from tests.world.world import CLOSING, END, PAUSE, World
 
-#: When headway is compared: seconds since the world began.
+#: When progress is compared: seconds since the world began.
 TIMES: Final = (5.0, 7.0, 9.0, 11.0, 13.0, PAUSE, CLOSING, END)
 #: Seconds from one record of a partition to the next: a client waits for a period after the answer,
 #: and then for its turn.

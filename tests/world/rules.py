@@ -335,7 +335,7 @@ def _worked(client: Client, place: tuple[str, int], begin: float, end: float) ->
 
 
 def clients_make_headway(lived: Lived) -> Found:
-    """No client makes less headway than without the proxy, but for the holds' bound."""
+    """No client makes less progress than without the proxy, but for the holds' bound."""
     if lived.world.seed % _EACH:
         return
     for late in behind(lived.world, lived.twin, _TWINS):
