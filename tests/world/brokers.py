@@ -16,7 +16,7 @@ from tests.world.model.releases import (
     Release,
 )
 from tests.world.model.sessions import Begun, Place, Sessions
-from tests.world.model.truth import Image, Topic, Truth
+from tests.world.model.truth import Image, Leader, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.wire import Endpoint, Hints, Request
 
@@ -49,6 +49,23 @@ class Refusal(NamedTuple):
 Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
 
 
+#: By client and correlation id, by name and partition: incarnation and leader by the replica that
+#: served it.
+Services = dict[tuple[str, int], dict[tuple[str, int], tuple[int, Leader]]]
+
+
+class Failure(NamedTuple):
+    """When a broker answered with an error, and which epoch the client gave."""
+
+    at: float
+    node: int
+    client_epoch: int
+
+
+#: By client and correlation id, by place.
+Failures = dict[tuple[str, int], dict[Place, Failure]]
+
+
 class Asked(NamedTuple):
     """A request of a proxy's own; ``by`` which process; ``whole``: Metadata of all topics."""
 
@@ -71,12 +88,16 @@ class BrokerProcess:
         kraft: bool,
         refusals: Refusals,
         sessions: Sessions,
+        services: Services,
+        failures: Failures,
     ) -> None:
         self.model = model
         self.asked: list[Asked] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
         self.sessions = sessions
+        self.services = services
+        self.failures = failures
         self._truth = truth
         self._network = network
         self._endpoints = endpoints
@@ -207,6 +228,7 @@ class BrokerProcess:
         """
         errors: dict[Place, Error] = {}
         refused: dict[tuple[str, int], Refusal] = {}
+        served: dict[tuple[str, int], tuple[int, Leader]] = {}
         for place, epoch in epochs.items():
             topic, number = place
             name = self._name(topic, names)
@@ -229,6 +251,17 @@ class BrokerProcess:
                 refused[name, number] = Refusal(
                     self.now, self.node, known.number, own, epoch, native
                 )
+            elif error is Error.NONE and known is not None:
+                served[name, number] = known.number, known.leaders[number]
+        failed = {
+            place: Failure(self.now, self.node, epochs[place])
+            for place, error in errors.items()
+            if error
+        }
+        if failed:
+            self.failures[request.client_id or "", request.correlation] = failed
+        if served:
+            self.services[request.client_id or "", request.correlation] = served
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors

@@ -21,6 +21,8 @@ from tests.world.wire import Answer, Endpoint, Result
 #: Seconds: between successes of one partition, until an answer must have come, until a refused
 #: address is tried again, and between refreshes of Metadata without a reason.
 _PERIOD = 0.15
+#: Within so many seconds all that a client does has its turn: the longest is a Fetch that waits.
+_LONGEST_TURN = 0.5
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 2.0
@@ -116,14 +118,23 @@ KINDS: Final = {
 }
 
 
+class Served(NamedTuple):
+    """A success of one partition. ``request``: client and correlation id."""
+
+    asked_at: float
+    at: float
+    request: tuple[str, int]
+
+
 class Seen(NamedTuple):
     """An error as a client saw it.
 
-    ``request``: client and correlation id. ``hint``: who is said to lead, and ``endpoint``: where
-    that is.
+    ``asked_at``: when it sent the request. ``request``: client and correlation id. ``hint``: who is
+    said to lead, and ``endpoint``: where that is.
     """
 
     at: float
+    asked_at: float
     api: int
     version: int
     request: tuple[str, int]
@@ -140,14 +151,14 @@ class _Work:
     ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata.
     """
 
-    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "successes")
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served")
 
     def __init__(self) -> None:
-        self.successes: list[float] = []
+        self.served: list[Served] = []
         self.forget()
 
     def forget(self) -> None:
-        """Forget all but the successes."""
+        """Forget all but what was served."""
         self.leader: Leader | None = None
         self.hinted_at: float | None = None
         self.busy = False
@@ -157,8 +168,9 @@ class _Work:
 
 @dataclass(slots=True)
 class _Asked:
-    """A request under way. ``epochs``: of the partitions it is about."""
+    """A request under way, sent ``at`` that time. ``epochs``: of the partitions it is about."""
 
+    at: float
     key: int
     version: int
     correlation: int
@@ -231,7 +243,8 @@ class _Connection:
 class Client:
     """Writes to or reads all partitions of some topics, for as long as the world lasts.
 
-    ``seen``: the errors that it saw. ``say``: takes a line for the time line.
+    ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
+    draws itself: which broker it asks for Metadata, and where it is not 0, when it begins.
     """
 
     def __init__(
@@ -243,6 +256,7 @@ class Client:
         network: Network,
         bootstrap: list[Endpoint],
         say: Callable[[str], None],
+        luck: int = 0,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -253,7 +267,8 @@ class Client:
         self._network = network
         self._bootstrap = bootstrap
         self._say = say
-        self._random = random.Random(name)
+        self._luck = luck
+        self._random = random.Random(f"{name} {luck}" if luck else name)
         self._correlation = 0
         self._topic_ids: dict[str, bytes] = {}
         self._names: dict[bytes, str] = {}
@@ -281,7 +296,8 @@ class Client:
         if self._paused:
             self._paused = False
             self._starts += 1
-            self._tick(self._starts)
+            wait = self._random.random() * _LONGEST_TURN if self._luck else 0.0
+            self._network.schedule.after(wait, self._tick, self._starts)
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
@@ -338,7 +354,7 @@ class Client:
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
         kind = self.kind
-        asked = _Asked(18, 3, self._correlation, {})
+        asked = _Asked(self.now, 18, 3, self._correlation, {})
         request = wire.versions_request(self._correlation, self.name, kind.name, kind.version)
         self._ask(connection, asked, request)
         return connection
@@ -391,7 +407,7 @@ class Client:
                 version = min(connection.maxima[METADATA], 12)
                 self._correlation += 1
                 self._asks_metadata, self._wants_metadata = True, False
-                asked = _Asked(METADATA, version, self._correlation, {})
+                asked = _Asked(self.now, METADATA, version, self._correlation, {})
                 request = wire.metadata_request(version, self._correlation, self.name, self._topics)
                 self._ask(connection, asked, request)
                 return
@@ -467,7 +483,7 @@ class Client:
             request = wire.produce_request(version, number, self.name, [*epochs])
         else:
             request = self._fetch_request(connection, version, number, epochs)
-        self._ask(connection, _Asked(self.api, version, number, epochs), request)
+        self._ask(connection, _Asked(self.now, self.api, version, number, epochs), request)
 
     def _fetch_request(
         self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
@@ -519,7 +535,7 @@ class Client:
             work = self.work[place]
             work.busy = False
             if not result.error:
-                work.successes.append(self.now)
+                work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
                 work.again_at = self.now + (_PERIOD if self.api == PRODUCE else 0.0)
                 continue
             self._wants_metadata = True
@@ -537,7 +553,7 @@ class Client:
             work = self.work[name]
             work.busy = False
             if not answer.error:
-                work.successes.append(self.now)
+                work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
 
     def _see(self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]) -> bool:
         """Take a hint, or not."""
@@ -548,6 +564,7 @@ class Client:
         self.seen.append(
             Seen(
                 self.now,
+                asked.at,
                 self.api,
                 asked.version,
                 request,

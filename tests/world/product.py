@@ -48,7 +48,7 @@ from tests.world.wire import Endpoint
 POLL = 5.0
 _REFRESHES = 50
 #: Seconds for which a process that gives synthetic ids waits at most before it takes connections.
-_IDS_WAIT = 2.0
+IDS_WAIT = 2.0
 _RULES = DEFAULT_RULES
 #: Longest hold, in seconds.
 DEADLINE = _RULES.deadline
@@ -60,6 +60,7 @@ class Hold(NamedTuple):
     """A response that was held. ``key``: of its API; ``node``: of the broker that answered."""
 
     link: int
+    client: str
     key: int
     node: int
     since: float
@@ -110,7 +111,7 @@ class Proxy:
         self._behind = behind
         self._large = large
         self._agreed: set[int] = set()
-        self._listens_at = network.schedule.now + (_IDS_WAIT if synthesize else 0.0)
+        self._listens_at = network.schedule.now + (IDS_WAIT if synthesize else 0.0)
         self._network = network
         self._shared = memoryview(bytearray(_BUFFER))
         self._budget = Budget(1 << 22, 1 << 23)
@@ -411,7 +412,8 @@ class _Relay:
         """Let the held response go on."""
         assert self._since is not None
         number = self.link.state.number
-        hold = Hold(number, self._key, self._node, self._since, self._proxy.now)
+        client = self._client.principal
+        hold = Hold(number, client, self._key, self._node, self._since, self._proxy.now)
         self._proxy.holds.append(hold)
         self._since = None
         self._send(self.link.responses.release(hints))
