@@ -178,3 +178,12 @@ def test_a_proof_against_an_earlier_one_must_last() -> None:
     assert route.broker.proved_node == 1
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 13.5, 1.0)
     assert route.broker.proved_node == 2
+
+
+def test_a_broker_is_settled_that_is_proved_and_lists_itself() -> None:
+    route = _route()
+    assert not is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert is_settled(route.broker)
+    route.broker.endpoints = {2: Endpoint("host", 2, None)}
+    assert not is_settled(route.broker)
