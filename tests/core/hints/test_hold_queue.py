@@ -417,6 +417,16 @@ def test_an_answer_to_an_earlier_question_does_not_count() -> None:
     assert counter.review(T + 0.002) == [[hint(2, 5)]]
 
 
+def test_which_node_a_broker_is_not_is_news() -> None:
+    link, counter = LinkState(route(node=None), 1), Counter()
+    learn(link.route, {0: (2, 5)})
+    assert counter.fetch(link, T, {0: -1}) is None
+    counter.queue.asked(link.route, {"t"}, T)
+    assert counter.review(T + 0.001) == []
+    link.route.broker.others = frozenset({2})
+    assert counter.review(T + 0.002) == [[hint(2, 5)]]
+
+
 # Rule 4: a deadline from the first error on, then calm.
 
 
