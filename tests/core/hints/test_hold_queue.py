@@ -427,6 +427,16 @@ def test_which_node_a_broker_is_not_is_news() -> None:
     assert counter.review(T + 0.002) == [[hint(2, 5)]]
 
 
+@pytest.mark.parametrize(("doubtful", "epoch"), [(False, 6), (True, 5)])
+def test_in_doubt_the_leader_is_asked_at_its_own_epoch(doubtful: bool, epoch: int) -> None:
+    link, counter = _link(), Counter()
+    if doubtful:
+        learn(link.route, {0: (3, 0)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): epoch}
+
+
 # Rule 4: a deadline from the first error on, then calm.
 
 
