@@ -156,6 +156,17 @@ def test_a_broker_must_refuse_for_some_time_where_that_is_asked() -> None:
     assert route.broker.is_self(1) is False
 
 
+def test_a_refusal_counts_on_its_own_connection_alone() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 10.0, 2.0)
+    presume(route.broker)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 13.0, 2.0)
+    assert route.broker.proved_node == 1
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 15.0, 2.0)
+    assert route.broker.proved_node is None
+
+
 def test_a_proof_is_not_undone_by_a_broker_that_does_not_know_yet_what_it_leads() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0), 10.0, 1.0)
@@ -187,3 +198,12 @@ def test_a_proof_against_an_earlier_one_must_last() -> None:
     assert route.broker.proved_node == 1
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 13.5, 1.0)
     assert route.broker.proved_node == 2
+
+
+def test_a_broker_is_settled_that_is_proved_and_lists_itself() -> None:
+    route = _route()
+    assert not is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert is_settled(route.broker)
+    route.broker.endpoints = {2: Endpoint("host", 2, None)}
+    assert not is_settled(route.broker)

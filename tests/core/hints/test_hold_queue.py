@@ -393,6 +393,50 @@ def test_in_a_storm_who_is_named_is_asked_and_the_others_are_looked_for() -> Non
     ]
 
 
+def test_an_answer_counts_for_the_topics_that_it_is_about() -> None:
+    link, counter = LinkState(route(), 1), Counter()
+    for topic in ("t", "u"):
+        learn(link.route, {0: (2, 5)}, topic=topic)
+    held, other = [failed(link, {0: -1}, ApiKey.FETCH, topic) for topic in ("t", "u")]
+    held.scanned = held.scanned._replace(failures=(*held.scanned.failures, *other.scanned.failures))
+    held.epochs = [-1, -1]
+    assert counter.queue.submit(held, T) is None
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == []
+    counter.queue.asked(link.route, {"u"}, T + 0.003)
+    assert counter.review(T + 0.004) == [[hint(2, 5), hint(2, 5)]]
+
+
+def test_an_answer_to_an_earlier_question_does_not_count() -> None:
+    link, counter = LinkState(route(), 1), Counter()
+    learn(link.route, {0: (2, 5)})
+    assert counter.fetch(link, T, {0: -1}) is None
+    counter.queue.asked(link.route, {"t"}, T - 0.001)
+    assert counter.review(T + 0.001) == []
+    counter.queue.asked(link.route, {"t"}, T)
+    assert counter.review(T + 0.002) == [[hint(2, 5)]]
+
+
+def test_which_node_a_broker_is_not_is_news() -> None:
+    link, counter = LinkState(route(node=None), 1), Counter()
+    learn(link.route, {0: (2, 5)})
+    assert counter.fetch(link, T, {0: -1}) is None
+    counter.queue.asked(link.route, {"t"}, T)
+    assert counter.review(T + 0.001) == []
+    link.route.broker.others = frozenset({2})
+    assert counter.review(T + 0.002) == [[hint(2, 5)]]
+
+
+@pytest.mark.parametrize(("doubtful", "epoch"), [(False, 6), (True, 5)])
+def test_in_doubt_the_leader_is_asked_at_its_own_epoch(doubtful: bool, epoch: int) -> None:
+    link, counter = _link(), Counter()
+    if doubtful:
+        learn(link.route, {0: (3, 0)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): epoch}
+
+
 # Rule 4: a deadline from the first error on, then calm.
 
 
