@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
-from tests.world.headway import Twin, behind
 from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Term
 from tests.world.product import DEADLINE, POLL, Proxy
+from tests.world.progress import Twin, behind
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -339,7 +339,7 @@ def _worked(client: Client, place: tuple[str, int], begin: float, end: float) ->
     return work is not None and any(begin <= one.at < end for one in work.served)
 
 
-def clients_make_headway(lived: Lived) -> Found:
+def clients_make_progress(lived: Lived) -> Found:
     """No client makes less progress than without the proxy, but for the holds' bound."""
     if lived.world.seed % _EACH:
         return
@@ -366,7 +366,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     at_rest_the_view_is_right,
     after_a_rest_hints_are_given,
     clients_go_on,
-    clients_make_headway,
+    clients_make_progress,
 )
 
 
