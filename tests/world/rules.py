@@ -68,7 +68,11 @@ def _is_native(world: World, seen: Seen) -> bool:
 
 
 def hint_was_true(lived: Lived) -> Found:
-    """A hint's leader and epoch were true in this incarnation of the topic, or in a later one."""
+    """A hint's leader and epoch were true in this incarnation of the topic, or in a later one.
+
+    A client that gives an id means that topic. A broker may answer for the recreated one: one that
+    knows names only, or whose answer has waited since before.
+    """
     world = lived.world
     for seen, text in _hints(world):
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
@@ -78,9 +82,10 @@ def hint_was_true(lived: Lived) -> Found:
         if not terms:
             yield seen.at, f"{text}, which was never true"
             continue
-        former = all(term.incarnation < refusal.incarnation for term in terms)
-        by_id = seen.place[0] in world.truth.issued
-        if former and (by_id or not world.just_learnt(seen, refusal)):
+        named = world.truth.issued.get(seen.place[0])
+        meant = refusal.incarnation if named is None else named
+        former = all(term.incarnation < meant for term in terms)
+        if former and (named is not None or not world.just_learnt(seen, refusal)):
             yield seen.at, f"{text}, which was true of a former topic of this name"
 
 

@@ -89,7 +89,7 @@ class Image:
 class Truth:
     """The controller's log. ``decided``: called with the number and the record of each entry.
 
-    ``ids``: topics have ids; ``issued``: all that any topic has had.
+    ``ids``: topics have ids; ``issued``: all that any topic has had, with its incarnation.
     """
 
     def __init__(self, nodes: tuple[int, ...], *, ids: bool) -> None:
@@ -97,7 +97,7 @@ class Truth:
         self.log: list[tuple[float, Record]] = []
         self.decided: Callable[[int, Record], None] = lambda number, record: None
         self.ids = ids
-        self.issued: set[str | bytes] = set()
+        self.issued: dict[str | bytes, int] = {}
         self._incarnations = 0
         self._terms: dict[tuple[str, int], list[Term]] = {}
         self._births: dict[int, float] = {}
@@ -123,7 +123,7 @@ class Truth:
         if not self.ids:
             return b""
         topic_id = (0x4000 << 112 | 1 << 62 | number).to_bytes(16)
-        self.issued.add(topic_id)
+        self.issued[topic_id] = number
         return topic_id
 
     def assign_ids(self, at: float) -> None:
