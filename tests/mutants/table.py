@@ -15,8 +15,8 @@ class Mutant:
 
     ``does``: what is wrong with it. ``file``: below the product's package; there ``old`` is
     replaced by ``new``. ``fix``: the fixed defect that it brings back, "" for none; worlds alone
-    must find such a one. ``worlds``: in so many worlds, from seed 0 on, a test finds it, 0: no test
-    looks for it. ``equivalent``: why it changes nothing that matters, "" if it does.
+    must find such a one. ``worlds``: in so many worlds, from seed ``first`` on, a test finds it, 0:
+    no test looks for it. ``equivalent``: why it changes nothing that matters, "" if it does.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Mutant:
     new: str
     fix: str = ""
     worlds: int = 0
+    first: int = 0
     equivalent: str = ""
 
     @property
