@@ -107,6 +107,14 @@ class LeaderReports:
             return []
         return self.adopt(topic, led)
 
+    def named(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> None:
+        """Take note that the Metadata of a broker has this leader, if it is the known one."""
+        known = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
+        if led.leader == UNKNOWN or known != Leader(led.leader, led.epoch):
+            return
+        if self._moves.name((topic.key, led.partition), reporter):
+            self._changes.add(topic.aliases)
+
     def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:
         """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
         now = self._clock()

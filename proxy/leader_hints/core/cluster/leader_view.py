@@ -13,12 +13,13 @@ from itertools import chain
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Disagreements, Doubts, Source
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Reporter, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
+from leader_hints.core.cluster.metadata_brokers import MetadataBrokers
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
@@ -107,6 +108,24 @@ class LeaderView:
         move = self._moves.get((self.topics.key(topic), partition))
         return move is None or move.serves
 
+    @property
+    def metadata_brokers(self) -> MetadataBrokers:
+        """The brokers whose Metadata is awaited where errors are to be settled."""
+        return self._moves.brokers
+
+    def is_named_by_all(self, topic: Topic, partition: int) -> bool:
+        """Whether the Metadata of all awaited brokers names the present leader.
+
+        True as well where it has led for long.
+        """
+        move = self._moves.get((self.topics.key(topic), partition))
+        return move is None or self._moves.brokers.all_in(move.named)
+
+    def is_named_by(self, topic: Topic, partition: int, reporter: Reporter) -> bool:
+        """Whether the Metadata of one broker names the present leader; see above."""
+        move = self._moves.get((self.topics.key(topic), partition))
+        return move is None or move.named & self._moves.brokers.bit(reporter) > 0
+
     def in_doubt(self, topic: Topic, partition: int) -> bool:
         """Whether brokers contradict what the view has, and that is not settled."""
         return bool(self._doubts) and (self.topics.key(topic), partition) in self._doubts
@@ -189,6 +208,8 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
+            if self._moves.brokers.awaited:
+                self._reports.named(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             contradicted |= self._reports.missing(topic, answer, broker.name, poll=poll)
         if poll:

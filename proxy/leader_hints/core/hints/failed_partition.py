@@ -21,6 +21,8 @@ class FailedPartition:
     since that it leads; ``None``: it has reported nothing. ``known``: the view's leader.
     ``found``: a good hint, first found at ``found_at``; it is given at ``good_at`` even if its
     leader has confirmed nothing. ``hint``: the hint that is given; ``reason``: why there is none.
+    ``settles``: its client can use no hint; its error waits until all brokers name the hint's
+    leader.
     """
 
     __slots__ = (
@@ -35,14 +37,24 @@ class FailedPartition:
         "led",
         "reason",
         "serves",
+        "settles",
         "since",
     )
 
-    def __init__(self, failure: Failure, client_epoch: int, since: float, led: int) -> None:
+    def __init__(
+        self,
+        failure: Failure,
+        client_epoch: int,
+        since: float,
+        led: int,
+        *,
+        settles: bool = False,
+    ) -> None:
         self.failure = failure
         self.client_epoch = client_epoch
         self.since = since
         self.led = led
+        self.settles = settles
         self.asked = False
         self.serves: bool | None = None
         self.known: Leader | None = None

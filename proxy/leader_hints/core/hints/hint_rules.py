@@ -179,6 +179,12 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
     return view.is_confirmed(topic, number) if view is not None else None
 
 
+def is_settled(route: Route, partition: FailedPartition) -> bool:
+    """Whether any broker that the client may ask for Metadata names the leader."""
+    view = route.broker.view
+    return view is not None and view.is_named_by_all(*partition.failure[:2])
+
+
 def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Limit:
     """Return how long a Produce error of a partition without a hint may be held (rule 9).
 

@@ -1,4 +1,4 @@
-"""Why an error response went on without a hint for a partition."""
+"""Why an error response went on without a hint for a partition, and whether it was settled."""
 
 from enum import StrEnum
 
@@ -25,3 +25,16 @@ class MissReason(StrEnum):
     NOT_USABLE_BY_CLIENT = "not_usable_by_client"
     REPLICA = "replica"
     BUDGET = "budget"
+
+
+class Settling(StrEnum):
+    """What came of an error to a client without hints that waited to be settled.
+
+    A :class:`MissReason` in its place: why it was not settled. ``METADATA_BEHIND``: the leader was
+    known, and a broker did not name it in time. ``EPOCH_UNKNOWN``: it did not wait, since
+    FENCED_LEADER_EPOCH says nothing without the client's epoch.
+    """
+
+    SETTLED = "settled"
+    METADATA_BEHIND = "metadata_behind"
+    EPOCH_UNKNOWN = "epoch_unknown"

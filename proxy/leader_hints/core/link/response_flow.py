@@ -82,7 +82,12 @@ class ResponseFlow(Flow):
         size = len(data)
         at = self._skip
         if self._passthrough is not None and self._passthrough.see(data[:at]):
-            self._passthrough = None
+            scan, self._passthrough = self._passthrough, None
+            held = self._notes.settled(scan, data[:at])
+            if held is not None and self._hold(held, scan.exchange):
+                self._skip = max(at - size, 0)
+                self._put_behind(data[at:])
+                return []
         if at >= size:
             self._skip -= size
             return [data]
@@ -108,6 +113,7 @@ class ResponseFlow(Flow):
                 if outcome is not None:
                     if not self._do(outcome, exchange, frame, length):
                         if self.held is not None:
+                            self._skip = max(end - size, 0)
                             self._put_behind(data[end:])
                         if at > begun:
                             pieces.append(data[begun:at])

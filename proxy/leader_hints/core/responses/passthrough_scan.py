@@ -5,12 +5,13 @@ from contextlib import suppress
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.fetch_request import Asker, read_asker
 from leader_hints.apis.keys import ApiKey, api_name
+from leader_hints.apis.leader_hint import Failure
 from leader_hints.apis.response_scan import Answered, AnswerScan
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Client, Recovery
 from leader_hints.core.link.exchange import Exchange
-from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.link.link_state import Failed, LinkState
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import Truncated, WireError
 
@@ -22,9 +23,22 @@ class PassthroughScan:
     where ``reason`` says why they get no hint; without one they are counted elsewhere.
     Successes are reported where some are awaited on the route. ``over``: nothing more of it is of
     interest.
+
+    ``exchange``: that it answers. ``failures``: errors that are to be settled, and that are not
+    counted yet.
     """
 
-    __slots__ = ("_asker", "_exchange", "_left", "_link", "_reason", "_recovery", "_scan", "over")
+    __slots__ = (
+        "_asker",
+        "_left",
+        "_link",
+        "_reason",
+        "_recovery",
+        "_scan",
+        "exchange",
+        "failures",
+        "over",
+    )
 
     def __init__(
         self,
@@ -37,7 +51,8 @@ class PassthroughScan:
     ) -> None:
         self._link = link
         self._recovery = recovery
-        self._exchange = exchange
+        self.exchange = exchange
+        self.failures: list[Failure] = []
         self._left = length
         self._reason = reason
         self._asker: Asker | None = None
@@ -60,26 +75,50 @@ class PassthroughScan:
             if not self._scan.done and self._left <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
-            name, version = api_name(self._exchange.policy.key), self._exchange.policy.version
+            name, version = api_name(self.exchange.policy.key), self.exchange.policy.version
             self._link.misunderstood("broker", f"{name} v{version}: {error}")
+            self._give_up()
             return True
         return self._scan.done
+
+    @property
+    def carries(self) -> bool:
+        """Whether other partitions have brought records or acknowledgements so far."""
+        return self._scan.carries
+
+    def count(self, failed: Failed, reason: MissReason, settling: str = "") -> None:
+        """Count an error that goes on now."""
+        link, policy = self._link, self.exchange.policy
+        told = link.answered(ApiKey(policy.key), policy.version, failed, UNKNOWN_EPOCH, 0.0)
+        if reason is not MissReason.REPLICA:
+            partitions = [(told.topic, told.partition)]
+            self._recovery.failed(link.route, told.client_id, told.api, partitions)
+        link.events.append(HintMissed(answered=told, reason=reason, settling=settling))
+
+    def _give_up(self) -> None:
+        """Count the errors that were to be settled in a response that cannot be read."""
+        failures, self.failures = self.failures, []
+        if self._reason is not None:
+            for failure in failures:
+                self.count(failure, self._reason)
 
     def _failed(self, answered: Answered) -> None:
         if self._reason is None:
             return
-        link, exchange = self._link, self._exchange
-        reason = MissReason.REPLICA if self._read_asker().replica else self._reason
-        key = ApiKey(exchange.policy.key)
-        told = link.answered(key, exchange.policy.version, answered, UNKNOWN_EPOCH, 0.0)
-        if reason is not MissReason.REPLICA:
-            failed = [(told.topic, told.partition)]
-            self._recovery.failed(link.route, told.client_id, told.api, failed)
-        link.events.append(HintMissed(answered=told, reason=reason))
+        replica = self._read_asker().replica
+        if self.exchange.policy.settles and not replica and self._is_known():
+            topic, partition, error, _ = answered
+            self.failures.append(Failure(topic, partition, error, 0, 0))
+        else:
+            self.count(answered, MissReason.REPLICA if replica else self._reason)
+
+    def _is_known(self) -> bool:
+        """Whether the request is at hand, where a replica may have sent it."""
+        return self.exchange.policy.key != ApiKey.FETCH or self.exchange.request is not None
 
     def _succeeded(self, answered: Answered) -> None:
         link = self._link
-        if self._exchange.policy.key == ApiKey.FETCH:
+        if self.exchange.policy.key == ApiKey.FETCH:
             asker = self._read_asker()
             if asker.replica or not (answered.brings or asker.full):
                 return
@@ -87,7 +126,7 @@ class PassthroughScan:
             self._produced(answered)
         client = Client(link.number, link.client.id or "", link.client.software)
         name, topic = (
-            api_name(self._exchange.policy.key),
+            api_name(self.exchange.policy.key),
             link.route.broker.topic_name(answered.topic),
         )
         recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
@@ -104,8 +143,8 @@ class PassthroughScan:
         """Return who asked, read once and only where something is to be reported."""
         if self._asker is None:
             self._asker = Asker(replica=False, full=False)
-            if self._exchange.request is not None:
+            if self.exchange.request is not None:
                 # Not all of it may have been at hand, or the broker will refuse it.
                 with suppress(WireError):
-                    self._asker = read_asker(memoryview(self._exchange.request))
+                    self._asker = read_asker(memoryview(self.exchange.request))
         return self._asker
