@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_moves import SILENT
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.cluster.metadata_brokers import SILENT
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode

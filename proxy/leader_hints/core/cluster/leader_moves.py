@@ -1,18 +1,62 @@
-"""Recent leader moves: the former leader, and whether the new one has confirmed."""
+"""Recent leader moves: the former leader, whether the new one has confirmed, and who names it.
+
+A client without a hint asks any broker for Metadata. Brokers learn of a move one after the other,
+so an error is settled once the Metadata of all of them names the new leader.
+"""
 
 from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Protocol
 
 from leader_hints.apis.metadata import Led
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Place, Reporter
 from leader_hints.core.cluster.leader import Leader
-from leader_hints.core.cluster.metadata_brokers import MetadataBrokers
 
 #: Moves remembered in all: enough for every partition of a large broker to move at once.
 RECENT_MOVES = 20_000
 #: Seconds after which an answer of the new leader cannot be of an earlier time as leader: it may
 #: have waited behind a response that was held.
 _WAITED = 0.25
+#: Seconds after which a broker that has not answered is left out: half a hold by default. Clients
+#: that ask it wait for longer than a hold in any case.
+SILENT = 0.05
+
+
+class Asked(Protocol):
+    """A broker that can be asked. ``unanswered_since``: infinity if it owes no answer."""
+
+    @property
+    def reporter(self) -> Reporter: ...
+
+    @property
+    def unanswered_since(self) -> float: ...
+
+
+class MetadataBrokers:
+    """Brokers as bits, since thousands of moves note which brokers name them.
+
+    ``awaited``: the bits of all that must name a move; 0 before any broker was asked.
+    """
+
+    def __init__(self) -> None:
+        self.awaited = 0
+        self._bits: dict[Reporter, int] = {}
+
+    def bit(self, reporter: Reporter) -> int:
+        """Return the bit of a broker."""
+        return self._bits.setdefault(reporter, 1 << len(self._bits))
+
+    def expect(self, brokers: Iterable[Asked], now: float) -> None:
+        """Await these brokers, but those that are silent."""
+        self.awaited = 0
+        for broker in brokers:
+            if now < broker.unanswered_since + SILENT:
+                self.awaited |= self.bit(broker.reporter)
+
+    def all_in(self, named: int) -> bool:
+        """Whether ``named`` has all that are awaited, and any is."""
+        return self.awaited > 0 and named & self.awaited == self.awaited
 
 
 class LeaderMove:
@@ -22,7 +66,7 @@ class LeaderMove:
     ``serves``: whether it has answered as leader, or has served a client. Metadata is no such
     answer: a KRaft broker's names it a while before its replica leads (BrokerMetadataPublisher sets
     the image first). ``named``: the brokers whose Metadata names the new leader, as the bits of
-    :class:`leader_hints.core.cluster.metadata_brokers.MetadataBrokers`.
+    :class:`MetadataBrokers`.
     """
 
     __slots__ = ("at", "before", "confirmed", "named", "serves")

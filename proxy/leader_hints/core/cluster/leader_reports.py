@@ -109,10 +109,11 @@ class LeaderReports:
 
     def named(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> None:
         """Take note that the Metadata of a broker has this leader, if it is the known one."""
-        known = Leader(topic.leaders[led.partition], topic.epochs[led.partition])
-        if led.leader == UNKNOWN or known != Leader(led.leader, led.epoch):
+        place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
+        # Most partitions have not moved lately, and a poll is about all of them.
+        if place not in self._moves or self._known(topic, led.partition) != leader:
             return
-        if self._moves.name((topic.key, led.partition), reporter):
+        if led.leader != UNKNOWN and self._moves.name(place, reporter):
             self._changes.add(topic.aliases)
 
     def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:

@@ -19,7 +19,6 @@ from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
-from leader_hints.core.cluster.metadata_brokers import MetadataBrokers
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
@@ -44,7 +43,8 @@ class LeaderView:
     ``clock``: seconds that never go back, by which moves are noted. ``topics``: which topics there
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
     brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
-    ``unknown_ids``: those that clients use and that have no name here.
+    ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: whose
+    Metadata is awaited where errors are to be settled.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -55,6 +55,7 @@ class LeaderView:
         #: When the topic with an id that had this name was forgotten last.
         self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
+        self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
         self.disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
@@ -108,23 +109,15 @@ class LeaderView:
         move = self._moves.get((self.topics.key(topic), partition))
         return move is None or move.serves
 
-    @property
-    def metadata_brokers(self) -> MetadataBrokers:
-        """The brokers whose Metadata is awaited where errors are to be settled."""
-        return self._moves.brokers
-
-    def is_named_by_all(self, topic: Topic, partition: int) -> bool:
-        """Whether the Metadata of all awaited brokers names the present leader.
+    def is_named(self, topic: Topic, partition: int, by: Reporter | None = None) -> bool:
+        """Whether the Metadata of a broker names the present leader, or of all that are awaited.
 
         True as well where it has led for long.
         """
-        move = self._moves.get((self.topics.key(topic), partition))
-        return move is None or self._moves.brokers.all_in(move.named)
-
-    def is_named_by(self, topic: Topic, partition: int, reporter: Reporter) -> bool:
-        """Whether the Metadata of one broker names the present leader; see above."""
-        move = self._moves.get((self.topics.key(topic), partition))
-        return move is None or move.named & self._moves.brokers.bit(reporter) > 0
+        move, brokers = self._moves.get((self.topics.key(topic), partition)), self.metadata_brokers
+        if move is None:
+            return True
+        return brokers.all_in(move.named) if by is None else move.named & brokers.bit(by) > 0
 
     def in_doubt(self, topic: Topic, partition: int) -> bool:
         """Whether brokers contradict what the view has, and that is not settled."""
@@ -208,7 +201,7 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
-            if self._moves.brokers.awaited:
+            if self.metadata_brokers.awaited:
                 self._reports.named(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             contradicted |= self._reports.missing(topic, answer, broker.name, poll=poll)

@@ -182,7 +182,7 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
 def is_settled(route: Route, partition: FailedPartition) -> bool:
     """Whether any broker that the client may ask for Metadata names the leader."""
     view = route.broker.view
-    return view is not None and view.is_named_by_all(*partition.failure[:2])
+    return view is not None and view.is_named(*partition.failure[:2])
 
 
 def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Limit:

@@ -44,17 +44,14 @@ class WantedLeaders:
 
     def lags(self, reporter: Reporter) -> bool:
         """Whether a broker's Metadata lacks a leader that is known, and that it is to name."""
-        view = self.route.broker.view
-        return view is not None and any(
-            one.settles
-            and one.found is not None
-            and not view.is_named_by(*one.failure[:2], reporter)
-            for one in self._partitions
-        )
+        return any(self._is_unnamed(one, reporter) for one in self._partitions)
 
-    def _is_named_by_all(self, one: FailedPartition) -> bool:
+    def _is_unnamed(self, one: FailedPartition, by: Reporter | None = None) -> bool:
+        """Whether an error waits until its leader, which is known, is named by a broker, or all."""
+        if not one.settles or one.found is None:
+            return False
         view = self.route.broker.view
-        return view is not None and view.is_named_by_all(*one.failure[:2])
+        return view is not None and not view.is_named(*one.failure[:2], by)
 
     # For storms, in which all of it is too much.
 
@@ -71,7 +68,7 @@ class WantedLeaders:
         return {
             one.failure.topic
             for one in self._partitions
-            if one.found is None or (one.settles and not self._is_named_by_all(one))
+            if one.found is None or self._is_unnamed(one)
         }
 
     def questions(self, most: int) -> list[tuple[int, Sequence[FailedPartition]]]:

@@ -81,13 +81,8 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if self._passthrough is not None and self._passthrough.see(data[:at]):
-            scan, self._passthrough = self._passthrough, None
-            held = self._notes.settled(scan, data[:at])
-            if held is not None and self._hold(held, scan.exchange):
-                self._skip = max(at - size, 0)
-                self._put_behind(data[at:])
-                return []
+        if self._passthrough is not None and self._is_held_midway(data):
+            return []
         if at >= size:
             self._skip -= size
             return [data]
@@ -113,8 +108,7 @@ class ResponseFlow(Flow):
                 if outcome is not None:
                     if not self._do(outcome, exchange, frame, length):
                         if self.held is not None:
-                            self._skip = max(end - size, 0)
-                            self._put_behind(data[end:])
+                            self._put_behind(data, end)
                         if at > begun:
                             pieces.append(data[begun:at])
                         return pieces
@@ -122,7 +116,7 @@ class ResponseFlow(Flow):
                         self._replace(pieces, data[begun:at])
                         begun = end
                     if end < size and not self.opaque and self._put_off():
-                        self._put_behind(data[end:])
+                        self._put_behind(data, end)
                         if begun < end:
                             pieces.append(data[begun:end])
                         return pieces
@@ -145,6 +139,21 @@ class ResponseFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
+    def _is_held_midway(self, data: memoryview) -> bool:
+        """Whether a response, of which more has come, is held from here on.
+
+        What came before went on: no client can read it without its last partition.
+        """
+        scan, piece = self._passthrough, data[: self._skip]
+        if scan is None or not scan.see(piece):
+            return False
+        self._passthrough = None
+        held = self._notes.settled(scan, piece)
+        if held is None or not self._hold(held, scan.exchange):
+            return False
+        self._put_behind(data, self._skip)
+        return True
+
     @property
     def passing(self) -> int:
         """See :attr:`leader_hints.core.link.flow.Flow.passing`."""
@@ -165,11 +174,14 @@ class ResponseFlow(Flow):
         self._give_back_requests()
         super().close()
 
-    def _put_behind(self, data: memoryview) -> None:
+    def _put_behind(self, data: memoryview, end: int) -> None:
         """Keep what came behind a response that is held or took long: at most one receive buffer.
 
-        Where that was kept behind another one before, it is reserved already.
+        ``end``: of that response, which may be behind ``data``. Where what is kept was kept behind
+        another one before, it is reserved already.
         """
+        self._skip = max(end - len(data), 0)
+        data = data[end:]
         more = max(len(data) - self._behind, 0)
         if self._account.take_anyway(more):
             self._owed += more
