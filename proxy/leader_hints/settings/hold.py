@@ -44,9 +44,10 @@ class HoldSettings(Group):
     settle: bool = Field(
         default=False,
         strict=True,
-        description="Whether errors to clients that can use no hint wait, too: until the Metadata "
-        "of all brokers names the new leader, within the bounds above. Then the client's first "
-        "Metadata is fresh, and it need not back off. No byte of the response changes.",
+        description="Whether errors that can carry no hint wait, too: until the Metadata of all "
+        "brokers names the new leader, within the bounds above. Then the client's first Metadata "
+        "is fresh, and most clients do not back off. No byte of the response changes. A broker "
+        "that has not answered for 50 ms is left out. Clusters in KRaft mode gain nothing by it.",
     )
 
     @property
