@@ -117,6 +117,14 @@ def test_a_broker_that_is_silent_is_left_out() -> None:
     assert counter.settled() == _SETTLED
 
 
+def test_that_others_are_awaited_is_said_once() -> None:
+    brokers = _view(_link()).metadata_brokers
+    awaited = [_Broker(1), _Broker(2, T)]
+    assert brokers.expect(awaited, T)
+    assert not brokers.expect(awaited, T + SILENT - 0.001)
+    assert brokers.expect(awaited, T + SILENT)
+
+
 def test_an_error_whose_leader_is_not_found_says_why() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T, unhinted=OLD)

@@ -47,12 +47,13 @@ class MetadataBrokers:
         """Return the bit of a broker."""
         return self._bits.setdefault(reporter, 1 << len(self._bits))
 
-    def expect(self, brokers: Iterable[Asked], now: float) -> None:
-        """Await these brokers, but those that are silent."""
-        self.awaited = 0
+    def expect(self, brokers: Iterable[Asked], now: float) -> bool:
+        """Await these brokers, but those that are silent; return whether these are others."""
+        before, self.awaited = self.awaited, 0
         for broker in brokers:
             if now < broker.unanswered_since + SILENT:
                 self.awaited |= self.bit(broker.reporter)
+        return self.awaited != before
 
     def all_in(self, named: int) -> bool:
         """Whether ``named`` has all that are awaited, and any is."""
