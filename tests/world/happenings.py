@@ -44,7 +44,8 @@ class Profile:
     principal may not see. ``idle``: a broker that was added and has no replicas yet, 0: none.
     ``large``: Metadata is too large to be read in passing. ``crossed``: two nodes whose routes lead
     to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
-    a client that uses ids which nobody has.
+    a client that uses ids which nobody has. ``settle``: errors that can carry no hint are held
+    until all brokers name the leader.
     """
 
     kraft: bool
@@ -62,6 +63,7 @@ class Profile:
     crossed: tuple[int, ...]
     synthesize: bool
     rogue: bool
+    settle: bool
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -74,6 +76,7 @@ class Profile:
             f"{', large' if self.large else ''}"
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
+            f"{', settled errors' if self.settle else ''}"
         )
 
 
@@ -110,6 +113,7 @@ def profile(seed: int) -> Profile:
         crossed=(),
         synthesize=False,
         rogue=draw.random() < 0.2,
+        settle=random.Random(f"{seed} settle").random() < 0.5,
     )
     if fronted != NODES:
         return drawn

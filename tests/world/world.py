@@ -112,6 +112,7 @@ class World:
             behind={one: other, other: one},
             large=self.profile.large,
             synthesize=self.profile.synthesize,
+            settle=self.profile.settle,
         )
         self.proxies.append(proxy)
         self.fronts.update(dict.fromkeys(nodes, proxy))
