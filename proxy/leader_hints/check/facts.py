@@ -138,6 +138,8 @@ class RouteFacts:
     ``silence``: why Metadata was not answered, ``None`` where it was. ``nodes``: all that several
     connections reached; ``others``: proved to be none of them. ``clients``: which use hints;
     ``settle``: errors to the others wait for settled Metadata.
+
+    Large because all rules about a route are pure functions of it.
     """
 
     name: str
