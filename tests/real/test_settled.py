@@ -22,8 +22,8 @@ from tests.harness.clients import (
 from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import LogLine
 from tests.harness.waiting import until
-from tests.real.names import CONFLUENT, JAVA_36, ZK_36
-from tests.real.sandwich import Sandwich, of_client
+from tests.real.names import CONFLUENT, JAVA_36, ZK_24, ZK_36
+from tests.real.sandwich import API_VERSIONS, Sandwich, of_client
 
 _RATE = 50
 _BACK_OFF_S = 3
@@ -87,3 +87,29 @@ def test_an_old_client_goes_to_the_new_leader_without_its_back_off(
         assert first["hold_ms"] > 0
         assert max(record.latency_ms for record in records[before:]) < _AT_ONCE_MS
         assert sandwich.wait_unchanged(of_client(watched.name)) >= 2
+
+
+@pytest.mark.parametrize("cluster", [ZK_24], indirect=True)
+def test_errors_of_a_client_that_uses_hints_in_newer_versions_alone_are_settled(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topic: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    """librdkafka needs Fetch 16 for a hint, and brokers of 2.4 have no topic ids for that."""
+    topic, library = new_topic("settled-between"), clients(CONFLUENT)
+    (tmp_path / "settled.yaml").write_text(_HOLD)
+    arguments = ["--config", str(tmp_path / "settled.yaml")]
+    with Sandwich(cluster, tmp_path, arguments=arguments) as sandwich:
+        feed = library.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=_RATE))
+        consumer = library.consume(ConsumerSpec(cluster.bootstrap, topic))
+        _flow(consumer.consumed, 5)
+        admin.move_leader(topic)
+        _flow(consumer.consumed, _RATE)
+        for run in (consumer, feed):
+            run.stop()
+        errors = _errors(sandwich, consumer.name)
+        assert {line["version"] for line in errors} == {11}
+        assert "settled" in {line["settling"] for line in errors}
+        assert sandwich.wait_unchanged(of_client(consumer.name), API_VERSIONS) >= 2

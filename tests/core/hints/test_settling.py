@@ -67,6 +67,31 @@ def test_a_fetch_error_is_settled_under_the_same_leader() -> None:
     assert counter.settled() == _SETTLED
 
 
+def test_a_fenced_epoch_that_is_not_known_may_be_of_the_move_that_is_known() -> None:
+    link, counter = _link(), Counter()
+    for node in (1, 2, 3):
+        learn(link.route, {0: (1, 6)}, source=node)
+    assert counter.fetch(link, T, {0: -1}, error=FENCED, unhinted=OLD) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): 6}
+    counter.queue.probed(link.route, {("t", 0): 0}, T + 0.001)
+    assert counter.review(T + 0.002) == [[None]]
+    assert counter.settled() == _SETTLED
+
+
+def test_a_fenced_epoch_that_is_not_known_may_be_of_a_move_that_is_not_known() -> None:
+    link, counter = _link(), Counter()
+    counter.fetch(link, T, {0: -1}, error=FENCED, unhinted=OLD)
+    # Metadata lags, and the broker's answer shows that it does.
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    counter.queue.probed(link.route, {("t", 0): FENCED}, T + 0.001)
+    assert counter.review(T + 0.05) == []
+    for node in (1, 2, 3):
+        learn(link.route, {0: (2, 6)}, source=node)
+    assert counter.review(T + 0.06) == [[None]]
+    assert counter.settled() == _SETTLED
+
+
 def test_metadata_is_not_enough_before_the_leader_serves() -> None:
     link, counter = _link(), Counter()
     counter.produce(link, T, unhinted=OLD)

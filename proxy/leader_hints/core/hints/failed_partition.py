@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.hints.miss_reason import MissReason
@@ -70,8 +71,20 @@ class FailedPartition:
         return self.hint is not None or self.reason in _FINAL
 
     @property
+    def is_fenced_blindly(self) -> bool:
+        """Whether the client used an older epoch than its broker has, and it is not known which.
+
+        That may be of the leadership that is known already, so only the broker's answer shows
+        whether there is a newer one.
+        """
+        fenced = self.failure.error == ErrorCode.FENCED_LEADER_EPOCH
+        return self.settles and fenced and self.client_epoch < 0
+
+    @property
     def newest(self) -> int:
         """The newest epoch at which the client and the answering broker are known to have been."""
+        if self.is_fenced_blindly:
+            return self.led - 1
         return self.client_epoch if self.client_epoch >= 0 else self.led
 
 

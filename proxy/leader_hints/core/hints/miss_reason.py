@@ -31,10 +31,8 @@ class Settling(StrEnum):
     """What came of an error to a client without hints that waited to be settled.
 
     A :class:`MissReason` in its place: why it was not settled. ``METADATA_BEHIND``: the leader was
-    known, and a broker did not name it in time. ``EPOCH_UNKNOWN``: it did not wait, since
-    FENCED_LEADER_EPOCH says nothing without the client's epoch.
+    known, and a broker did not name it in time.
     """
 
     SETTLED = "settled"
     METADATA_BEHIND = "metadata_behind"
-    EPOCH_UNKNOWN = "epoch_unknown"

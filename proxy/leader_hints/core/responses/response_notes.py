@@ -6,14 +6,13 @@ Tested in ``tests/core/link/test_link.py``.
 from collections.abc import Sequence
 from contextlib import suppress
 
-from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_request import read_request, read_session
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import Failure, Scanned
 from leader_hints.apis.response_scan import has_no_failure
 from leader_hints.core.events import HintMissed
-from leader_hints.core.hints.miss_reason import MissReason, Settling
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
@@ -142,16 +141,8 @@ class ResponseNotes:
         failures, scan.failures = scan.failures, []
         if not failures or unhinted is None:
             return None
-        waiting: list[tuple[Failure, int]] = []
-        for failure, epoch in zip(failures, self._epochs(scan.exchange, failures), strict=True):
-            if failure.error == ErrorCode.FENCED_LEADER_EPOCH and epoch < 0:
-                scan.count(failure, unhinted, Settling.EPOCH_UNKNOWN)
-            else:
-                waiting.append((failure, epoch))
-        if not waiting:
-            return None
-        errors, epochs = zip(*waiting, strict=True)
-        scanned = Scanned(errors, scan.carries, 0, 0)
+        epochs = self._epochs(scan.exchange, failures)
+        scanned = Scanned(tuple(failures), scan.carries, 0, 0)
         key = ApiKey(policy.key)
         return Held(self.link, key, policy.version, piece, scanned, epochs, unhinted)
 
