@@ -187,7 +187,7 @@ class ResponseFlow(Flow):
             self._owed += more
             self._behind += more
         # What was kept before is memory of its own.
-        self._backlog = memoryview(bytes(data)) if data.obj is self._shared.obj else data
+        self._backlog = memoryview(bytearray(data)) if data.obj is self._shared.obj else data
 
     def _give_back_requests(self) -> None:
         for exchange in self._exchanges.waiting:
