@@ -10,7 +10,7 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 		&& echo $$python && break; done)
 
-# Tests that run at the same time. Those on real brokers wait most of the time.
+# Tests or worlds that run at the same time. Tests on real brokers wait most of the time.
 WORKERS ?= 2
 # `make test COVERAGE=1` measures which lines and branches run, at twice the time.
 MEASURED := $(if $(COVERAGE),--cov --cov-report=)
@@ -59,7 +59,7 @@ test-deploy: $(STAMP) ## Check and run the deployment files; needs root, buildah
 	$(BIN)/python -m pytest tests/deploy
 
 simulate: $(STAMP) ## Run simulated clusters until one breaks a rule; SIMULATE="--first 1000 --seeds 500"
-	$(BIN)/python -m tests.world $(SIMULATE)
+	$(BIN)/python -m tests.world --workers $(WORKERS) $(SIMULATE)
 
 mutants: $(STAMP) ## Plant defects one by one and report what finds them; MUTANTS="'no doubts'"
 	$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -39,7 +39,7 @@ def main(
     samples = (
         Samples.read("control") if from_samples else _measured(polls, partitions, count, seconds)
     )
-    of = samples.get(_Setup, "setup", "")
+    of = samples.setup(_Setup)
     polled = samples.get(Polls, "polls", "proxy")
     storm = samples.get(Storm, "storm", "proxy")
     verdicts = [*_judge_polls(polled), *_judge_storm(storm)]
@@ -75,7 +75,7 @@ def _measured(polls: int, partitions: int, count: int, seconds: float) -> Sample
     if missing is not None:
         raise click.ClickException(missing)
     samples = Samples()
-    samples.add("setup", "", _Setup(partitions, count))
+    samples.add_setup(_Setup(partitions, count))
     samples.add("polls", "proxy", control.polls(partitions, BROKERS, polls))
     samples.add("storm", "proxy", control.storm(partitions, BROKERS))
     if count:

@@ -47,7 +47,7 @@ def main(
     Ends with 1 where a target is missed.
     """
     samples = Samples.read("kip951") if from_samples else _measured(runs, slow_runs, seconds, rate)
-    of = samples.get(_Setup, "setup", "")
+    of = samples.setup(_Setup)
     parts, verdicts = [], []
     for lateness, how in _HOW.items():
         for acks in get_args(Acks):
@@ -95,7 +95,7 @@ def _measured(runs: int, slow_runs: int, seconds: float, rate: int) -> Samples:
     if missing is not None:
         raise click.ClickException(missing)
     samples = Samples()
-    samples.add("setup", "", _Setup(seconds, rate))
+    samples.add_setup(_Setup(seconds, rate))
     for (acks, lateness), results in kip951.measure(runs, slow_runs, seconds, rate).items():
         for arm, done in results.items():
             for number, run in enumerate(done, 1):

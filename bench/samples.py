@@ -21,6 +21,8 @@ from tests.harness.maven import ROOT
 FOLDER = ROOT / "bench" / "samples"
 _HEAD = ("comparison", "arm", "figure", "value")
 _SEVERAL = "[]"
+#: Where a benchmark's setup is kept, such as the number of its rounds.
+_SETUP = "setup", ""
 
 _Record = TypeVar("_Record")
 
@@ -53,6 +55,17 @@ class Samples:
         :raises KeyError: there is none.
         """
         return self._record(kind, self._rows[comparison, arm])
+
+    def add_setup(self, setup: object) -> None:
+        """Keep how the benchmark was run, a record as in :meth:`add`."""
+        self.add(*_SETUP, setup)
+
+    def setup(self, kind: type[_Record]) -> _Record:
+        """Return how the benchmark was run.
+
+        :raises KeyError: that was not kept.
+        """
+        return self.get(kind, *_SETUP)
 
     def all(self, kind: type[_Record], comparison: str) -> dict[str, _Record]:
         """Return the records of all arms of a comparison, which may have none."""

@@ -53,7 +53,7 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
     Ends with 1 where a target is missed.
     """
     samples = Samples.read("stall") if from_samples else _measured_stalls(rounds, moves)
-    of = samples.get(_Setup, "setup", "")
+    of = samples.setup(_Setup)
     zookeeper = _pools(samples, "zookeeper", arms.ZOOKEEPER)
     shipped = _pools(samples, "shipped", arms.ZOOKEEPER)
     kraft = _pools(samples, "kraft", arms.KRAFT)
@@ -91,7 +91,7 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
 def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
     """Compare the same in front of 2.8 and 2.4. Ends with 1 where a target is missed."""
     samples = Samples.read("legacy") if from_samples else _measured_legacy(rounds, moves)
-    of = samples.get(_Setup, "setup", "")
+    of = samples.setup(_Setup)
     parts = []
     verdicts = []
     for compared in arms.LEGACY:
@@ -112,7 +112,7 @@ def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
 
 def _measured_stalls(rounds: int, moves: int) -> Samples:
     samples = Samples()
-    samples.add("setup", "", _Setup(rounds, moves))
+    samples.add_setup(_Setup(rounds, moves))
     for comparison, pools in (
         ("zookeeper", run(arms.ZOOKEEPER, rounds, moves)),
         ("shipped", run(arms.ZOOKEEPER, 1, moves, replication={})),
@@ -125,7 +125,7 @@ def _measured_stalls(rounds: int, moves: int) -> Samples:
 
 def _measured_legacy(rounds: int, moves: int) -> Samples:
     samples = Samples()
-    samples.add("setup", "", _Setup(rounds, moves))
+    samples.add_setup(_Setup(rounds, moves))
     for compared in arms.LEGACY:
         _add(samples, compared[0].version, run(compared, rounds, moves))
     return samples

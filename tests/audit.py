@@ -30,15 +30,15 @@ def main(arguments: list[str]) -> int:
     except (ValueError, KeyError):
         packages = []
     asked = [package for package in packages if "skip_reason" not in package]
-    holes = [
-        f"{package['name']} {package['version']}: {', '.join(hole['id'] for hole in holes)}"
+    known = [
+        f"{package['name']} {package['version']}: {', '.join(one['id'] for one in known)}"
         for package in asked
-        if (holes := package["vulns"])
+        if (known := package["vulns"])
     ]
-    for hole in holes:
-        print(hole)
+    for one in known:
+        print(one)
     print(f"{len(asked)} of {len(packages)} packages were held against advisories")
-    if holes:
+    if known:
         return 1
     if packages and len(asked) == len(packages):
         return 0

@@ -1,6 +1,7 @@
 """What holds for all tests."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -10,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 from leader_hints.observe.logs import configure_logs
 from tests.net.serving import Log
 from tests.real.names import CLUSTERS
-from tests.tiers import Tier, tier_of
+from tests.tiers import Tier, may_have, tier_of
 
 # No deadline for one example: machines are shared, and a slow one is no defect. The profile
 # that Hypothesis takes with CI=true is derandomized besides; this keeps that.
@@ -58,6 +59,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of a tier; ``rest`` are the tests that ``test`` leaves out."""
     tiers = [tier.name.lower() for tier in Tier]
     parser.addoption("--tier", choices=[*tiers, "rest"], default="all", help="see tests/tiers.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not read folders that have no test of the tier that is asked for."""
+    name = config.getoption("--tier")
+    if name == "rest" or not collection_path.is_dir():
+        return None
+    folder = collection_path.relative_to(config.rootpath).as_posix()
+    return None if may_have(f"{folder}/", Tier[name.upper()]) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

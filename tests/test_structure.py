@@ -17,15 +17,7 @@ _LARGE = _PACKAGES[0] / "apis"
 #: The rest are found by their names.
 _SUBJECTS = [folder for folder in _FOLDERS if folder not in (_PACKAGES[0], _LARGE)]
 _TESTS = {_PACKAGES[0]: ROOT / "tests", _PACKAGES[1]: ROOT / "tests" / "pipeline"}
-#: Their files are tested by what they do together.
-_TOGETHER = [
-    _PACKAGES[0] / folder
-    for folder in (
-        *("core/cluster", "core/hints", "core/link"),
-        *("net/admin", "net/metadata", "net/pump"),
-    )
-]
-_MIRRORED = [file for file in _FILES if file.name != "__init__.py" and file.parent not in _TOGETHER]
+_MIRRORED = [file for file in _FILES if file.name != "__init__.py"]
 _MOST_FILES = 20
 _MOST_LINES = 60
 _MOST_METHODS = 20

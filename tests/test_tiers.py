@@ -1,9 +1,11 @@
 """Every test is in a tier, and each tier has what it is for."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.real.names import KRAFT_36, ZK_24, ZK_28
-from tests.tiers import Tier, tier
+from tests.tiers import Tier, may_have, tier
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,34 @@ from tests.tiers import Tier, tier
 )
 def test_each_test_has_a_tier(nodeid: str, cluster: str, expected: Tier) -> None:
     assert tier(nodeid, cluster) is expected
+
+
+@pytest.mark.parametrize(
+    ("folder", "lowest"),
+    [
+        ("tests/", Tier.UNIT),
+        ("tests/core/", Tier.UNIT),
+        ("tests/core/link/", Tier.UNIT),
+        ("tests/mock/", Tier.TEST),
+        ("tests/real/", Tier.TEST),
+        ("tests/pipeline/", Tier.TEST),
+        ("tests/pipeline/journal/", Tier.TEST),
+        ("tests/pipeline/generator/", Tier.ALL),
+        ("tests/packaging/", Tier.ALL),
+        ("tests/a_new_folder/", Tier.ALL),
+    ],
+)
+def test_folders_are_read_for_the_tiers_that_they_have(folder: str, lowest: Tier) -> None:
+    assert [asked for asked in Tier if may_have(folder, asked)] == [*range(lowest, Tier.ALL + 1)]
+
+
+def test_a_folder_that_is_read_for_no_tier_has_no_test_of_it(pytestconfig: pytest.Config) -> None:
+    files = [
+        file.relative_to(pytestconfig.rootpath).as_posix()
+        for file in (pytestconfig.rootpath / "tests").rglob("test_*.py")
+    ]
+    clusters = ("", ZK_24)
+    for asked in (Tier.UNIT, Tier.TEST):
+        left_out = [file for file in files if not may_have(f"{Path(file).parent}/", asked)]
+        assert left_out
+        assert not [file for file in left_out for of in clusters if tier(file, of) <= asked]

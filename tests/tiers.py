@@ -66,6 +66,19 @@ def tier(nodeid: str, cluster: str) -> Tier:
     return _TIERS[max(known, key=len)] if known else Tier.ALL
 
 
+def may_have(folder: str, asked: Tier) -> bool:
+    """Return whether ``folder``, such as tests/core/, may have tests of a tier or a lower one.
+
+    To read the others takes longer than many tests do.
+    """
+    if asked is Tier.ALL:
+        return True
+    known = [prefix for prefix, lowest in _TIERS.items() if lowest <= asked]
+    if asked >= Tier.TEST:
+        known += _REAL
+    return any(of.startswith(folder) or folder.startswith(of) for of in known)
+
+
 def tier_of(item: pytest.Item) -> Tier:
     """Return the lowest tier that runs a test."""
     parameters = getattr(item, "callspec", None)

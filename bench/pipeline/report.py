@@ -66,7 +66,7 @@ def main(
         if from_samples
         else _measured(_Setup(events, large, micro, sidecars, cores))
     )
-    of = samples.get(_Setup, "setup", "")
+    of = samples.setup(_Setup)
     plain = samples.get(Trial, "trials", "plain")
     asked = samples.all(Query, "queries")
     batches = samples.get(_Batches, "trials", "micro").seconds
@@ -113,7 +113,7 @@ class _Batches:
 
 def _measured(of: _Setup) -> Samples:
     master, samples = f"local[{of.cores}]", Samples()
-    samples.add("setup", "", of)
+    samples.add_setup(of)
 
     def journal(name: str, seed: int, size: int, hot: float = 0.0) -> Path:
         return journal_of(Fleet(of.sidecars, _HOURS, size, seed, hot=hot), name, master)

@@ -1,4 +1,5 @@
 import contextlib
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
+from tests.harness.lines import lines_of
 
 _REQUESTS = st.sampled_from(range(3, 11)).flatmap(
     lambda version: entities(request_type(ApiKey.PRODUCE, version))
@@ -63,6 +65,48 @@ def test_finds_the_failures_that_kio_wrote(answer: Entity, seed: int) -> None:
     ]
     assert scanned.carries == any(p.error_code.value == 0 for _, p in parts)
     assert scanned.tags_end == len(frame)
+
+
+def _failing(partitions: Iterable[int], **values: object) -> tuple[Entity, ...]:
+    """Return partitions that failed, with ``values``."""
+    kind = element(element(response_type(ApiKey.PRODUCE, 9), "responses"), "partition_responses")
+    values = {"error_code": ErrorCode.not_leader_or_follower} | values
+    return tuple(plain(kind, index=n, **values) for n in partitions)
+
+
+def _topics(*partitions: tuple[Entity, ...]) -> memoryview:
+    kind = response_type(ApiKey.PRODUCE, 9)
+    topic = element(kind, "responses")
+    topics = tuple(
+        plain(topic, name=f"t{number}", partition_responses=some)
+        for number, some in enumerate(partitions)
+    )
+    return memoryview(response_frame(plain(kind, responses=topics), 1))
+
+
+def test_failures_of_all_shapes_are_found_among_each_other() -> None:
+    wrong = element(
+        element(element(response_type(ApiKey.PRODUCE, 9), "responses"), "partition_responses"),
+        "record_errors",
+    )
+    said = plain(wrong, batch_index=1, batch_index_error_message="x")
+    some = (
+        *_failing(range(3)),
+        *_failing([3], error_message="why"),
+        *_failing([4], record_errors=(said,)),
+        *_failing([5, 6], error_code=ErrorCode.none),
+        *_failing([7, 8]),
+    )
+    scanned = produce.scan_response(_topics(some, _failing([0, 1])))
+    found = [(failure.topic, failure.partition) for failure in scanned.failures]
+    assert found == [("t0", n) for n in (0, 1, 2, 3, 4, 7, 8)] + [("t1", 0), ("t1", 1)]
+    assert scanned.carries
+
+
+def test_many_failures_are_found_at_little_cost() -> None:
+    """20,000 took 62 ms of one step."""
+    frame = _topics(_failing(range(5000)))
+    assert lines_of(lambda: produce.scan_response(frame)) < 60_000
 
 
 @given(_ANSWERS, st.none() | st.integers(0, 99))

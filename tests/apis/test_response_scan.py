@@ -1,11 +1,13 @@
 import itertools
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from leader_hints.apis import response_scan
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import ApiKey
@@ -79,9 +81,19 @@ def _named(topic: Entity, *, fetch: bool) -> Topic:
 
 def _scanned(kind: type[Entity], pieces: list[bytes], *, successes: bool) -> list[Answered]:
     scan = AnswerScan(kind.__api_key__, kind.__version__, successes=successes)
-    found = list(itertools.chain(*(scan.advance(memoryview(piece)) for piece in pieces)))
+    found = []
+    for piece in pieces:
+        found += scan.advance(memoryview(piece))
+        while scan.left:
+            piece = piece[len(piece) - scan.left :]
+            found += scan.advance(memoryview(piece))
     assert scan.done
     return found
+
+
+def _cut(frame: bytes, cuts: list[int]) -> list[bytes]:
+    ends = [0, *sorted(min(cut, len(frame)) for cut in cuts), len(frame)]
+    return [frame[a:b] for a, b in itertools.pairwise(ends)]
 
 
 @given(_ANSWERS, st.booleans(), st.none() | st.integers(0, 99), st.lists(st.integers(0, 600)))
@@ -90,9 +102,28 @@ def test_what_kio_wrote_is_found_however_it_is_cut(
 ) -> None:
     kind = type(answer)
     frame = response_frame(answer, unknown_tags=tags if kind.__flexible__ else None)
-    ends = [0, *sorted(min(cut, len(frame)) for cut in cuts), len(frame)]
-    pieces = [frame[a:b] for a, b in itertools.pairwise(ends)]
-    assert _scanned(kind, pieces, successes=successes) == _expected(answer, successes=successes)
+    found = _scanned(kind, _cut(frame, cuts), successes=successes)
+    assert found == _expected(answer, successes=successes)
+
+
+@given(_ANSWERS, st.lists(st.integers(0, 600)))
+def test_what_is_too_much_for_one_go_is_found_in_the_next(answer: Entity, cuts: list[int]) -> None:
+    with patch.object(response_scan, "_FOUND_AT_ONCE", 1):
+        found = _scanned(type(answer), _cut(response_frame(answer), cuts), successes=True)
+    assert found == _expected(answer, successes=True)
+
+
+def test_no_more_is_found_in_one_go_than_others_may_wait_for() -> None:
+    kind = response_type(ApiKey.PRODUCE, 9)
+    topic = element(kind, "responses")
+    partition = plain(element(topic, "partition_responses"))
+    answer = plain(kind, responses=(plain(topic, partition_responses=(partition,) * 120),))
+    frame = memoryview(response_frame(answer))
+    scan = AnswerScan(ApiKey.PRODUCE, 9, successes=True)
+    found = [len(scan.advance(frame))]
+    while not scan.done:
+        found.append(len(scan.advance(frame[len(frame) - scan.left :])))
+    assert found == [50, 50, 20]
 
 
 @given(_ANSWERS, st.booleans())

@@ -322,6 +322,66 @@ async def test_a_route_is_ready_when_its_broker_answers(log: _Log) -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_a_route_is_not_ready_while_only_old_connections_go_on(log: _Log) -> None:
+    """A certificate has expired, say: the subscription does not notice, and each client does."""
+    async with trio.open_nursery() as nursery:
+        broker = FakeBroker(1, [Broker(1, "one", 9092)], {"t": [(1, 5)]})
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        upstream = Address(*listener.socket.getsockname())
+        taken = trio.CancelScope()
+
+        async def take() -> None:
+            with taken:
+                await trio.serve_listeners(broker.serve, [listener], handler_nursery=nursery)
+
+        nursery.start_soon(take)
+        async with _serving(_settings((_ANY, upstream), admin=_ANY), log) as (address,):
+            await _until(lambda: log.events("route_plan"))
+            taken.cancel()
+            await _until(lambda: listener.socket.fileno() == -1)
+            await _expect_reset(await _connect(address))
+            status, body = await _ask(_admin(log), "/readyz")
+            reason = f"broker {upstream}: cannot connect: connection refused"
+            assert json.loads(body) == {"ready": False, "not_ready": {"r0": reason}}
+            assert status == 503
+            assert not log.events("subscription_lost")
+        nursery.cancel_scope.cancel()
+
+
+async def test_however_many_ask_whether_routes_are_ready_a_broker_has_one_connection(
+    log: _Log,
+) -> None:
+    """With brokers that do not answer each request once kept a connection to each of them."""
+    open_now = most = 0
+
+    async def say_nothing(stream: trio.SocketStream) -> None:
+        nonlocal open_now, most
+        open_now += 1
+        most = max(most, open_now)
+        async with stream:
+            while await stream.receive_some():
+                pass
+        open_now -= 1
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, say_nothing, [listener])
+        upstream = Address(*listener.socket.getsockname())
+        async with _serving(_settings((_ANY, upstream), admin=_ANY), log):
+            statuses = []
+
+            async def ask() -> None:
+                statuses.append((await _ask(_admin(log), "/readyz"))[0])
+
+            async with trio.open_nursery() as asking:
+                for _ in range(30):
+                    asking.start_soon(ask)
+            assert statuses == [503] * 30
+        # One more may be the subscription's.
+        assert most <= 2
+        nursery.cancel_scope.cancel()
+
+
 async def test_the_kill_switch_is_followed_by_new_links(log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         broker, upstream = _tcp_broker(nursery)

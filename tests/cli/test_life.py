@@ -194,7 +194,7 @@ def test_without_descriptors_connections_wait_and_the_log_stays_small(
         resource.prlimit(proxy.pid, resource.RLIMIT_NOFILE, (4, allowed[1]))
         client = _connect(proxy)
         client.sendall(_ASKED)
-        until(lambda: proxy.events("accept_failed"), "it is told", _SECONDS)
+        until(lambda: proxy.events("accept_failed"), "it is reported", _SECONDS)
         before = processes.cpu_seconds(proxy.pid)
         never(lambda: len(proxy.lines()) > 20, "the log is small", 1.0)
         assert processes.cpu_seconds(proxy.pid) - before < 0.5, "it is busy with nothing"

@@ -42,12 +42,12 @@ def test_a_crossing_is_reported_once_and_only_when_found_twice() -> None:
     found = {"arrived": scene.two, "own": 1, "found": 2}
 
     assert scene.look(scene.one, 1, **found) == []
-    assert not scene.destinations.settled(scene.one)
+    assert scene.destinations.pause(scene.one) == 2
     assert (scene.one.advertised.crossed, scene.one.advertised.misled) == ("", {})
     assert scene.look(scene.one, 1, **found) == [
         RouteCrossed(route="one", node=1, address="host:9001", leads_to="two", found=2)
     ]
-    assert scene.destinations.settled(scene.one)
+    assert scene.destinations.pause(scene.one) == 60
     assert scene.look(scene.one, 1, **found) == []
 
 
@@ -58,10 +58,36 @@ def test_a_look_that_shows_nothing_does_not_end_a_suspicion() -> None:
     scene.look(scene.one, 1, **found)
 
     assert scene.look(scene.one, 1, arrived=scene.two, own=1, found=None) == []
-    assert not scene.destinations.settled(scene.one)
+    assert scene.destinations.pause(scene.one) == 2
     assert scene.look(scene.one, 1, **found) == [
         RouteCrossed(route="one", node=1, address="host:9001", leads_to="two", found=2)
     ]
+
+
+def test_a_look_that_proves_nothing_is_made_again_soon_and_then_more_and_more_seldom() -> None:
+    """A broker leads nothing for a while after a restart, and is not identified meanwhile."""
+    scene = Scene()
+    found = {"arrived": scene.two, "own": 1}
+    pauses = [scene.destinations.pause(scene.one)]
+    for _ in range(7):
+        scene.look(scene.one, 1, found=None, **found)
+        pauses.append(scene.destinations.pause(scene.one))
+    assert pauses == [60, 2, 4, 8, 16, 32, 60, 60]
+
+    scene.look(scene.one, 1, found=2, **found)
+    assert scene.destinations.pause(scene.one) == 2
+    scene.look(scene.one, 1, found=2, **found)
+    assert scene.destinations.pause(scene.one) == 60
+    assert scene.one.advertised.crossed
+
+
+def test_a_broker_elsewhere_is_not_looked_at_again_soon() -> None:
+    """What is there is not asked: it proves nothing about this process."""
+    scene = Scene()
+    scene.look(scene.one, 3)
+    assert scene.destinations.pause(scene.one) == 60
+    scene.look(scene.one, 3, arrived=scene.two)
+    assert scene.destinations.pause(scene.one) == 2
 
 
 def test_no_hint_names_an_address_where_another_broker_answers() -> None:

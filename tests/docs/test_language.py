@@ -1,8 +1,8 @@
 """Words that are not plain English stay out of everything that people read.
 
-The tests read the pages, the example of the settings, each text in the source that can be shown
-(help of commands, descriptions of settings and metrics, log lines, findings and errors), the help
-of make, and all docstrings, comments and names, those of tests too.
+The tests read the pages, the example of the settings, the files to deploy, each text in the source
+that can be shown (help of commands, descriptions of settings and metrics, log lines, findings and
+errors), the help of make, and all docstrings, comments, texts and names, those of tests too.
 """
 
 import ast
@@ -10,6 +10,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +48,7 @@ BANNED: Final = {
     r"what no hint can shorten is": "all figures include ..., which no hint shortens",
     r"all that stands behind": "responses queued behind",
     r"before (each|every|a|the|its|older|legacy|such) brokers?(?! (has|have|is|are|was|can|ends|"
-    r"restarts|starts|and|does|answers|begins))": "in front of (for place)",
+    r"restarts|starts|and|does|answers|begins|advertises?))": "in front of (for place)",
     r"before brokers (of|older|that)": "in front of (for place)",
     r"made of the code": "generated from the code",
     r"in hand": "pending, left",
@@ -100,8 +101,13 @@ PRIVATE_NAMES: Final = {
     "told_apart": "labels",
     "witness": "passthrough_scan",
 }
-#: Options that are still read under these names.
-_FORMER_FLAGS: Final = {"batch.py": ("anew",)}
+#: Names that are promised to users: a former flag, and a key of the check's JSON.
+_PROMISED: Final = {
+    "commands/batch.py": ("anew",),
+    "check/report.py": ("mend",),
+    "cli/main.py": ("mend",),
+    "tests/real/test_doctor.py": ("mend",),
+}
 _SOURCES: Final = ("proxy", "pipeline", "bench", "demo", "release", "tests")
 #: It has the words themselves.
 _THIS: Final = Path(__file__)
@@ -130,19 +136,41 @@ def pages() -> Iterator[Path]:
     yield from sorted(DOCS.rglob("*.md"))
 
 
+#: Other files that people read, by suffix or name.
+_OTHERS: Final = (
+    *(".yaml", ".yml", ".txt", ".tpl", ".html", ".jinja", ".service"),
+    *(".java", ".go", ".js", "Dockerfile", "run"),
+)
+_FOLDERS: Final = (*_SOURCES, "deploy", "config", ".ci", ".github")
+
+
+def others() -> Iterator[Path]:
+    """Iterate over files that are neither pages nor Python."""
+    for folder in _FOLDERS:
+        for file in sorted((_ROOT / folder).rglob("*")):
+            if file.is_file() and (file.suffix in _OTHERS or file.name in _OTHERS):
+                yield file
+    yield _ROOT / "Dockerfile"
+    yield _ROOT / ".pre-commit-config.yaml"
+
+
 def sources() -> Iterator[Path]:
     """Iterate over the packages' modules."""
     for package in _PACKAGES:
         yield from sorted(package.rglob("*.py"))
 
 
-def found_in(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the line, the words and what to write, for each hit. Code in backticks is not read."""
+@cache
+def found_in(text: str) -> list[tuple[int, str, str]]:
+    """Return the line, the words and what to write, for each hit. Code in backticks is not read."""
+    hits = []
     prose = re.sub(r"`[^`\n]+`", lambda code: " " * len(code[0]), text)
     prose = re.sub(r"\]\([^)\s]+\)", lambda link: " " * len(link[0]), prose)
     for pattern, instead in _PATTERN.items():
         for hit in pattern.finditer(re.sub(r"\n(#|\s*>)", "\n ", prose)):
-            yield prose.count("\n", 0, hit.start()) + 1, " ".join(hit[0].split()), instead
+            line = prose.count("\n", 0, hit.start()) + 1
+            hits.append((line, " ".join(hit[0].split()), instead))
+    return hits
 
 
 def _texts(file: Path) -> Iterator[tuple[int, str]]:
@@ -180,10 +208,20 @@ def test_pages_are_in_plain_words() -> None:
     assert not hits, "\n".join(hits)
 
 
+def test_other_files_are_in_plain_words() -> None:
+    hits = [
+        _report(file, *hit)
+        for file in others()
+        for hit in found_in(file.read_text(encoding="utf-8"))
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
 def test_texts_of_the_source_are_in_plain_words() -> None:
     hits = [
         _report(file, first + line - 1, words, instead)
-        for file in sources()
+        for file in _files()
         for first, text in _texts(file)
         for line, words, instead in found_in(text)
     ]
@@ -233,24 +271,67 @@ def test_names_are_those_of_the_field() -> None:
         )
         if token.type == tokenize.NAME
         and token.string in PRIVATE_NAMES
-        # The former name of a flag.
-        and token.string not in _FORMER_FLAGS.get(file.name, ())
+        and token.string not in _promised(file)
     ]
 
     assert not hits, "\n".join(hits)
 
 
-def test_tests_are_named_in_plain_words() -> None:
+def _promised(file: Path) -> tuple[str, ...]:
+    of = (names for end, names in _PROMISED.items() if str(file).endswith(end))
+    return next(of, ())
+
+
+def _names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each name that is defined or used, with its line; parts of calls are names too."""
+    for node in ast.walk(ast.parse(source)):
+        for field in ("name", "id", "attr", "arg"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                yield getattr(node, "lineno", 0), name
+
+
+@cache
+def _words_of(name: str) -> str:
+    return re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " ")
+
+
+def test_names_are_in_plain_words() -> None:
     hits = [
-        _report(file, node.lineno, words, instead)
-        for file in sorted((_ROOT / "tests").rglob("test_*.py"))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
-        for _, words, instead in found_in(node.name.replace("_", " "))
+        _report(file, first, words, instead)
+        for file in _files()
+        for first, name in _names(file.read_text(encoding="utf-8"))
+        if name not in _promised(file)
+        for _, words, instead in found_in(_words_of(name))
     ]
 
     assert not hits, "\n".join(hits)
+
+
+def test_files_are_named_in_plain_words() -> None:
+    hits = [
+        _report(file, 0, words, instead)
+        for file in (*_files(), *others(), *pages())
+        for _, words, instead in found_in(_words_of(file.stem))
+    ]
+
+    assert not hits, "\n".join(hits)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("class MadeAnew: ...\n", ["Anew"]),
+        ("def told_of(): ...\n", ["told of"]),
+        ("x.nobody_leads = 1\n", ["nobody leads"]),
+        ("f(deaf=True)\n", ["deaf"]),
+        ("renewed = 1\n", []),
+    ],
+)
+def test_names_are_read_word_by_word(source: str, found: list[str]) -> None:
+    hits = [words for _, name in _names(source) for _, words, _ in found_in(_words_of(name))]
+
+    assert hits == found
 
 
 @pytest.mark.parametrize(

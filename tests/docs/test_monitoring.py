@@ -127,9 +127,9 @@ def _stir(first: Scene, second: Scene) -> None:
         first.produce(partition)
         second.produce(partition)
     for sent in (b"GET / HTTP/1.1\r\n\r\n", _UNKNOWN_API_VERSIONS, b""):
-        with socket.create_connection(first.proxy.routes[0][0], timeout=10) as stranger:
-            stranger.sendall(sent)
-            stranger.recv(1)
+        with socket.create_connection(first.proxy.routes[0][0], timeout=10) as client:
+            client.sendall(sent)
+            client.recv(1)
 
 
 def test_no_query_of_the_dashboard_is_empty(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def _shell(script: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_each_command_is_tested_below() -> None:
-    tested = {"make", "leader-hints", "curl", "docker", "python3", "cp", "systemctl"}
+    tested = {"make", "leader-hints", "curl", "docker", "python3.11", "cp", "systemctl"}
     tested |= {"/opt/leader-hints/bin/pip", "/opt/leader-hints/bin/leader-hints"}
 
     assert {command.split()[0] for command in _commands() if command} == tested
@@ -207,7 +207,7 @@ def test_a_plain_host_is_set_up(tmp_path: Path) -> None:
         script.replace("/opt/leader-hints/bin/leader-hints", installed)
         # What pip would install is what `make venv` has installed, with the same constraints.
         .replace("/opt/leader-hints/bin/pip install", f"ln -s {COMMAND} {installed}; echo pip")
-        .replace("python3 -m venv /opt/", f"{sys.executable} -m venv --without-pip {opt}/")
+        .replace("python3.11 -m venv /opt/", f"{sys.executable} -m venv --without-pip {opt}/")
         .replace("/etc/", f"{etc}/")
         .replace("systemctl", "echo systemctl")
     )

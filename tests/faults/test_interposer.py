@@ -7,14 +7,10 @@ import trio
 import trio.testing
 
 from leader_hints.core.events import Event, FaultDone, LinkFailed
-from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
 from leader_hints.faults.fault import Fault, Faults
 from leader_hints.faults.interposer import Interposer
+from tests.faults.interposed import RESPONSE, interposed
 from tests.net.messages import framed, metadata_request
-
-_SECONDS = 10.0
-_RESPONSE = bytes.fromhex("00000008 00000001 00000000")
 
 
 def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
@@ -23,17 +19,13 @@ def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
 
 
 async def test_a_link_that_ends_before_its_response_ends_that_connection_alone() -> None:
-    client, client_end = _pair()
-    link, link_end = _pair()
     interposer = Interposer(Faults(), lambda event: None)
     asked = metadata_request(12, 1)
-    with trio.fail_after(_SECONDS):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
-            await client.send_all(asked)
-            assert await link.receive_some() == asked
-            await link.aclose()
-            assert await client.receive_some() == b""
+    async with interposed(interposer, client=_pair(), link=_pair()) as (client, link):
+        await client.send_all(asked)
+        assert await link.receive_some() == asked
+        await link.aclose()
+        assert await client.receive_some() == b""
 
 
 @pytest.mark.parametrize("watched", ["on_request", "on_response"])
@@ -43,14 +35,10 @@ async def test_a_watcher_that_fails_ends_that_connection_alone(watched: str) -> 
 
     told: list[Event] = []
     interposer = Interposer(Faults(), told.append, **{watched: fail})
-    client, client_end = trio.testing.memory_stream_pair()
-    link, link_end = trio.testing.memory_stream_pair()
-    with trio.fail_after(_SECONDS):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
-            await client.send_all(metadata_request(12, 1))
-            await link.send_all(_RESPONSE)
-            assert await client.receive_some() == b""
+    async with interposed(interposer) as (client, link):
+        await client.send_all(metadata_request(12, 1))
+        await link.send_all(RESPONSE)
+        assert await client.receive_some() == b""
     (failed,) = told
     assert isinstance(failed, LinkFailed)
     assert failed.traceback.endswith("KeyError")
@@ -69,14 +57,10 @@ async def test_no_response_is_awaited_of_an_old_produce_request_without_acks() -
     faults.begin(Fault.model_validate({"action": "drop", "apis": ["Metadata"]}))
     done: list[Event] = []
     interposer = Interposer(faults, done.append)
-    client, client_end = trio.testing.memory_stream_pair()
-    link, link_end = trio.testing.memory_stream_pair()
-    with trio.fail_after(_SECONDS):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
-            await client.send_all(_produce_2(1) + metadata_request(12, 2))
-            await link.send_all(framed(struct.pack(">i", 2) + bytes(4)))
-            assert await client.receive_some() == b""
+    async with interposed(interposer) as (client, link):
+        await client.send_all(_produce_2(1) + metadata_request(12, 2))
+        await link.send_all(framed(struct.pack(">i", 2) + bytes(4)))
+        assert await client.receive_some() == b""
     assert [(event.action, event.api) for event in done if isinstance(event, FaultDone)] == [
         ("drop", "Metadata")
     ]

@@ -4,15 +4,11 @@ import pytest
 import trio
 import trio.testing
 
-from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
 from leader_hints.faults.fault import Fault, Faults
 from leader_hints.faults.interposer import Interposer
 from tests.core.samples import fetch_answer, fetch_request, produce_request
+from tests.faults.interposed import RESPONSE, interposed
 from tests.net.messages import metadata_request
-
-_SECONDS = 10.0
-_RESPONSE = bytes.fromhex("00000008 00000001 00000000")
 
 
 async def _connected() -> tuple[trio.SocketStream, trio.SocketStream]:
@@ -28,21 +24,17 @@ async def test_a_refusal_of_a_topic_ends_only_connections_that_ask_for_it() -> N
     interposer = Interposer(faults, lambda event: None)
     faults.begin(Fault.model_validate({"action": "refuse", "topics": ["t"]}))
     assert interposer.admits(["r"]) == ["r"]
-    client, client_end = await _connected()
-    link, link_end = trio.testing.memory_stream_pair()
-    with trio.fail_after(_SECONDS):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
-            await client.send_all(metadata_request(12, 1))
-            await link.receive_some()
-            await link.send_all(_RESPONSE)
-            assert await client.receive_some() == _RESPONSE
-            await client.send_all(fetch_request(11, 2, {("other", 0): 1}))
-            await link.receive_some()
-            await client.send_all(produce_request(9, 3))
-            # franz-go takes an end before the first answer for TLS, and gives up.
-            with pytest.raises(trio.BrokenResourceError):
-                await client.receive_some()
+    async with interposed(interposer, client=await _connected()) as (client, link):
+        await client.send_all(metadata_request(12, 1))
+        await link.receive_some()
+        await link.send_all(RESPONSE)
+        assert await client.receive_some() == RESPONSE
+        await client.send_all(fetch_request(11, 2, {("other", 0): 1}))
+        await link.receive_some()
+        await client.send_all(produce_request(9, 3))
+        # franz-go takes an end before the first answer for TLS, and gives up.
+        with pytest.raises(trio.BrokenResourceError):
+            await client.receive_some()
 
 
 async def test_a_fault_of_a_topic_meets_a_fetch_session_that_has_it_and_no_other() -> None:
@@ -50,21 +42,17 @@ async def test_a_fault_of_a_topic_meets_a_fetch_session_that_has_it_and_no_other
     for topic, dropped in (("t", True), ("other", False)):
         faults = Faults()
         interposer = Interposer(faults, lambda event: None)
-        client, client_end = trio.testing.memory_stream_pair()
-        link, link_end = trio.testing.memory_stream_pair()
-        with trio.fail_after(_SECONDS):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
-                await client.send_all(fetch_request(12, 1, {("t", 0): 1}, session=(0, 0)))
-                await link.receive_some()
-                opened = fetch_answer(12, 1, [("t", 0, 0, b"")], session_id=5)
-                await link.send_all(opened)
-                assert await client.receive_some() == opened
-                fault = {"action": "drop", "apis": ["Fetch"], "topics": [topic]}
-                faults.begin(Fault.model_validate(fault))
-                await client.send_all(fetch_request(12, 2, {}, session=(5, 1)))
-                await link.receive_some()
-                nothing = fetch_answer(12, 2, [], session_id=5)
-                await link.send_all(nothing)
-                assert await client.receive_some() == (b"" if dropped else nothing)
-                await client.aclose()
+        async with interposed(interposer) as (client, link):
+            await client.send_all(fetch_request(12, 1, {("t", 0): 1}, session=(0, 0)))
+            await link.receive_some()
+            opened = fetch_answer(12, 1, [("t", 0, 0, b"")], session_id=5)
+            await link.send_all(opened)
+            assert await client.receive_some() == opened
+            fault = {"action": "drop", "apis": ["Fetch"], "topics": [topic]}
+            faults.begin(Fault.model_validate(fault))
+            await client.send_all(fetch_request(12, 2, {}, session=(5, 1)))
+            await link.receive_some()
+            nothing = fetch_answer(12, 2, [], session_id=5)
+            await link.send_all(nothing)
+            assert await client.receive_some() == (b"" if dropped else nothing)
+            await client.aclose()

@@ -7,16 +7,12 @@ import trio
 import trio.testing
 
 from leader_hints.core.events import Event
-from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
 from leader_hints.faults.fault import Action, Fault, Faults
 from leader_hints.faults.interposer import Interposer
 from leader_hints.faults.stale_metadata import read_told
 from tests.core.samples import metadata_answer
+from tests.faults.interposed import RESPONSE, interposed
 from tests.net.messages import metadata_request
-
-_SECONDS = 10.0
-_RESPONSE = bytes.fromhex("00000008 00000001 00000000")
 
 
 @pytest.mark.parametrize(
@@ -29,18 +25,15 @@ async def test_a_response_that_is_under_way_arrives_although_its_link_has_ended(
     action = Action.DELAY if "delay_ms" in values else Action.THROTTLE
     faults.begin(Fault.model_validate({"action": action, **values}), {})
     interposer = Interposer(faults, lambda event: None)
-    client, client_end = trio.testing.memory_stream_pair()
-    link, link_end = trio.testing.memory_stream_pair()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
+    async with interposed(interposer, seconds=100) as (client, link):
         await client.send_all(metadata_request(12, 1))
         await link.receive_some()
-        await link.send_all(_RESPONSE)
+        await link.send_all(RESPONSE)
         await link.aclose()
         received = b""
         while chunk := await client.receive_some():
             received += chunk
-    assert received == _RESPONSE
+    assert received == RESPONSE
 
 
 async def _told_leaders(
@@ -48,17 +41,13 @@ async def _told_leaders(
 ) -> dict[tuple[str, int], tuple[int, int]]:
     """The leaders that a client gets where a broker answers ``now``."""
     interposer = Interposer(faults, done.append)
-    client, client_end = trio.testing.memory_stream_pair()
-    link, link_end = trio.testing.memory_stream_pair()
-    with trio.fail_after(_SECONDS):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(interposer.serve, Route("r", Mode.ON), client_end, link_end)
-            await client.send_all(metadata_request(version, 1))
-            await link.receive_some()
-            says = {topic: {0: leader} for topic, leader in now.items()}
-            await link.send_all(metadata_answer(version, 1, says))
-            told = await client.receive_some()
-            await client.aclose()
+    async with interposed(interposer) as (client, link):
+        await client.send_all(metadata_request(version, 1))
+        await link.receive_some()
+        says = {topic: {0: leader} for topic, leader in now.items()}
+        await link.send_all(metadata_answer(version, 1, says))
+        told = await client.receive_some()
+        await client.aclose()
     return dict(read_told(memoryview(bytes(told)), version).leaders)
 
 

@@ -34,21 +34,12 @@ def chromium() -> str:
 
 def dom_of(url: str, folder: Path, *flags: str) -> str:
     """The document at `url` after its scripts have run, as markup."""
-    return _run(url, folder, "--dump-dom", *flags).stdout
-
-
-def screenshot(url: str, folder: Path, to: Path, size: tuple[int, int] = (1240, 1500)) -> None:
-    """Write a picture of the page at `url`, as PNG."""
-    width, height = size
-    _run(url, folder, f"--window-size={width},{height}", f"--screenshot={to}")
-
-
-def _run(url: str, folder: Path, *what: str) -> subprocess.CompletedProcess[str]:
     budget = f"--virtual-time-budget={_BUDGET_MS}"
-    return subprocess.run(
-        [chromium(), *_FLAGS, f"--user-data-dir={folder}", budget, *what, url],
+    done = subprocess.run(
+        [chromium(), *_FLAGS, f"--user-data-dir={folder}", budget, "--dump-dom", *flags, url],
         capture_output=True,
         text=True,
         timeout=_DEADLINE_S,
         check=True,
     )
+    return done.stdout

@@ -42,7 +42,7 @@ def check_compressed(admin: ClusterAdmin, run: ProducerRun, codec: str) -> None:
 
 def check_ends(run: OffsetsRun) -> None:
     """Check that no partition's end, as ListOffsets told it, ever went back (KIP-207)."""
-    assert run.ends, f"{run.name} was told no end"
+    assert run.ends, f"{run.name} got no end"
     for partition in run.spec.partitions:
         ends = [offset for where, offset in run.ends if where == partition]
         _check_never_back(f"{run.name} {run.spec.topic}-{partition}", ends)

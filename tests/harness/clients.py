@@ -305,7 +305,7 @@ class OffsetsRun(_Run):
     def wait_ends(self, more: int) -> None:
         """Wait until ``more`` ends than now were reported."""
         goal = len(self.ends) + more
-        self._wait(lambda: len(self.ends) >= goal, f"was told {more} more ends")
+        self._wait(lambda: len(self.ends) >= goal, f"got {more} more ends")
 
 
 class AdminRun(_Run):

@@ -204,7 +204,7 @@ def test_metadata_stays_as_it_was(lab: _Lab) -> None:
 
     # Broker 3 leads two of them: reports must not end at one for each broker.
     lab.cluster.set_leader(_TOPIC, 1, 3)
-    until(lambda: _known(lab, 1) == 3, "the proxy has heard of the move")
+    until(lambda: _known(lab, 1) == 3, "the proxy has learnt of the move")
     assert leaders(lab.producer()) == [1, 3, 3]
     lab.local.begin_fault("stale_metadata", hide_nodes=[2])
     for partition in range(3):

@@ -348,11 +348,11 @@ def test_a_full_disk_stops_no_traffic_and_the_gap_is_reported_afterwards(
         (failing,) = proxy.events("journal_failing")
         assert failing["reason"] == "no space left on device"
         filler.unlink()
-        (mended,) = until(lambda: proxy.events("journal_written"), "it is mended", _SECONDS)
+        (fixed,) = until(lambda: proxy.events("journal_written"), "it is written again", _SECONDS)
         # There is room for as much as the buffer had, and no more.
-        assert mended["dropped"] > 0
+        assert fixed["dropped"] > 0
 
     run = in_order(file_lines(small_disk))
     gaps = [line for line in run if line["event"] == "gap"]
-    assert sum(gap["dropped"] for gap in gaps) == mended["dropped"]
+    assert sum(gap["dropped"] for gap in gaps) == fixed["dropped"]
     assert {gap["reason"] for gap in gaps} == {"no space left on device"}

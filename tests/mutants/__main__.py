@@ -15,11 +15,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=300, help="worlds of each mutant, at most")
     parser.add_argument("--again", action="store_true", help="judge again what has a verdict")
     parser.add_argument("--table", action="store_true", help="judge nothing, print what is known")
+    parser.add_argument("--fixes", action="store_true", help="of fixed defects that are back alone")
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in MUTANTS]
     if unknown:
         parser.error(f"no such mutant: {', '.join(unknown)}")
-    mutants = [MUTANTS[name] for name in given.names or MUTANTS]
+    chosen = [MUTANTS[name] for name in given.names or MUTANTS]
+    mutants = [mutant for mutant in chosen if mutant.fix or not given.fixes]
     results = Results()
     for mutant in () if given.table else mutants:
         if given.again or results.get(mutant) is None:
@@ -27,7 +29,7 @@ def main() -> int:
             results.put(mutant, verdict)
             by = verdict.by or "nothing"
             print(f"{mutant.name}: {by}, {verdict.worlds} worlds", file=sys.stderr, flush=True)
-    print("\n".join(results.table(mutants)))
+    print("\n".join(results.fixes(mutants) if given.fixes else results.table(mutants)))
     verdicts = [(mutant, results.get(mutant)) for mutant in mutants]
     missed = [m for m, verdict in verdicts if not (m.equivalent or (verdict and verdict.by))]
     return 1 if missed else 0

@@ -53,6 +53,16 @@ class Results:
             f"worlds; {len(judged) - len(counted)} more change nothing that matters"
         )
 
+    def fixes(self, mutants: Iterable[Mutant]) -> Iterator[str]:
+        """Yield the table of docs/reliability.md: each defect that is back, and what broke."""
+        yield "| defect that is back | planted as | rule that broke | worlds until found |"
+        yield "|---|---|---|---:|"
+        for mutant in mutants:
+            verdict = self.get(mutant) or Verdict("")
+            rule = f"`{verdict.by}`" if verdict.by else "**none**"
+            row = mutant.fix, f"`{mutant.name}`: {mutant.does}", rule, str(verdict.worlds)
+            yield f"| {' | '.join(row)} |"
+
 
 def _read() -> _Kept:
     kept: _Kept = json.loads(_FILE.read_text()) if _FILE.exists() else {}

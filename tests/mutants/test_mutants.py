@@ -1,5 +1,6 @@
 """Each mutant still applies, and worlds find those for which the list says so."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.table import MUTANTS, ROOT, Mutant
+from tests.world.rules import RULES
 
 _IN_WORLDS = [mutant for mutant in MUTANTS.values() if mutant.worlds]
+#: A row of the table in docs/reliability.md.
+_ROW = re.compile(r"^\| (.+) \| `(.+?)`: (.+) \| `(\w+)` \| (\d+) \|$", re.MULTILINE)
 
 
 def test_each_mutant_applies() -> None:
@@ -58,3 +62,14 @@ def test_a_planted_mutant_is_what_tests_run_with(tmp_path: Path) -> None:
 def test_worlds_find_a_mutant(mutant: Mutant) -> None:
     done = _planted(mutant.name, "tests.world", "--brief", "--seeds", str(mutant.worlds))
     assert done.returncode == 1, done.stdout + done.stderr
+
+
+def test_the_documentation_has_each_fixed_defect_that_worlds_find_again() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    _, _, section = page.partition("## Planted defects in simulated worlds\n")
+    rows = _ROW.findall(section.partition("\n## ")[0])
+    fixes = [mutant for mutant in MUTANTS.values() if mutant.fix]
+    assert [row[:3] for row in rows] == [(m.fix, m.name, m.does) for m in fixes]
+    for mutant, (*_, rule, worlds) in zip(fixes, rows, strict=True):
+        assert rule in {rule.__name__ for rule in RULES}
+        assert 0 < int(worlds) <= mutant.worlds, "no test looks for it in so many worlds"

@@ -187,12 +187,20 @@ def _topics(body: bytes, version: int) -> list[str] | None:
 
 
 class FakeNetwork:
-    """Addresses with fake brokers behind them. ``attempts``: when who was connected to."""
+    """Addresses with fake brokers behind them.
+
+    ``attempts``: when who was connected to. ``peers``: the IP address of each connection.
+    """
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.brokers: dict[Address, FakeBroker] = {}
         self.attempts: list[tuple[float, Address]] = []
+        self.peers: dict[trio.abc.Stream, str] = {}
         self._nursery = nursery
+
+    def peer(self, address: Address) -> str:
+        """Return the IP address to which another one leads."""
+        return f"10.0.0.{self.brokers[address].node}"
 
     async def open(self, address: Address, patience: float) -> trio.abc.Stream:
         """Connect; refused where nobody listens."""
@@ -201,6 +209,7 @@ class FakeNetwork:
         if address not in self.brokers:
             raise BrokerError("cannot connect: connection refused")
         ours, theirs = memory_stream_pair()
+        self.peers[ours] = self.peer(address)
         self._nursery.start_soon(self.brokers[address].serve, theirs)
         return ours
 

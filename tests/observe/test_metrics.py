@@ -202,8 +202,8 @@ def test_limits_stalls_and_what_is_pending_are_counted() -> None:
     samples = _samples(metrics)
     assert _value(samples, "limits_reached_total", route="a", limit="connections") == 3
     assert _value(samples, "loop_stalls_total") == 1
-    in_hand = ("tasks", "exchanges", "held_responses", "kept_bytes", "queued_bytes")
-    assert [_value(samples, name) for name in in_hand] == [9, 8, 7, 6, 5]
+    pending = ("tasks", "exchanges", "held_responses", "kept_bytes", "queued_bytes")
+    assert [_value(samples, name) for name in pending] == [9, 8, 7, 6, 5]
 
 
 def test_defects_are_counted_by_what_they_ended_and_are_there_before() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import urllib.error
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,9 +44,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with brokers.cluster:
         ClusterAdmin(brokers.cluster).create_topic(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         yield brokers
-
-
-Start = Callable[..., ProxyProcess]
 
 
 def readiness(proxy: ProxyProcess) -> tuple[int, dict[str, str]]:

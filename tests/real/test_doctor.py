@@ -31,7 +31,7 @@ from tests.harness.maven import PYTHONPATH
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.relay import Gate, Relay
 from tests.harness.waiting import until
-from tests.real.strangers import Balancer, http_server, silent_server
+from tests.real.other_servers import Balancer, http_server, silent_server
 from tests.real.wrong_listeners import Listener, add_listeners, free_address
 
 METADATA = 3

@@ -190,7 +190,7 @@ def test_topics_hidden_from_the_proxy_are_consumed_as_without_it(
     allow(cluster, PROXY, AclOperation.DESCRIBE, ResourceType.TOPIC, shown)
     with sidecars(cluster, tmp_path / "hidden") as fleet:
         for process in fleet.processes:
-            until(lambda p=process: p.events("topics_hidden"), "hidden topics are told")  # type: ignore[misc]
+            until(lambda p=process: p.events("topics_hidden"), "hidden topics are reported")  # type: ignore[misc]
         check(fleet)
         assert fleet.metric(REQUESTS, api="Fetch", asked="16") == 0
 
@@ -220,7 +220,7 @@ def test_a_topic_that_becomes_hidden_is_consumed_on(
         allow(cluster, PROXY, AclOperation.DESCRIBE, ResourceType.TOPIC, shown)
         remove_acls(cluster, "*")
         for process in fleet.processes:
-            until(lambda p=process: p.events("topics_hidden"), "hidden topics are told")  # type: ignore[misc]
+            until(lambda p=process: p.events("topics_hidden"), "hidden topics are reported")  # type: ignore[misc]
         before = fleet.metric(REQUESTS, api="Fetch")
         # Some polls of everything, so that the topic is forgotten.
         for _ in range(3):

@@ -74,14 +74,14 @@ def test_a_refused_record_reaches_no_broker_and_none_is_lost(
     # Leaders are reported as they were, and as the proxy knew them: it has learnt of the last
     # move. What clients learn of the next, they learn from hints.
     leader = admin.leader(topic)
-    until(lambda: _told_leader(local, topic) == leader, "clients are told of the leader")
+    until(lambda: _told_leader(local, topic) == leader, "clients learn of the leader")
     stale = local.begin_fault("stale_metadata")
     assert admin.move_leader(topic) != leader
     assert _told_leader(local, topic) == leader
     producer.wait_acked(10)
     assert local.faults_done(stale)
     local.end_faults()
-    until(lambda: _told_leader(local, topic) == admin.leader(topic), "they are told the truth")
+    until(lambda: _told_leader(local, topic) == admin.leader(topic), "they learn the truth")
     fetch = local.begin_fault(
         "error", apis=["Fetch"], topics=[topic], error="FENCED_LEADER_EPOCH", times=2
     )

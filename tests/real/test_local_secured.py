@@ -100,11 +100,11 @@ def _local(cluster: RealCluster, *arguments: str) -> subprocess.CompletedProcess
 
 def test_what_it_lacks_is_reported(cluster: RealCluster, tmp_path: Path) -> None:
     authority = Authority(cluster.folder / "tls")
-    stranger = Authority(tmp_path / "stranger")
+    other = Authority(tmp_path / "other")
     host, port = cluster.brokers[1].upstream
     for arguments, told in (
         ([], "perhaps its listener needs --tls or --sasl"),
-        (["--tls-ca", stranger.ca], "TLS: the broker "),
+        (["--tls-ca", other.ca], "TLS: the broker "),
         (
             [*_tls(authority), "--sasl", "SCRAM-SHA-256", *_sasl(tmp_path)[2:]],
             "the listener does not take SCRAM-SHA-256; it takes PLAIN",

@@ -106,7 +106,7 @@ def proxy_before(
     return ProxyProcess(routes, folder / "proxy.log", arguments=arguments, security=security)
 
 
-def all_that_is_told(proxy: ProxyProcess, journal: Path) -> str:
+def all_that_is_reported(proxy: ProxyProcess, journal: Path) -> str:
     """Log, metrics, status and journal of a proxy as one text."""
     told = [proxy.log.read_text(), proxy.get("/metrics"), proxy.get("/status"), proxy.get("/")]
     return "\n".join(told + [file.read_text() for file in journal.glob("*.jsonl*")])
@@ -225,7 +225,7 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_reported(
         assert proxy.metric("leader_hints_hints_given_total", api="Produce") > 0
         assert not proxy.events("topics_hidden")
         assert not proxy.events("subscription_lost")
-        told = all_that_is_told(proxy, journal) + check(proxy)
+        told = all_that_is_reported(proxy, journal) + check(proxy)
     secrets = [CLIENT_PASSWORD, PROXY_PASSWORD, (tmp_path / "seeing" / "token").read_text().strip()]
     assert [secret for secret in secrets if secret in told] == []
 

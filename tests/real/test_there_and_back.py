@@ -19,7 +19,7 @@ from kio.schema.produce.v10.response import PartitionProduceResponse, ProduceRes
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, TZAwareMicros, i8, i16, i32, i32Timedelta, i64
 
-from tests.core.rules import DEFAULT_RULES
+from leader_hints.core.hints.hold_rules import RECENT
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 from tests.harness.connection import BrokerConnection
@@ -51,7 +51,7 @@ def test_a_hint_is_of_the_move_that_the_error_is_of(
         # Past the proxies, and no client asks for Metadata.
         admin.move_leader(topic, to=HERE)
         until(lambda: _taken(producer, topic), "the broker takes a record again")
-        until(lambda: time.monotonic() - told > DEFAULT_RULES.recent, "that move is long past")
+        until(lambda: time.monotonic() - told > RECENT, "that move is long past")
         _move_there(admin, producer, topic)
 
 

@@ -17,7 +17,7 @@ _LOOKS_S = 0.2
 _LOOKS_ALIKE = 5
 
 
-class InHand(NamedTuple):
+class Pending(NamedTuple):
     """Nothing but tasks and descriptors may be left when all clients have gone."""
 
     links: float
@@ -28,7 +28,7 @@ class InHand(NamedTuple):
     tasks: float
     descriptors: int
 
-    def nothing_beyond(self, before: "InHand") -> bool:
+    def nothing_beyond(self, before: "Pending") -> bool:
         """Whether of all that clients had nothing is left."""
         return (
             self[:5] == (0, 0, 0, 0, 0)
@@ -37,9 +37,9 @@ class InHand(NamedTuple):
         )
 
 
-def in_hand(proxy: ProxyProcess) -> InHand:
+def pending(proxy: ProxyProcess) -> Pending:
     """Return what it has now; the question itself takes a task and a descriptor."""
-    return InHand(
+    return Pending(
         proxy.metric("leader_hints_links_open"),
         proxy.metric("leader_hints_exchanges"),
         proxy.metric("leader_hints_held_responses"),
@@ -50,19 +50,19 @@ def in_hand(proxy: ProxyProcess) -> InHand:
     )
 
 
-async def settled(proxy: ProxyProcess) -> InHand:
+async def settled(proxy: ProxyProcess) -> Pending:
     """Return what a proxy has that no client has come to yet, once that stays the same."""
-    now = await trio.to_thread.run_sync(in_hand, proxy)
+    now = await trio.to_thread.run_sync(pending, proxy)
     same = 1
     with trio.fail_after(_AT_REST_S):
         while same < _LOOKS_ALIKE:
             await trio.sleep(_LOOKS_S)
-            before, now = now, await trio.to_thread.run_sync(in_hand, proxy)
+            before, now = now, await trio.to_thread.run_sync(pending, proxy)
             same = same + 1 if now == before else 1
     return now
 
 
-async def at_rest(proxy: ProxyProcess, before: InHand) -> InHand:
+async def at_rest(proxy: ProxyProcess, before: Pending) -> Pending:
     """Wait until nothing is left but what was there ``before``, and return that.
 
     :raises AssertionError: something is kept.
@@ -70,11 +70,11 @@ async def at_rest(proxy: ProxyProcess, before: InHand) -> InHand:
     now = before
     with trio.move_on_after(_AT_REST_S):
         while True:
-            now = await trio.to_thread.run_sync(in_hand, proxy)
+            now = await trio.to_thread.run_sync(pending, proxy)
             if now.nothing_beyond(before):
                 return now
             await trio.sleep(_LOOKS_S)
-    raise AssertionError(f"left in hand: {now}, before: {before}")
+    raise AssertionError(f"left: {now}, before: {before}")
 
 
 def resident_bytes(pid: int) -> int:

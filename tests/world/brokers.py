@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tests.world import wire
 from tests.world.model.broker import Broker, Error
@@ -15,22 +15,26 @@ from tests.world.model.releases import (
     PRODUCE,
     Release,
 )
-from tests.world.model.truth import Image, Topic, Truth
+from tests.world.model.sessions import Begun, Place, Sessions
+from tests.world.model.truth import Image, Leader, Topic, Truth
 from tests.world.network import End, Network
-from tests.world.wire import Endpoint, Place, Request
+from tests.world.wire import Endpoint, Hints, Request
 
 #: How the principals of the proxies' own connections begin.
 PROXY = "proxy"
 #: Seconds until an answer is sent; those of a Fetch that finds nothing new.
 _SERVICE = 0.0005
 _LONG_POLL = 0.5
+_NO_NAMES: Final[Mapping[bytes, str]] = {}
+#: Versions that have room for hints and their endpoints.
+_HINTS_FROM = {PRODUCE: 10, FETCH: 16}
 
 
 class Refusal(NamedTuple):
     """What a broker knew when it answered that it does not lead, or not at this epoch.
 
     ``incarnation``: of the topic that its client means. ``known``: the epoch of the leader by its
-    replica, or by its Metadata where that is older; -1: none.
+    replica, or by its Metadata where that is older; -1: none. ``native``: it gives hints itself.
     """
 
     at: float
@@ -38,10 +42,28 @@ class Refusal(NamedTuple):
     incarnation: int
     known: int
     client_epoch: int
+    native: bool = False
 
 
 #: By client and correlation id, by name and partition.
 Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
+
+
+#: By client and correlation id, by name and partition: incarnation and leader by the replica that
+#: served it.
+Services = dict[tuple[str, int], dict[tuple[str, int], tuple[int, Leader]]]
+
+
+class Failure(NamedTuple):
+    """When a broker answered with an error, and which epoch the client gave."""
+
+    at: float
+    node: int
+    client_epoch: int
+
+
+#: By client and correlation id, by place.
+Failures = dict[tuple[str, int], dict[Place, Failure]]
 
 
 class Asked(NamedTuple):
@@ -65,11 +87,17 @@ class BrokerProcess:
         *,
         kraft: bool,
         refusals: Refusals,
+        sessions: Sessions,
+        services: Services,
+        failures: Failures,
     ) -> None:
         self.model = model
         self.asked: list[Asked] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
+        self.sessions = sessions
+        self.services = services
+        self.failures = failures
         self._truth = truth
         self._network = network
         self._endpoints = endpoints
@@ -158,9 +186,14 @@ class BrokerProcess:
         """
         self.running = True
         self.model.release = release
+        self.sessions.evict()
         if not self._kraft:
             self._heard = [-1, -1]
             self.model.replicas, self.model.metadata = Image(), Image()
+        self.will_hear_all(replicas_after, metadata_after)
+
+    def will_hear_all(self, replicas_after: float, metadata_after: float) -> None:
+        """Learn of all that was decided so many seconds later."""
         for metadata, after in ((False, replicas_after), (True, metadata_after)):
             self._network.schedule.after(after, self._sync, self._life, metadata)
 
@@ -181,32 +214,80 @@ class BrokerProcess:
 
     # What it answers.
 
-    def errors(self, request: Request, epochs: Mapping[Place, int]) -> dict[Place, Error]:
-        """Return what comes of each partition of a Produce or Fetch request."""
+    def errors(
+        self,
+        request: Request,
+        epochs: Mapping[Place, int],
+        names: Mapping[bytes, str] = _NO_NAMES,
+        *,
+        forgetful: bool = False,
+    ) -> dict[Place, Error]:
+        """Return what comes of each partition of a Produce or Fetch request.
+
+        ``names``: those of its session. ``forgetful``: its epochs are not looked at.
+        """
         errors: dict[Place, Error] = {}
         refused: dict[tuple[str, int], Refusal] = {}
+        served: dict[tuple[str, int], tuple[int, Leader]] = {}
         for place, epoch in epochs.items():
             topic, number = place
-            name = self.model.name_of(topic) if isinstance(topic, bytes) else topic
+            name = self._name(topic, names)
             if name is None:
                 errors[place] = Error.UNKNOWN_TOPIC_ID
                 continue
             if request.key == PRODUCE:
                 error = self.model.produce(name, number)
+            elif isinstance(topic, bytes):
+                error = self.model.fetch_by_id(topic, number, epoch, name)
             else:
-                error = self.model.fetch(name, number, epoch, request.version)
+                known_epoch = -1 if forgetful else epoch
+                error = self.model.fetch(name, number, known_epoch, request.version)
             errors[place] = error
-            known = self.model.topic(name) or self.model.metadata.topics.get(name)
-            if isinstance(topic, bytes) and known is not None and known.id != topic:
-                # The replica is of another incarnation than its Metadata.
-                errors[place] = Error.UNKNOWN_TOPIC_ID
-                continue
-            if error in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH) and known:
+            shown = self.model.metadata.topics.get(name)
+            known = shown if isinstance(topic, bytes) else self.model.topic(name) or shown
+            if error.hinted and known:
                 own = self._known_epoch(known, number)
-                refused[name, number] = Refusal(self.now, self.node, known.number, own, epoch)
+                native = self.model.release.hints
+                refused[name, number] = Refusal(
+                    self.now, self.node, known.number, own, epoch, native
+                )
+            elif error is Error.NONE and known is not None:
+                served[name, number] = known.number, known.leaders[number]
+        failed = {
+            place: Failure(self.now, self.node, epochs[place])
+            for place, error in errors.items()
+            if error
+        }
+        if failed:
+            self.failures[request.client_id or "", request.correlation] = failed
+        if served:
+            self.services[request.client_id or "", request.correlation] = served
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors
+
+    def hints(self, request: Request, errors: Mapping[Place, Error]) -> Hints:
+        """Return the hints that go with errors, if this broker gives any."""
+        if request.version < _HINTS_FROM[request.key] or not self.model.release.hints:
+            return Hints()
+        leaders = {
+            place: self.model.hint(name, place[1])
+            for place, error in errors.items()
+            if error.hinted and (name := self._name(place[0])) is not None
+        }
+        alive = {leader.node for leader in leaders.values()} & self.model.metadata.alive
+        return Hints(leaders, {node: self._endpoints[node] for node in sorted(alive)})
+
+    def _name(self, topic: str | bytes, names: Mapping[bytes, str] = _NO_NAMES) -> str | None:
+        if isinstance(topic, str):
+            return topic
+        return names.get(topic) or self.model.name_of(topic)
+
+    def begin_fetch(self, request: Request) -> Begun:
+        """Take a Fetch request into its session."""
+        names = {topic.id: topic.name for topic in self.model.metadata.topics.values()}
+        by_id = request.version >= wire.IDS_FROM
+        return self.sessions.begin(wire.read_fetch_request(request), names, by_id=by_id)
 
     def _hidden_from(self, principal: str) -> Collection[str]:
         return self.hidden if is_proxy(principal) else ()
@@ -289,24 +370,47 @@ class _Connection:
         elif request.key == PRODUCE:
             places = wire.read_produce_request(request)
             errors = broker.errors(request, dict.fromkeys(places, -1))
-            self._send(wire.produce_response(correlation, request.version, errors))
+            hints = broker.hints(request, errors)
+            self._send(wire.produce_response(correlation, request.version, errors, hints))
         else:
             assert request.key == FETCH, request
-            self._fetch(request, wire.read_fetch_request(request))
+            self._fetch(request, broker.begin_fetch(request))
 
-    def _fetch(self, request: Request, epochs: Mapping[Place, int]) -> None:
+    def _fetch(self, request: Request, begun: Begun) -> None:
+        broker = self._broker
+        forgetful = begun.partial and broker.model.release.forgets_epochs
+
         def look(over: bool) -> None:
             if self._waiting is not look:
                 return
-            errors = self._broker.errors(request, epochs)
+            errors = broker.errors(request, begun.epochs, begun.names, forgetful=forgetful)
             # One of no partitions is answered at once (ReplicaManager.fetchMessages).
             if over or not errors or any(errors.values()):
                 self._waiting = None
-                self._send(wire.fetch_response(request.correlation, request.version, errors))
+                self._send_fetched(request, begun, errors)
 
         self._waiting = look
         self._broker._network.schedule.after(_LONG_POLL, look, True)
         look(False)
+
+    def _send_fetched(self, request: Request, begun: Begun, errors: Mapping[Place, Error]) -> None:
+        if begun.partial:
+            # Without an error only what has records is named: every other partition, say.
+            errors = {
+                place: error
+                for place, error in errors.items()
+                if error or (request.correlation + place[1]) % 2
+            }
+        self._send(
+            wire.fetch_response(
+                request.correlation,
+                request.version,
+                errors,
+                self._broker.hints(request, errors),
+                error=begun.error,
+                session=begun.session,
+            )
+        )
 
     def _send(self, data: bytes) -> None:
         if self._broker.hung:

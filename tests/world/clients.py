@@ -13,13 +13,16 @@ from typing import Final, NamedTuple
 from tests.world import wire
 from tests.world.model.broker import Error
 from tests.world.model.releases import FETCH, METADATA, PRODUCE
-from tests.world.model.truth import Leader
+from tests.world.model.sessions import INITIAL, Place
+from tests.world.model.truth import NO_LEADER, Leader
 from tests.world.network import End, Network
-from tests.world.wire import Answer, Endpoint, Place, Result
+from tests.world.wire import Answer, Endpoint, Result
 
 #: Seconds: between successes of one partition, until an answer must have come, until a refused
 #: address is tried again, and between refreshes of Metadata without a reason.
 _PERIOD = 0.15
+#: Within so many seconds all that a client does has its turn: the longest is a Fetch that waits.
+_LONGEST_TURN = 0.5
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 2.0
@@ -30,12 +33,14 @@ class Kind(NamedTuple):
     """What a client does.
 
     ``produce`` and ``fetch``: its newest versions. ``newer_only``: a hint at the epoch that it
-    knows is ignored. ``needs_endpoints``: so is one without the leader's address. ``errors``: with
-    which it takes hints. ``takes``: for which APIs. ``skips``: for which it does not back off then.
-    ``backoff``: seconds until it tries a partition again, or asks for Metadata again. ``rewinds``:
-    Metadata with a lower epoch is ignored so many times. ``spins``: errors of a Fetch after which
-    it asks for the partition again without a pause. ``drops_ids``: it goes on without the id of a
-    topic when Metadata has none.
+    knows is ignored; ``moves_only``: if it names the same leader. ``needs_endpoints``: so is one
+    without the leader's address. ``errors``: with which it takes hints. ``takes``: for which APIs.
+    ``skips``: for which it does not back off then. ``backoff``: seconds until it tries a partition
+    again, or asks for Metadata again. ``rewinds``: the how many-th Metadata in a row with a lower
+    epoch counts. ``keeps_leader``: Metadata without a leader changes nothing. ``forgets_epoch``:
+    it forgets the epoch where Metadata has neither leader nor epoch. ``spins``: errors of a Fetch
+    after which it asks for the partition again without a pause. ``drops_ids``: it goes on without
+    the id of a topic when Metadata has none. ``sessions``: it has fetch sessions.
     """
 
     name: str
@@ -45,23 +50,37 @@ class Kind(NamedTuple):
     takes: frozenset[int]
     skips: frozenset[int]
     newer_only: bool = True
+    moves_only: bool = False
     needs_endpoints: bool = False
     errors: tuple[int, ...] = _HINTED
     backoff: float = 0.1
     rewinds: float = math.inf
+    keeps_leader: bool = False
+    forgets_epoch: bool = False
     spins: tuple[int, ...] = ()
     drops_ids: bool = True
+    sessions: bool = True
 
 
 _BOTH = frozenset({PRODUCE, FETCH})
 _NONE: frozenset[int] = frozenset()
 KINDS: Final = {
     # ProducerBatch and Fetcher: Metadata.updatePartitionLeadership takes newer epochs alone.
-    # AbstractFetch asks for Metadata upon UNKNOWN_TOPIC_ID, and fetches on.
+    # Metadata.updatePartitionLeadership takes newer epochs alone, in Sender and AbstractFetch;
+    # updateLatestMetadata ignores lower epochs, and forgets the epoch where a broker gives none.
+    # FetchCollector asks for Metadata upon an id that is unknown or inconsistent, and fetches on.
     "java": Kind(
-        "apache-kafka-java", "3.9.1", 10, 16, _BOTH, _BOTH, spins=(Error.UNKNOWN_TOPIC_ID,)
+        "apache-kafka-java",
+        "3.9.1",
+        10,
+        16,
+        _BOTH,
+        _BOTH,
+        spins=(Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID),
+        forgets_epoch=True,
     ),
-    # rd_kafka_handle_metadata_update_topic: not lower; retry.backoff.ms on Produce in any case.
+    # rd_kafka_metadata_update_op takes hints and rd_kafka_toppar_leader_update Metadata if their
+    # epoch is not lower; retry.backoff.ms on Produce in any case.
     "librdkafka": Kind(
         "librdkafka",
         "2.16.1",
@@ -71,8 +90,12 @@ KINDS: Final = {
         frozenset({FETCH}),
         newer_only=False,
         needs_endpoints=True,
+        sessions=False,
     ),
-    # kgo: NOT_LEADER alone, not lower; a lower epoch in Metadata counts after five times.
+    # kip951move.maybeAddFetchPartition and doMove: NOT_LEADER alone, not lower, and another leader
+    # where the epoch is equal. mergeTopicPartitions: a lower epoch in Metadata counts after it was
+    # ignored five times, and what has no leader stays as it was. A consumer keeps to the id of a
+    # topic until the application adds it again (source.go): here it does so at once.
     "franz-go": Kind(
         "kgo",
         "v1.22.2",
@@ -83,23 +106,35 @@ KINDS: Final = {
         newer_only=False,
         needs_endpoints=True,
         errors=(Error.NOT_LEADER_OR_FOLLOWER,),
-        rewinds=5,
+        moves_only=True,
+        rewinds=6,
+        keeps_leader=True,
         drops_ids=False,
     ),
-    "kafka-python": Kind("kafka-python", "3.0.12", 9, 12, frozenset({FETCH}), _BOTH),
-    # As aiokafka and sarama: it knows of no hints.
-    "unhinted": Kind("sarama", "1.43.0", 8, 11, _NONE, _NONE),
+    # ClusterMetadata.update_partition_leader takes newer epochs alone, update_metadata any.
+    "kafka-python": Kind("kafka-python", "3.0.12", 9, 12, frozenset({FETCH}), _BOTH, rewinds=1),
+    # As aiokafka and sarama: it knows of no hints, and believes all Metadata.
+    "unhinted": Kind("sarama", "1.43.0", 8, 11, _NONE, _NONE, rewinds=1, sessions=False),
 }
+
+
+class Served(NamedTuple):
+    """A success of one partition. ``request``: client and correlation id."""
+
+    asked_at: float
+    at: float
+    request: tuple[str, int]
 
 
 class Seen(NamedTuple):
     """An error as a client saw it.
 
-    ``request``: client and correlation id. ``hint``: who is said to lead, and ``endpoint``: where
-    that is.
+    ``asked_at``: when it sent the request. ``request``: client and correlation id. ``hint``: who is
+    said to lead, and ``endpoint``: where that is.
     """
 
     at: float
+    asked_at: float
     api: int
     version: int
     request: tuple[str, int]
@@ -116,14 +151,14 @@ class _Work:
     ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata.
     """
 
-    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "successes")
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served")
 
     def __init__(self) -> None:
-        self.successes: list[float] = []
+        self.served: list[Served] = []
         self.forget()
 
     def forget(self) -> None:
-        """Forget all but the successes."""
+        """Forget all but what was served."""
         self.leader: Leader | None = None
         self.hinted_at: float | None = None
         self.busy = False
@@ -133,12 +168,57 @@ class _Work:
 
 @dataclass(slots=True)
 class _Asked:
-    """A request under way. ``epochs``: of the partitions it is about."""
+    """A request under way, sent ``at`` that time. ``epochs``: of the partitions it is about."""
 
+    at: float
     key: int
     version: int
     correlation: int
     epochs: dict[Place, int]
+
+
+class _Session:
+    """A fetch session with one broker: which epochs it has for each partition, 0: of none.
+
+    As Java's FetchSessionHandler and what others took from it.
+    """
+
+    def __init__(self) -> None:
+        self.number, self.epoch = 0, INITIAL
+        self.epochs: dict[Place, int] = {}
+        self.moved: set[Place] = set()
+
+    def ask(self, epochs: dict[Place, int], *, by_id: bool) -> tuple[dict[Place, int], list[Place]]:
+        """Return what is to be asked for now, and forgotten."""
+        if any(isinstance(topic, bytes) is not by_id for topic, _ in self.epochs):
+            # The session is closed, and another one is attempted.
+            self.epoch = INITIAL
+        known, self.epochs = self.epochs, epochs
+        moved, self.moved = self.moved, set()
+        if self.epoch == INITIAL:
+            return epochs, []
+        changed = {
+            place: epoch
+            for place, epoch in epochs.items()
+            if place in moved or known.get(place) != epoch
+        }
+        return changed, [place for place in known if place not in epochs]
+
+    def take(self, answer: Answer) -> None:
+        """Take an answer."""
+        if answer.error == Error.FETCH_SESSION_ID_NOT_FOUND or not answer.session:
+            self.number = 0
+        if answer.error or not answer.session:
+            self.epoch = INITIAL
+            return
+        self.number = answer.session
+        self.epoch += 1
+        # Where records came, the next offset is another one.
+        self.moved |= {result.place for result in answer.results}
+
+    def lost(self) -> None:
+        """Have the session ended with the next request, and attempt another one."""
+        self.epoch = INITIAL
 
 
 class _Connection:
@@ -163,7 +243,8 @@ class _Connection:
 class Client:
     """Writes to or reads all partitions of some topics, for as long as the world lasts.
 
-    ``seen``: the errors that it saw. ``say``: takes a line for the time line.
+    ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
+    draws itself: which broker it asks for Metadata, and where it is not 0, when it begins.
     """
 
     def __init__(
@@ -175,6 +256,7 @@ class Client:
         network: Network,
         bootstrap: list[Endpoint],
         say: Callable[[str], None],
+        luck: int = 0,
     ) -> None:
         self.name = name
         self.kind = kind
@@ -185,12 +267,14 @@ class Client:
         self._network = network
         self._bootstrap = bootstrap
         self._say = say
-        self._random = random.Random(name)
+        self._luck = luck
+        self._random = random.Random(f"{name} {luck}" if luck else name)
         self._correlation = 0
         self._topic_ids: dict[str, bytes] = {}
         self._names: dict[bytes, str] = {}
         self._endpoints: dict[int, Endpoint] = {}
         self._connections: dict[Endpoint, _Connection] = {}
+        self._sessions: dict[Endpoint, _Session] = {}
         self._refused: dict[Endpoint, float] = {}
         self._metadata_at = 0.0
         self._wants_metadata = True
@@ -212,7 +296,8 @@ class Client:
         if self._paused:
             self._paused = False
             self._starts += 1
-            self._tick(self._starts)
+            wait = self._random.random() * _LONGEST_TURN if self._luck else 0.0
+            self._network.schedule.after(wait, self._tick, self._starts)
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
@@ -226,6 +311,7 @@ class Client:
         for work in self.work.values():
             work.forget()
         self._topic_ids, self._names, self._endpoints, self._refused = {}, {}, {}, {}
+        self._sessions = {}
         self._metadata_at, self._wants_metadata = 0.0, True
 
     def _tick(self, start: int) -> None:
@@ -268,7 +354,7 @@ class Client:
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
         kind = self.kind
-        asked = _Asked(18, 3, self._correlation, {})
+        asked = _Asked(self.now, 18, 3, self._correlation, {})
         request = wire.versions_request(self._correlation, self.name, kind.name, kind.version)
         self._ask(connection, asked, request)
         return connection
@@ -292,6 +378,8 @@ class Client:
         asked, connection.asked = connection.asked, None
         self._wants_metadata = True
         if asked is not None:
+            if asked.key == FETCH and self.kind.sessions:
+                self._session(connection).lost()
             if asked.key == METADATA:
                 self._asks_metadata = False
             for place in asked.epochs:
@@ -319,7 +407,7 @@ class Client:
                 version = min(connection.maxima[METADATA], 12)
                 self._correlation += 1
                 self._asks_metadata, self._wants_metadata = True, False
-                asked = _Asked(METADATA, version, self._correlation, {})
+                asked = _Asked(self.now, METADATA, version, self._correlation, {})
                 request = wire.metadata_request(version, self._correlation, self.name, self._topics)
                 self._ask(connection, asked, request)
                 return
@@ -354,19 +442,25 @@ class Client:
 
     def _lead(self, place: tuple[str, int], seen: wire.SeenPartition) -> None:
         work = self.work.setdefault(place, _Work())
+        known, leader = work.leader, Leader(seen.leader, seen.epoch)
         if seen.error or seen.leader < 0:
             self._wants_metadata = True
-            return
-        known = work.leader
-        if known is not None and seen.epoch < known.epoch:
+            if self.kind.keeps_leader:
+                return
+            if seen.epoch < 0 and (self.kind.forgets_epoch or known is None):
+                work.leader = None
+                return
+            epoch = known.epoch if seen.epoch < 0 and known is not None else seen.epoch
+            leader = Leader(NO_LEADER, epoch)
+        if known is not None and leader.epoch < known.epoch:
             work.rewinds += 1
             if work.rewinds < self.kind.rewinds:
                 self._wants_metadata = True
                 return
         work.rewinds = 0
-        if work.leader is None or work.leader.epoch != seen.epoch:
+        if known is None or known.epoch != leader.epoch:
             work.hinted_at = None
-        work.leader = Leader(seen.leader, seen.epoch)
+        work.leader = leader
 
     # Work.
 
@@ -388,8 +482,27 @@ class Client:
         if self.api == PRODUCE:
             request = wire.produce_request(version, number, self.name, [*epochs])
         else:
-            request = wire.fetch_request(version, number, self.name, epochs)
-        self._ask(connection, _Asked(self.api, version, number, epochs), request)
+            request = self._fetch_request(connection, version, number, epochs)
+        self._ask(connection, _Asked(self.now, self.api, version, number, epochs), request)
+
+    def _fetch_request(
+        self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
+    ) -> bytes:
+        if not self.kind.sessions:
+            return wire.fetch_request(version, number, self.name, epochs)
+        session = self._session(connection)
+        asked, forgotten = session.ask(epochs, by_id=version >= wire.IDS_FROM)
+        return wire.fetch_request(
+            version,
+            number,
+            self.name,
+            asked,
+            session=(session.number, session.epoch),
+            forgotten=forgotten,
+        )
+
+    def _session(self, connection: _Connection) -> _Session:
+        return self._sessions.setdefault(connection.endpoint, _Session())
 
     def _name(self, place: Place) -> tuple[str, int] | None:
         topic, partition = place
@@ -404,12 +517,17 @@ class Client:
         if asked.key == METADATA:
             self._learn(asked.version, payload)
         elif asked.key == self.api:
-            self._take(asked, wire.read_answer(asked.key, asked.version, payload))
+            self._take(connection, asked, wire.read_answer(asked.key, asked.version, payload))
         else:
             connection.maxima = wire.read_versions(payload)
         self._act()
 
-    def _take(self, asked: _Asked, answer: Answer) -> None:
+    def _take(self, connection: _Connection, asked: _Asked, answer: Answer) -> None:
+        session = self._session(connection) if asked.key == FETCH and self.kind.sessions else None
+        partial = session is not None and session.epoch != INITIAL
+        if session is not None:
+            session.take(answer)
+        self._take_unnamed(asked, answer, partial=partial)
         for result in answer.results:
             place = self._name(result.place)
             assert place is not None
@@ -417,15 +535,25 @@ class Client:
             work = self.work[place]
             work.busy = False
             if not result.error:
-                work.successes.append(self.now)
+                work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
                 work.again_at = self.now + (_PERIOD if self.api == PRODUCE else 0.0)
                 continue
             self._wants_metadata = True
             hinted = self._see(asked, answer, result, place)
             if result.error not in self.kind.spins and not (hinted and self.api in self.kind.skips):
                 self._back_off(place)
-        missing = asked.epochs.keys() - {result.place for result in answer.results}
-        assert not missing, "a partition is missing from the answer"
+
+    def _take_unnamed(self, asked: _Asked, answer: Answer, *, partial: bool) -> None:
+        """Take it that the broker serves what it does not name, and has nothing new of that."""
+        named = {result.place for result in answer.results}
+        for place in (place for place in asked.epochs if place not in named):
+            assert partial or answer.error, "a partition is missing from the answer"
+            name = self._name(place)
+            assert name is not None
+            work = self.work[name]
+            work.busy = False
+            if not answer.error:
+                work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
 
     def _see(self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]) -> bool:
         """Take a hint, or not."""
@@ -436,6 +564,7 @@ class Client:
         self.seen.append(
             Seen(
                 self.now,
+                asked.at,
                 self.api,
                 asked.version,
                 request,
@@ -450,13 +579,15 @@ class Client:
         what = "write to" if self.api == PRODUCE else "read"
         error = Error(result.error).name
         self._say(f"{self.name} may not {what} {place[0]}-{place[1]}: {error}{told}")
-        if leader is None:
+        if leader is None or leader.node < 0:
             return False
         if self.api not in kind.takes or result.error not in kind.errors:
             return False
         if kind.needs_endpoints and leader.node not in answer.endpoints:
             return False
         if work.leader is not None and leader.epoch < work.leader.epoch + kind.newer_only:
+            return False
+        if kind.moves_only and leader == work.leader:
             return False
         self._endpoints |= answer.endpoints
         work.leader, work.hinted_at = leader, self.now

@@ -1,6 +1,7 @@
 """What befalls a world: drawn from its seed as a list, of which any part can be left out."""
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -44,8 +45,9 @@ class Profile:
     principal may not see. ``idle``: a broker that was added and has no replicas yet, 0: none.
     ``large``: Metadata is too large to be read in passing. ``crossed``: two nodes whose routes lead
     to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
-    a client that uses ids which nobody has. ``settle``: errors that can carry no hint are held
-    until all brokers name the leader.
+    a client that uses ids which nobody has. ``later``: what brokers are upgraded to, "": nothing.
+    ``slots``: of how many fetch sessions each broker has. ``settle``: errors that can carry no hint
+    are held until all brokers name the leader.
     """
 
     kraft: bool
@@ -63,7 +65,9 @@ class Profile:
     crossed: tuple[int, ...]
     synthesize: bool
     rogue: bool
-    settle: bool
+    later: str = ""
+    slots: int = 1000
+    settle: bool = False
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -77,6 +81,8 @@ class Profile:
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
             f"{', settled errors' if self.settle else ''}"
+            f"{f', upgraded to {self.later}' if self.later else ''}"
+            f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
         )
 
 
@@ -84,7 +90,7 @@ def profile(seed: int) -> Profile:
     """Draw what a world is like."""
     draw = random.Random(f"{seed} profile")
     kraft = draw.random() < 0.4
-    names = [*RELEASES]
+    names = [name for name, release in RELEASES.items() if not release.hints]
     first = names.index("3.3") if kraft else 0
     oldest = draw.randrange(first, len(names))
     mixed = draw.random() < 0.3
@@ -94,10 +100,9 @@ def profile(seed: int) -> Profile:
     )
     with_ids = all(RELEASES[name].ids for name in releases)
     fronted = draw.choice([(1,), (1, 2), (1, 2, 3), (1, 2, 3)])
-    ids = with_ids and (kraft or draw.random() < 0.6)
     drawn = Profile(
         kraft=kraft,
-        ids=ids,
+        ids=with_ids and (kraft or draw.random() < 0.6),
         releases=releases,
         lag=draw.choice([0.0, 0.02, 0.3, 1.0]),
         latency=draw.choice([0.0002, 0.002]),
@@ -115,14 +120,21 @@ def profile(seed: int) -> Profile:
         rogue=draw.random() < 0.2,
         settle=random.Random(f"{seed} settle").random() < 0.5,
     )
-    if fronted != NODES:
-        return drawn
-    if not drawn.sidecars and draw.random() < 0.1:
-        return replace(drawn, crossed=(1, 2), idle=0, hidden=())
-    synthesize = not (ids or drawn.hidden) and draw.random() < 0.3
-    if synthesize:
-        # No ids are synthesized in front of a broker that leads nothing.
-        return replace(drawn, synthesize=True, rogue=True, idle=0)
+    return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
+
+
+def _special(drawn: Profile, draw: random.Random) -> Profile:
+    """Have the world be of a kind that few are."""
+    if drawn.fronted == NODES:
+        if not drawn.sidecars and draw.random() < 0.1:
+            return replace(drawn, crossed=(1, 2), idle=0, hidden=())
+        if not (drawn.ids or drawn.hidden) and draw.random() < 0.3:
+            # No ids are synthesized in front of a broker that leads nothing.
+            drawn = replace(drawn, synthesize=True, rogue=True, idle=0)
+    names = [*RELEASES]
+    later = names[max(map(names.index, drawn.releases)) + 1 :]
+    if later and draw.random() < 0.25:
+        return replace(drawn, later=draw.choice(later))
     return drawn
 
 
@@ -218,7 +230,7 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            return sorted(drawn)
+            return sorted([*drawn, *_upgrades(seed), *_evictions(seed), *_losses(seed)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -229,6 +241,33 @@ def happenings(seed: int) -> list[Happening]:
                 seconds=draw.choice([0.2, 0.6, 1.5, 3.0]),
             )
         )
+
+
+def _upgrades(seed: int) -> Iterator[Happening]:
+    """Draw which brokers are upgraded, one after the other: all of them, in most worlds."""
+    draw = random.Random(f"{seed} upgrades")
+    if not profile(seed).later:
+        return
+    at = PEACE + draw.random()
+    for node in draw.sample(NODES, k=draw.choice([1, 2, 3, 3, 3, 3])):
+        yield Happening(round(at, 4), "upgrade", draw.randint(0, 3), node, 0.2)
+        at += 1.2 + 1.2 * draw.random()
+
+
+def _evictions(seed: int) -> Iterator[Happening]:
+    """Draw when which broker forgets its fetch sessions, in some worlds."""
+    draw = random.Random(f"{seed} evictions")
+    for _ in range(draw.choice([0, 0, 0, 3, 6])):
+        at = draw.uniform(PEACE, UNTIL)
+        yield Happening(round(at, 4), "evict", node=draw.choice(NODES))
+
+
+def _losses(seed: int) -> Iterator[Happening]:
+    """Draw when a broker is lost that alone is in sync, in some worlds."""
+    draw = random.Random(f"{seed} losses")
+    if draw.random() < 0.25:
+        at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.2, 0.6, 1.5])
+        yield Happening(round(at, 4), "lose", draw.randint(0, 3), draw.choice(NODES), seconds)
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

@@ -48,11 +48,11 @@ from tests.world.wire import Endpoint
 #: Seconds between polls of everything; short, so that a world can come to rest.
 POLL = 5.0
 _REFRESHES = 50
+#: Seconds for which a process that gives synthetic ids waits at most before it takes connections.
+IDS_WAIT = 2.0
 _RULES = DEFAULT_RULES
 #: Longest hold, in seconds.
 DEADLINE = _RULES.deadline
-#: For so long after a move an error is taken for one of it.
-RECENT = _RULES.recent
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
 
@@ -61,6 +61,7 @@ class Hold(NamedTuple):
     """A response that was held. ``key``: of its API; ``node``: of the broker that answered."""
 
     link: int
+    client: str
     key: int
     node: int
     since: float
@@ -116,7 +117,7 @@ class Proxy:
         self._behind = behind
         self._large = large
         self._agreed: set[int] = set()
-        self._waits = synthesize
+        self._listens_at = network.schedule.now + (IDS_WAIT if synthesize else 0.0)
         self._network = network
         self._shared = memoryview(bytearray(_BUFFER))
         self._budget = Budget(1 << 22, 1 << 23)
@@ -190,9 +191,11 @@ class Proxy:
     def look_at_identities(self) -> None:
         """Note each broker that is taken for another now, and what follows for clients."""
         brokers = [route.broker for route in self._routes.values()]
-        listed = {node for broker in brokers for node in broker.endpoints}
+        lists = [{*broker.endpoints} for broker in brokers if broker.endpoints]
+        listed = set().union(*lists)
         if all(broker.ids_everywhere for broker in brokers):
-            self._agreed = listed
+            # One route's list counts, and others may have newer ones.
+            self._agreed |= listed.intersection(*lists)
         elif self._agreed:
             # One that is listed only now has to be asked first.
             if listed <= self._agreed:
@@ -208,7 +211,7 @@ class Proxy:
         """Iterate over the nodes whose broker is not proved to be what it is."""
         return (node for node, route in self._routes.items() if route.broker.proved_node != node)
 
-    def in_hand(self) -> Iterator[str]:
+    def pending(self) -> Iterator[str]:
         """Iterate over what is still kept of former requests."""
         if self._timer.queue.held:
             yield f"{self._timer.queue.held} responses are held"
@@ -226,7 +229,8 @@ class Proxy:
 
     def accept(self, node: int, client: End) -> bool:
         """Take a client's connection to the route of ``node``."""
-        if not self.running or (self._waits and not self._refresher.all_asked.is_set()):
+        waits = self.now < self._listens_at and not self._refresher.all_asked.is_set()
+        if not self.running or waits:
             return False
         upstream_node = self._behind.get(node, node)
         broker = self._network.connect(upstream(upstream_node), client.principal)
@@ -245,7 +249,7 @@ class Proxy:
             requests_in_flight=1000,
         )
         self._links[self._numbers] = _Relay(self, node, link, client, broker)
-        self._refresher.reached(route)
+        self._refresher.reached(route, "")
         return True
 
     def responded(self, relay: "_Relay") -> None:
@@ -421,7 +425,8 @@ class _Relay:
         """Let the held response go on."""
         assert self._since is not None
         number = self.link.state.number
-        hold = Hold(number, self._key, self._node, self._since, self._proxy.now)
+        client = self._client.principal
+        hold = Hold(number, client, self._key, self._node, self._since, self._proxy.now)
         self._proxy.holds.append(hold)
         self._since = None
         self._send(self.link.responses.release(hints))

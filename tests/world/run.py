@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from tests.world.happenings import Happening, Profile, happenings, profile
 from tests.world.rules import Broken, Lived, broken
@@ -28,7 +29,8 @@ class Life:
         for broker in world.brokers.values():
             digest.update(repr(broker.asked).encode())
         for client in world.clients:
-            digest.update(repr([work.successes for work in client.work.values()]).encode())
+            times = [[one.at for one in work.served] for work in client.work.values()]
+            digest.update(repr(times).encode())
         return digest.hexdigest()
 
 
@@ -38,11 +40,13 @@ def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
     of = profile(seed)
     world = World(seed, of, drawn, proxied=True)
     world.run()
-    lived = Lived(world, lambda: _twin(seed, of, drawn))
+    lived = Lived(world, cache(partial(_twin, seed, of, drawn)))
     return Life(seed, of, drawn, lived, broken(lived))
 
 
-def _twin(seed: int, of: Profile, drawn: Sequence[Happening]) -> World:
-    twin = World(seed, of, drawn, proxied=False)
+def _twin(
+    seed: int, of: Profile, drawn: Sequence[Happening], luck: int, only: frozenset[int]
+) -> World:
+    twin = World(seed, of, drawn, proxied=False, luck=luck, only=only)
     twin.run()
     return twin

@@ -7,7 +7,7 @@ long to sleep, and that is when the world goes on: until a task can run, or its 
 import heapq
 import itertools
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 from typing import TypeVarTuple, Unpack
 from unittest.mock import patch
 
@@ -21,7 +21,7 @@ class Schedule(trio.abc.Clock):
     """``now``: seconds since the world began."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[float, int, Callable[..., None], tuple[object, ...]]] = []
         self._numbers = itertools.count()
         self.now = 0.0
 
@@ -31,14 +31,15 @@ class Schedule(trio.abc.Clock):
 
     def at(self, time: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
         """Call something at a time."""
-        heapq.heappush(self._heap, (time, next(self._numbers), lambda: call(*arguments)))
+        heapq.heappush(self._heap, (time, next(self._numbers), call, arguments))
 
-    def run_until(self, end: float, stop: Callable[[], object] = lambda: False) -> None:
-        """Do all that is due until ``end``, or until ``stop`` says so after one of them."""
-        while self._heap and self._heap[0][0] <= end:
-            self.now, _, call = heapq.heappop(self._heap)
-            call()
-            if stop():
+    def run_until(self, end: float, woken: Sized = ()) -> None:
+        """Do all that is due until ``end``, or until there is something in ``woken``."""
+        heap = self._heap
+        while heap and heap[0][0] <= end:
+            self.now, _, call, arguments = heapq.heappop(heap)
+            call(*arguments)
+            if woken:
                 return
         self.now = max(self.now, end)
 
@@ -61,5 +62,5 @@ class Schedule(trio.abc.Clock):
         """See :class:`trio.abc.Clock`: the world goes on, so there is no need to sleep."""
         runnable = _trio_run.GLOBAL_RUN_CONTEXT.runner.runq
         if deadline < math.inf:
-            self.run_until(deadline, lambda: runnable)
+            self.run_until(deadline, runnable)
         return 0.0

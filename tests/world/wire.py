@@ -4,10 +4,12 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from tests.world.model.broker import ShownTopic
 from tests.world.model.releases import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE
+from tests.world.model.sessions import Asked, Place
 
 _FLEXIBLE_FROM = {PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6, METADATA: 9, API_VERSIONS: 3}
 #: Fetch names topics by ids from here on.
@@ -15,8 +17,13 @@ IDS_FROM = 13
 #: Records are of no interest here.
 _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
-#: A partition of a topic, given by name or id.
-Place = tuple[str | bytes, int]
+#: Nearly all varints are one byte.
+_BYTES = [bytes([value]) for value in range(128)]
+
+
+@cache
+def _struct(layout: str) -> struct.Struct:
+    return struct.Struct(">" + layout)
 
 
 class Reader:
@@ -29,8 +36,9 @@ class Reader:
 
     def unpack(self, layout: str) -> tuple[int, ...]:
         """Read numbers."""
-        values = struct.unpack_from(">" + layout, self.data, self.at)
-        self.at += struct.calcsize(">" + layout)
+        packed = _struct(layout)
+        values = packed.unpack_from(self.data, self.at)
+        self.at += packed.size
         return values
 
     def number(self, layout: str) -> int:
@@ -46,14 +54,16 @@ class Reader:
 
     def varint(self) -> int:
         """Read an unsigned varint."""
-        value = shift = 0
-        while True:
+        byte = self.data[self.at]
+        self.at += 1
+        value = byte & 127
+        shift = 7
+        while byte > 127:
             byte = self.data[self.at]
             self.at += 1
             value |= (byte & 127) << shift
-            if byte < 128:
-                return value
             shift += 7
+        return value
 
     def text(self) -> str | None:
         """Read a nullable string."""
@@ -71,8 +81,10 @@ class Reader:
 
     def tags(self) -> dict[int, bytes]:
         """Read a tag section, if the version has any."""
-        tags = {}
-        for _ in range(self.varint() if self.flexible else 0):
+        tags: dict[int, bytes] = {}
+        if not self.flexible:
+            return tags
+        for _ in range(self.varint()):
             tag, size = self.varint(), self.varint()
             tags[tag] = self.take(size)
         return tags
@@ -109,6 +121,8 @@ class Writer:
 
 def varint(value: int) -> bytes:
     """An unsigned varint."""
+    if value < 128:
+        return _BYTES[value]
     out = b""
     while value > 127:
         out += bytes([value & 127 | 128])
@@ -212,14 +226,6 @@ class Endpoint(NamedTuple):
 
     host: str
     port: int
-
-
-@dataclass(slots=True)
-class Shown:
-    """What a Metadata response shows."""
-
-    endpoints: dict[int, Endpoint]
-    topics: list[ShownTopic]
 
 
 def metadata_request(
@@ -340,9 +346,9 @@ def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], li
         reader.number("b")
         partitions = []
         for _ in range(reader.count()):
-            error, number, leader, epoch = reader.unpack("hiii")
+            of, number, leader, epoch = reader.unpack("hiii")
             replicas = reader.unpack(f"{reader.count()}i")
-            partitions.append(SeenPartition(error, number, leader, epoch, replicas))
+            partitions.append(SeenPartition(of, number, leader, epoch, replicas))
             for _ in range(2):
                 reader.take(4 * reader.count())
             reader.tags()
@@ -365,11 +371,12 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Answer:
-    """A Produce or Fetch response. ``error``: of the whole."""
+    """A Produce or Fetch response. ``error``: of the whole; ``session``: of a Fetch."""
 
     results: list[Result] = field(default_factory=list)
     endpoints: dict[int, Endpoint] = field(default_factory=dict)
     error: int = 0
+    session: int = 0
 
 
 def _by_topic(places: Iterable[Place]) -> dict[str | bytes, list[int]]:
@@ -380,23 +387,30 @@ def _by_topic(places: Iterable[Place]) -> dict[str | bytes, list[int]]:
 
 
 def _named(writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]) -> bytes:
+    return _tagged(writer, places, lambda place: pack(place) + writer.tags)
+
+
+def _tagged(writer: Writer, places: Iterable[Place], pack: Callable[[Place], bytes]) -> bytes:
+    """As :func:`_named`, where ``pack`` packs the tags as well."""
     return writer.array(
         (topic if isinstance(topic, bytes) else writer.text(topic))
-        + writer.array(pack((topic, number)) + writer.tags for number in numbers)
+        + writer.array(pack((topic, number)) for number in numbers)
         + writer.tags
         for topic, numbers in _by_topic(places).items()
     )
 
 
 def produce_request(
-    version: int, correlation: int, client_id: str, places: Sequence[Place]
+    version: int,
+    correlation: int,
+    client_id: str,
+    places: Sequence[Place],
+    records: bytes = _RECORDS,
 ) -> bytes:
     """Produce v8 to v10 with acks=1."""
     writer = Writer(flexible=_flexible(PRODUCE, version))
     body = writer.text(None) + struct.pack(">hi", 1, 1000)
-    body += _named(
-        writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(_RECORDS)
-    )
+    body += _named(writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(records))
     return _request(PRODUCE, version, correlation, client_id, body + writer.tags)
 
 
@@ -417,41 +431,104 @@ def read_produce_request(request: Request) -> list[Place]:
     return places
 
 
-def produce_response(correlation: int, version: int, errors: Mapping[Place, int]) -> bytes:
-    """Produce v8 or v9, as brokers without hints answer it."""
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Leaders, as a broker reports them with its errors (KIP-951), and where that is."""
+
+    leaders: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
+    endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
+
+
+_NO_HINTS = Hints()
+
+
+def _tags(writer: Writer, tagged: Mapping[int, bytes]) -> bytes:
+    if not writer.flexible:
+        return b""
+    return varint(len(tagged)) + b"".join(
+        varint(tag) + varint(len(data)) + data for tag, data in tagged.items()
+    )
+
+
+def _hint(writer: Writer, key: int, hints: Hints, place: Place) -> bytes:
+    """The tags of a partition."""
+    leader = hints.leaders.get(place)
+    if leader is None:
+        return writer.tags
+    return _tags(writer, {_LEADER_HINT_TAG[key]: struct.pack(">ii", *leader) + b"\0"})
+
+
+def _node_endpoints(writer: Writer, hints: Hints) -> bytes:
+    """The tags of a response."""
+    if not hints.endpoints:
+        return writer.tags
+    packed = writer.array(
+        struct.pack(">i", node)
+        + writer.text(endpoint.host)
+        + struct.pack(">i", endpoint.port)
+        + writer.text(None)
+        + writer.tags
+        for node, endpoint in hints.endpoints.items()
+    )
+    return _tags(writer, {0: packed})
+
+
+def produce_response(
+    correlation: int, version: int, errors: Mapping[Place, int], hints: Hints = _NO_HINTS
+) -> bytes:
+    """Produce v8 to v10."""
     writer = Writer(flexible=_flexible(PRODUCE, version))
 
     def pack(place: Place) -> bytes:
         numbers = struct.pack(">ihqqq", place[1], errors[place], -1, -1, -1)
-        return numbers + writer.array(()) + writer.text(None)
+        rest = writer.array(()) + writer.text(None)
+        return numbers + rest + _hint(writer, PRODUCE, hints, place)
 
-    body = _named(writer, errors, pack) + struct.pack(">i", 0) + writer.tags
+    body = _tagged(writer, errors, pack) + struct.pack(">i", 0) + _node_endpoints(writer, hints)
     return _response(PRODUCE, version, correlation, body)
 
 
 def fetch_request(
-    version: int, correlation: int, client_id: str, epochs: Mapping[Place, int]
+    version: int,
+    correlation: int,
+    client_id: str,
+    epochs: Mapping[Place, int],
+    *,
+    session: tuple[int, int] = (0, -1),
+    forgotten: Iterable[Place] = (),
+    wait: int = 100,
+    size: int = 1 << 16,
 ) -> bytes:
-    """A full Fetch without a session, v11 to v16; ``epochs``: those that the client knows."""
+    """Fetch v10 to v16; ``epochs``: those that the client knows. ``session``: id and epoch.
+
+    ``wait``: for so many milliseconds if there is nothing; ``size``: of a partition's records.
+    """
     writer = Writer(flexible=_flexible(FETCH, version))
     body = struct.pack(">i", -1) if version < 15 else b""
-    body += struct.pack(">iiibii", 100, 1, 1 << 20, 0, 0, -1)
+    body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, *session)
 
     def pack(place: Place) -> bytes:
         last = struct.pack(">i", -1) if version >= 12 else b""
         numbers = struct.pack(">iiq", place[1], epochs[place], 0)
-        return numbers + last + struct.pack(">qi", -1, 1 << 16)
+        return numbers + last + struct.pack(">qi", -1, size)
 
-    body += _named(writer, epochs, pack) + writer.array(()) + writer.text("") + writer.tags
+    rack = writer.text("") if version >= 11 else b""
+    left_out = writer.array(
+        (topic if isinstance(topic, bytes) else writer.text(topic))
+        + writer.array(struct.pack(">i", number) for number in numbers)
+        + writer.tags
+        for topic, numbers in _by_topic(forgotten).items()
+    )
+    body += _named(writer, epochs, pack) + left_out + rack + writer.tags
     return _request(FETCH, version, correlation, client_id, body)
 
 
-def read_fetch_request(request: Request) -> dict[Place, int]:
-    """Return the epochs by partition."""
+def read_fetch_request(request: Request) -> Asked:
+    """Read its session, and the epochs by partition."""
     reader, version = request.reader, request.version
     if version < 15:
         reader.number("i")
-    reader.unpack("iiibii")
+    *_, session, session_epoch = reader.unpack("iiibii")
     epochs: dict[Place, int] = {}
     for _ in range(reader.count()):
         topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
@@ -463,20 +540,36 @@ def read_fetch_request(request: Request) -> dict[Place, int]:
             reader.tags()
             epochs[topic, number] = epoch
         reader.tags()
-    return epochs
+    forgotten: list[Place] = []
+    for _ in range(reader.count()):
+        topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
+        forgotten += ((topic, number) for number in reader.unpack(f"{reader.count()}i"))
+        reader.tags()
+    return Asked(session, session_epoch, epochs, forgotten)
 
 
-def fetch_response(correlation: int, version: int, errors: Mapping[Place, int]) -> bytes:
-    """Fetch v10 to v15, as brokers without hints answer it."""
+def fetch_response(
+    correlation: int,
+    version: int,
+    errors: Mapping[Place, int],
+    hints: Hints = _NO_HINTS,
+    *,
+    error: int = 0,
+    session: int = 0,
+) -> bytes:
+    """Fetch v10 to v16. ``error``: of the whole; ``session``: its id."""
     writer = Writer(flexible=_flexible(FETCH, version))
 
     def pack(place: Place) -> bytes:
         good = not errors[place]
         numbers = struct.pack(">ihqqq", place[1], errors[place], 9 if good else -1, 9, 0)
         replica = struct.pack(">i", -1) if version >= 11 else b""
-        return numbers + writer.array(()) + replica + writer.data(_RECORDS if good else b"")
+        records = writer.data(_RECORDS if good else b"")
+        rest = writer.array(()) + replica + records
+        return numbers + rest + _hint(writer, FETCH, hints, place)
 
-    body = struct.pack(">ihi", 0, 0, 0) + _named(writer, errors, pack) + writer.tags
+    body = struct.pack(">ihi", 0, error, session) + _tagged(writer, errors, pack)
+    body += _node_endpoints(writer, hints)
     return _response(FETCH, version, correlation, body)
 
 
@@ -485,7 +578,7 @@ def read_answer(key: int, version: int, payload: bytes) -> Answer:
     reader = _body(key, version, payload)
     answer = Answer()
     if key == FETCH:
-        _, answer.error, _ = reader.unpack("ihi")
+        _, answer.error, answer.session = reader.unpack("ihi")
     for _ in range(reader.count()):
         by_id = key == FETCH and version >= IDS_FROM
         topic = reader.take(16) if by_id else reader.text() or ""

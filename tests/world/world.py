@@ -4,18 +4,20 @@ All of it follows from the seed. The same world without the proxy is what client
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
 
 import trio
 
-from tests.world.brokers import PROXY, BrokerProcess, Refusals
-from tests.world.clients import KINDS, Client
+from leader_hints.core.hints.hold_rules import RECENT
+from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusal, Refusals, Services
+from tests.world.clients import KINDS, Client, Seen
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
-from tests.world.model.releases import PRODUCE, RELEASES
-from tests.world.model.truth import Record, Truth
-from tests.world.network import Network
+from tests.world.model.releases import PRODUCE, RELEASES, Release
+from tests.world.model.sessions import Sessions
+from tests.world.model.truth import Record, Topic, Truth
+from tests.world.network import End, Network
 from tests.world.product import POLL, Proxy, shown, upstream
 from tests.world.rogues import Rogue
 from tests.world.schedule import Schedule
@@ -30,24 +32,41 @@ END = CLOSING + 3.0
 _SESSION = 0.8
 #: Seconds between looks at whom brokers are taken for.
 LOOK = 0.05
+#: What floating point may add to a time.
+_EPSILON = 1e-6
 
 
 class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
-    knew an epoch of a former topic, of which partition.
+    knew an epoch of a former topic, of which partition. ``outdated``: which client
+    did so, and since when first. ``begun``: when processes were started.
+
+    ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
+    anything; ``None``: all. Without ``proxied`` there are no proxies; where a
+    process of theirs would begin again, the same listeners are away for as long.
     """
 
     def __init__(
-        self, seed: int, profile: Profile, happenings: Sequence[Happening], *, proxied: bool
+        self,
+        seed: int,
+        profile: Profile,
+        happenings: Sequence[Happening],
+        *,
+        proxied: bool,
+        luck: int = 0,
+        only: Collection[int] | None = None,
     ) -> None:
         self.seed = seed
         self.profile = profile
         self.said: list[tuple[float, str]] = []
         self.refusals: Refusals = {}
+        self.services: Services = {}
+        self.failures: Failures = {}
         self.moved: list[tuple[str, int, int]] = []
         self.at_rest: list[str] = []
         self.behind: set[tuple[float, str, str, int]] = set()
+        self.outdated: dict[tuple[str, str, int], float] = {}
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
         self.truth = Truth(NODES, ids=profile.ids)
@@ -55,6 +74,8 @@ class World:
         self._prompt = False
         #: From which record on, and until when, a broker hears nothing.
         self._stale: dict[int, tuple[int, float]] = {}
+        #: Brokers of which the controller hears nothing, and which hear nothing of it.
+        self._forgotten: set[int] = set()
         self.brokers = {
             node: BrokerProcess(
                 Broker(node, RELEASES[release]),
@@ -63,6 +84,9 @@ class World:
                 self.endpoints,
                 kraft=profile.kraft,
                 refusals=self.refusals,
+                sessions=Sessions(random.Random(f"{seed} {node} sessions"), profile.slots),
+                services=self.services,
+                failures=self.failures,
             )
             for node, release in zip(NODES, profile.releases, strict=True)
         }
@@ -74,12 +98,16 @@ class World:
             broker.hidden = profile.hidden
             broker.hear_all()
         self.truth.decided = self._decided
-        #: Processes that run now, by the nodes of their routes; all that ever did.
+        #: Processes that run now, by the nodes of their routes; all that ever did; the nodes of
+        #: the routes of each; of those the ones that are away.
         self.fronts: dict[int, Proxy] = {}
         self.proxies: list[Proxy] = []
-        self._nursery: trio.Nursery | None = None
+        self.begun: list[float] = []
         of_each = [(node,) for node in profile.fronted]
-        for nodes in (of_each if profile.sidecars else [profile.fronted]) if proxied else ():
+        self._processes = of_each if profile.sidecars else [profile.fronted]
+        self._absent: set[int] = set()
+        self._nursery: trio.Nursery | None = None
+        for nodes in self._processes if proxied else ():
             self._begin_process(nodes)
         self._open()
         self.clients = [
@@ -91,17 +119,18 @@ class World:
                 self.network,
                 [*self.endpoints.values()],
                 self.say,
+                luck,
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
+        self._asking = [c for n, c in enumerate(self.clients) if only is None or n in only]
         self._rogue = Rogue(seed, self.network, shown(NODES[0]), unnamed=profile.synthesize)
         self._plan(happenings)
 
     def _open(self) -> None:
         for node, broker in self.brokers.items():
             self.network.hosts[upstream(node)] = broker.accept
-            accept = self._route(node) if node in self.fronts else broker.accept
-            self.network.hosts[self.endpoints[node]] = accept
+            self.network.hosts[self.endpoints[node]] = self._listener(node)
 
     def _begin_process(self, nodes: Sequence[int]) -> None:
         one, other = self.profile.crossed or (0, 0)
@@ -115,12 +144,19 @@ class World:
             settle=self.profile.settle,
         )
         self.proxies.append(proxy)
+        self.begun.append(self.schedule.now)
         self.fronts.update(dict.fromkeys(nodes, proxy))
         if self._nursery is not None:
             proxy.start(self._nursery)
 
-    def _route(self, node: int) -> Callable[..., bool]:
-        return lambda end: self.fronts[node].accept(node, end)
+    def _listener(self, node: int) -> Callable[[End], bool]:
+        def accept(end: End) -> bool:
+            front = self.fronts.get(node)
+            if node in self._absent:
+                return False
+            return self.brokers[node].accept(end) if front is None else front.accept(node, end)
+
+        return accept
 
     def _replicas(self, first: int) -> tuple[int, ...]:
         nodes = [node for node in NODES if node != self.profile.idle]
@@ -129,7 +165,7 @@ class World:
     def _plan(self, happenings: Sequence[Happening]) -> None:
         for happening in happenings:
             self.schedule.at(happening.at, self._happen, happening)
-        for client in self.clients:
+        for client in self._asking:
             self.schedule.at(1.0, client.start)
             self.schedule.at(PAUSE, client.pause)
             for at in (PAUSE, CLOSING, END):
@@ -142,6 +178,7 @@ class World:
         self.schedule.at(AWAKE - 0.1, self._rest)
         self.schedule.at(CLOSING, self._close)
         self._look()
+        self._look_for_outdated()
 
     def say(self, text: str) -> None:
         """Note what happened."""
@@ -166,6 +203,8 @@ class World:
     def _decided(self, number: int, record: Record) -> None:
         self.say(f"decided: {record}")
         for node, broker in self.brokers.items():
+            if node in self._forgotten:
+                continue
             draw = random.Random(f"{self.seed} {number} {node}")
             lag = 0.0 if self._prompt else draw.choice([0.0, self.profile.lag])
             first, second = draw.random() * lag, draw.random() * lag
@@ -219,6 +258,10 @@ class World:
         for number in range(len(self.truth.now.topics[BUSY].leaders)):
             self._move(happening._replace(number=number))
 
+    def _evict(self, happening: Happening) -> None:
+        self.say(f"{happening.node} evicts all fetch sessions")
+        self.brokers[happening.node].sessions.evict()
+
     def _reset(self, happening: Happening) -> None:
         self.say(f"all connections of {happening.node} are reset")
         self.brokers[happening.node].reset()
@@ -238,9 +281,14 @@ class World:
 
     def _restart(self, happening: Happening) -> None:
         broker = self.brokers[happening.node]
-        if not broker.running or len(self.truth.now.alive) < len(NODES):
-            return
-        clean = happening.number % 2 == 0
+        if self._all_there(broker):
+            self._end_broker(broker, clean=happening.number % 2 == 0)
+            self.schedule.after(happening.seconds + _SESSION, self._start, broker)
+
+    def _all_there(self, broker: BrokerProcess) -> bool:
+        return broker.running and len(self.truth.now.alive) == len(NODES)
+
+    def _end_broker(self, broker: BrokerProcess, *, clean: bool) -> None:
         self.say(f"{broker.node} is stopped" if clean else f"{broker.node} is killed")
         if clean:
             # Leaders move before it goes; it is listed until it has gone.
@@ -250,32 +298,76 @@ class World:
         else:
             broker.stop()
             self.schedule.after(_SESSION, self.truth_left, broker.node)
-        self.schedule.after(happening.seconds + _SESSION, self._start, broker)
 
-    def truth_left(self, node: int) -> None:
+    def _upgrade(self, happening: Happening) -> None:
+        """Start a broker again as one of the later release, as soon as all others are there."""
+        broker = self.brokers[happening.node]
+        if self._all_there(broker):
+            self._end_broker(broker, clean=True)
+            after = happening.seconds + _SESSION
+            self.schedule.after(after, self._start, broker, RELEASES[self.profile.later])
+            self.schedule.after(after + 0.5, self._assign_ids)
+        elif self.schedule.now < UNTIL:
+            self.schedule.after(0.3, self._upgrade, happening)
+
+    def _assign_ids(self) -> None:
+        """Have the controller give ids to topics, when all brokers know of ids (KIP-516)."""
+        releases = [broker.model.release for broker in self.brokers.values()]
+        if not self.truth.ids and all(release.ids for release in releases):
+            self.say("topics get ids")
+            self.truth.assign_ids(self.schedule.now)
+
+    def _lose(self, happening: Happening) -> None:
+        """Kill a broker that alone is in sync. Others are elected uncleanly, or it comes back."""
+        broker = self.brokers[happening.node]
+        if self._all_there(broker):
+            self.say(f"{broker.node} is killed, and no other replica is in sync")
+            broker.stop()
+            self.schedule.after(_SESSION, self.truth_left, broker.node, True)
+            after = _SESSION + happening.seconds
+            self.schedule.after(after, self._elect_uncleanly)
+            back = max(after + 0.6 * happening.number - 0.6, _SESSION + 0.05)
+            self.schedule.after(back, self._start, broker)
+
+    def _elect_uncleanly(self) -> None:
+        self.say("partitions without a leader are led by replicas that are not in sync")
+        self.truth.elect_uncleanly(self.schedule.now)
+
+    def truth_left(self, node: int, alone: bool = False) -> None:
         """Have the controller find that a broker is gone."""
         if node in self.truth.now.alive and not self.brokers[node].running:
-            self.truth.left(self.schedule.now, node)
+            self.truth.left(self.schedule.now, node, alone=alone)
 
-    def _start(self, broker: BrokerProcess) -> None:
-        self.say(f"{broker.node} is started")
+    def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
+        release = release or broker.model.release
+        self.say(f"{broker.node} is started, of {release.name}")
+        broker.start(release, *self._lags())
+        self.truth.joined(self.schedule.now, broker.node)
+
+    def _lags(self) -> tuple[float, float]:
+        """Draw after how long replicas and Metadata of a broker know all that the controller has
+        sent. Metadata is first, with ZooKeeper too (KafkaController.onBrokerStartup).
+        """
         draw = random.Random(f"{self.seed} {len(self.truth.log)} start")
         lag = max(self.profile.lag, 0.4) * draw.random()
-        # Metadata comes first, to new brokers with ZooKeeper too (KafkaController.onBrokerStartup).
-        broker.start(broker.model.release, lag + 0.3 * draw.random(), lag)
-        self.truth.joined(self.schedule.now, broker.node)
+        return lag + 0.3 * draw.random(), lag
 
     def _fence(self, happening: Happening) -> None:
         """Have the controller take a broker for gone that is not: its session or lease ends."""
         alive = self.truth.now.alive
         if self.brokers[happening.node].running and len(alive) == len(NODES):
             self.say(f"{happening.node} is fenced")
+            if not self.profile.kraft:
+                self._forgotten.add(happening.node)
             self.truth.left(self.schedule.now, happening.node)
             self.schedule.after(happening.seconds, self._unfence, happening.node)
 
     def _unfence(self, node: int) -> None:
         if self.brokers[node].running and node not in self.truth.now.alive:
             self.say(f"{node} is not fenced any more")
+            if node in self._forgotten:
+                self._forgotten.remove(node)
+                self.brokers[node].will_hear_all(*self._lags())
             self.truth.joined(self.schedule.now, node)
 
     def _lag(self, happening: Happening) -> None:
@@ -299,19 +391,30 @@ class World:
         self.schedule.after(happening.seconds, self._come_back, client, renewed)
 
     def _come_back(self, client: Client, renewed: bool) -> None:
+        if client not in self._asking:
+            return
         self.say(f"{client.name} {'is started again' if renewed else 'comes back'}")
         if renewed:
             client.begin_again()
         client.start()
 
     def _end_process(self, happening: Happening) -> None:
-        proxy = self.fronts.get(happening.node)
-        if proxy is None or not proxy.running:
+        nodes = next((nodes for nodes in self._processes if happening.node in nodes), ())
+        if not nodes or happening.node in self._absent:
             return
-        nodes = [node for node, front in self.fronts.items() if front is proxy]
         self.say(f"the proxy of {', '.join(map(str, nodes))} is started again")
-        proxy.stop()
-        self.schedule.after(0.1, self._begin_process, nodes)
+        self._absent.update(nodes)
+        if self.proxies:
+            self.fronts[happening.node].stop()
+        else:
+            for node in nodes:
+                self.brokers[node].reset()
+        self.schedule.after(0.1, self._return, nodes)
+
+    def _return(self, nodes: Sequence[int]) -> None:
+        self._absent.difference_update(nodes)
+        if self.proxies:
+            self._begin_process(nodes)
 
     def _heal(self) -> None:
         for broker in self.brokers.values():
@@ -324,18 +427,52 @@ class World:
             self.schedule.after(LOOK, self._look)
 
     def _note_behind(self, at: float, client: Client) -> None:
+        for place in self._outdated(client):
+            self.behind.add((at, client.name, *place))
+
+    def _look_for_outdated(self) -> None:
+        for client in self.clients:
+            for place in self._outdated(client):
+                self.outdated.setdefault((client.name, *place), self.schedule.now)
+        self.schedule.after(10 * LOOK, self._look_for_outdated)
+
+    def _outdated(self, client: Client) -> Iterator[tuple[str, int]]:
+        """Iterate over the partitions of which a client knows an epoch of a former topic."""
         for name, topic in self.truth.now.topics.items():
             for partition, leader in enumerate(topic.leaders):
                 work = client.work.get((name, partition))
                 if work is None or work.leader is None or work.leader.epoch <= leader.epoch:
                     continue
                 # What a hint has told since the topic is another is not what it would know anyway.
-                if work.hinted_at is None or work.hinted_at < self.truth.born(topic.number):
-                    self.behind.add((at, client.name, name, partition))
+                if work.hinted_at is None or self._may_be_hinted(client, name, partition, topic):
+                    yield name, partition
+
+    def _may_be_hinted(self, client: Client, name: str, partition: int, topic: Topic) -> bool:
+        """Whether the hint that a client took last may be of a topic before ``topic``.
+
+        Either its broker had not learnt of that itself: one that gives hints (3.7) would have given
+        the same. Or see :meth:`just_learnt`.
+        """
+        taken = client.work[name, partition].hinted_at, name, partition
+        seen = next(s for s in client.seen if (s.at, s.name, s.place[1]) == taken)
+        refusal = self.refusals[seen.request][name, partition]
+        return refusal.incarnation < topic.number or self.just_learnt(seen, refusal)
+
+    def just_learnt(self, seen: Seen, refusal: Refusal) -> bool:
+        """Whether the broker's proxy has learnt of a hint's leader within the second before the
+        error. Then the error is taken for one of that move: a limit that is stated.
+        """
+        return any(
+            (move.topic, move.partition, move.leader) == (seen.name, seen.place[1], seen.hint)
+            and move.at >= refusal.at - RECENT - _EPSILON
+            for proxy in self.proxies
+            if refusal.node in proxy.nodes
+            for move in proxy.moves
+        )
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())
-        self.at_rest += (text for proxy in fronts for text in proxy.in_hand())
+        self.at_rest += (text for proxy in fronts for text in proxy.pending())
         for proxy in fronts:
             self.at_rest += self._wrong_views(proxy)
         shown = [t for t in self.truth.now.topics.values() if t.name not in self.profile.hidden]
@@ -362,8 +499,9 @@ class World:
     def _close(self) -> None:
         """Have each broker behind a route lose a leadership, of which all hear at once."""
         self._prompt = True
+        topics = sorted(self.truth.now.topics.items())
         for node in self.profile.fronted:
-            for name, topic in sorted(self.truth.now.topics.items()):
+            for name, topic in topics:
                 led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
                 if led and name not in self.profile.hidden:
                     to = next(other for other in topic.replicas[led[0]] if other != node)
@@ -377,7 +515,10 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "recreate": World._recreate,
     "grow": World._grow,
     "restart": World._restart,
+    "upgrade": World._upgrade,
+    "lose": World._lose,
     "reset": World._reset,
+    "evict": World._evict,
     "hang": World._hang,
     "storm": World._storm,
     "fence": World._fence,

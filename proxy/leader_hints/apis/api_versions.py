@@ -104,7 +104,7 @@ def raise_maxima(
             _MAXIMUM.pack_into(frame, ranges[key].at, maximum)
 
 
-def mended_refusal(frame: memoryview) -> bytes | None:
+def fixed_refusal(frame: memoryview) -> bytes | None:
     """Return what stands for a refusal of the asked version that no client could read.
 
     librdkafka's mock cluster writes a body of its own there. ``None``: the response is no such

@@ -235,7 +235,9 @@ class FetchScan:
         at = reader.at
         reader.skip(_PARTITION.size)
         partition, error, _, _, _ = _PARTITION.unpack_from(reader.buffer, at)
-        for _ in range(max(reader.uvarint() - 1, 0)):
+        # Not before all of them can be here: there may be very many, and whenever more bytes have
+        # come this begins again with the first.
+        for _ in range(reader.compact_array(_SMALLEST_ABORTED)):
             reader.skip(_SMALLEST_ABORTED - 1)
             reader.skip_tags()
         reader.skip(4)

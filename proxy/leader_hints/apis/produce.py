@@ -72,7 +72,9 @@ def scan_response(frame: memoryview) -> Scanned:
     for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
         name_at = reader.at
         reader.skip_compact()
-        for _ in range(reader.compact_array(_SMALLEST_PARTITION)):
+        left = reader.compact_array(_SMALLEST_PARTITION)
+        while left:
+            left -= 1
             at = reader.at
             reader.skip(_PARTITION.size)
             partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
@@ -86,6 +88,7 @@ def scan_response(frame: memoryview) -> Scanned:
             if error in HINTABLE:
                 name = Reader(frame, name_at).compact_string() or ""
                 failures.append(Failure(name, partition, error, tags, reader.at))
+                left = _take_failed(reader, name, left, failures)
             elif error == 0:
                 carries = True
         reader.skip_tags()
@@ -94,3 +97,22 @@ def scan_response(frame: memoryview) -> Scanned:
     reader.skip_tags()
     reader.done()
     return Scanned(tuple(failures), carries, tags, reader.at)
+
+
+def _take_failed(reader: Reader, name: str, left: int, failures: list[Failure]) -> int:
+    """Take a topic's next partitions that failed as nearly all do; return how many are left.
+
+    Those have neither record errors nor a message nor tags. There may be thousands.
+    """
+    frame, at = reader.buffer, reader.at
+    last = reader.end - _SMALLEST_PARTITION
+    while left and at <= last:
+        partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+        tags = at + _PARTITION.size + 2
+        if error not in HINTABLE or frame[tags - 2] > 1 or frame[tags - 1] > 1 or frame[tags]:
+            break
+        at = tags + 1
+        left -= 1
+        failures.append(Failure(name, partition, error, tags, at))
+    reader.at = at
+    return left

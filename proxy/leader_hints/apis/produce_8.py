@@ -63,10 +63,10 @@ def request_down(
             left -= partitions
             if left < 0:
                 raise Malformed(f"more than {_MOST} topics and partitions")
-            if not topic % ENTRIES_AT_ONCE and topic:
+            if topic and not topic % ENTRIES_AT_ONCE:
                 yield
             for partition in range(partitions):
-                if not partition % ENTRIES_AT_ONCE and partition:
+                if partition and not partition % ENTRIES_AT_ONCE:
                     yield
                 out += frame[at : at + _INT32.size]
                 size, at = count_to_old(out, frame, at + _INT32.size)

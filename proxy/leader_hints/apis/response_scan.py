@@ -37,6 +37,8 @@ _HEADER = 8
 _ABORTED = 16
 #: No field that is read is longer; a topic's name has 249 letters at most.
 _MOST_CARRIED = 65_536
+#: Partitions that are found in one go, of which a response may have thousands.
+_FOUND_AT_ONCE = 50
 
 
 class Answered(NamedTuple):
@@ -118,7 +120,8 @@ class AnswerScan:
 
     Partitions with an error that a hint can answer are found, and with ``successes`` those
     without an error. ``done``: all partitions have been seen; the records of the last need not.
-    ``carries``: some that were seen have records, or were acknowledged.
+    ``carries``: some that were seen have records, or were acknowledged. ``left``: bytes at the end
+    of the last piece that must be given again: enough was found before them.
     """
 
     __slots__ = (
@@ -136,6 +139,7 @@ class AnswerScan:
         "_topics",
         "carries",
         "done",
+        "left",
     )
 
     def __init__(self, key: int, version: int, *, successes: bool) -> None:
@@ -154,12 +158,14 @@ class AnswerScan:
         self._found: list[Answered] = []
         self.carries = False
         self.done = False
+        self.left = 0
 
     def advance(self, piece: memoryview) -> list[Answered]:
         """Take the frame's next bytes, its size prefix first; return what they tell.
 
         :raises Malformed: the bytes cannot be a response of this version.
         """
+        self.left = 0
         if self._skip >= len(piece):
             self._skip -= len(piece)
             return []
@@ -168,15 +174,18 @@ class AnswerScan:
         # Behind each step, which may lie beyond the end: what is passed over need not be here.
         at = self._skip
         reader = Reader(piece, at)
+        carry = b""
         try:
-            while not self.done:
+            while not self.done and len(self._found) < _FOUND_AT_ONCE:
                 self._step(self, reader)
                 at = reader.at
+            self.left = 0 if self.done else max(len(piece) - at, 0)
         except Truncated:
             if len(piece) - at > _MOST_CARRIED:
                 raise Malformed(f"field of more than {_MOST_CARRIED} bytes") from None
+            carry = bytes(piece[at:])
         self._skip = max(at - len(piece), 0)
-        self._carry = b"" if self.done else bytes(piece[at:])
+        self._carry = carry
         found, self._found = self._found, []
         return found
 

@@ -16,7 +16,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.net.admin.admin import Admin
 from leader_hints.net.admin.admin_pages import AdminPages, MorePages
-from leader_hints.net.admin.readiness import Readiness
+from leader_hints.net.admin.readiness import Readiness, SharedLook
 from leader_hints.observe.status import status
 
 
@@ -26,6 +26,7 @@ class AdminView:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._started = time.time()
+        self._brokers = SharedLook(self._look_at_brokers)
         self.stopping = False
 
     async def serve(
@@ -53,17 +54,22 @@ class AdminView:
 
     async def ready(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text if it is."""
-        parts, table = self._parts, self._parts.table
+        table = self._parts.table
         if self.stopping:
             return {route.name: "stopping" for route in table.routes}
         if len(table.bound) < len(table.routes):
             return {route.name: "not listening yet" for route in table.routes}
+        return await self._brokers.found()
+
+    async def _look_at_brokers(self) -> Mapping[str, str]:
+        parts, table = self._parts, self._parts.table
         connectors = parts.security.connectors
         routes = [
             (route, upstream, connectors[route.name].upstream)
             for route, upstream in table.with_upstreams()
         ]
-        return await Readiness(routes, parts.refresher.upstream, OWN_NAME).check()
+        upstream, unreachable = parts.refresher.upstream, parts.joining.unreachable
+        return await Readiness(routes, upstream, OWN_NAME, unreachable).check()
 
     def status(self) -> bytes:
         """Return the status of the process as a JSON document."""

@@ -21,6 +21,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.broker_stream import peer_of
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
 from leader_hints.net.clients.handshake import Admitted, RefusedError, peer_name
 from leader_hints.net.clients.preamble import TlsSession
@@ -40,8 +41,10 @@ class Joining:
 
     ``admission``: limits of connections. ``poller``: the pump's, if some socket may speak TLS.
     ``bound``: the routes' listening addresses, by route name. ``patience``: seconds to connect to a
-    broker. ``reached``: called when a route's broker was connected to, ``missed``: when it could
-    not be, for the first time since. ``own``: the connections that this process makes itself.
+    broker. ``reached``: called with the IP address when a route's broker was connected to,
+    ``missed``: when it could not be, for the first time since. ``own``: the connections that this
+    process makes itself.
+    ``unreachable``: routes, by name, to whose brokers the last client could not be connected.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class Joining:
         bound: dict[str, str],
         patience: float,
         interpose: Interpose,
-        reached: Callable[[Route], None],
+        reached: Callable[[Route, str], None],
         missed: Callable[[Route], None],
         emit: Callable[[Event], None],
     ) -> None:
@@ -68,7 +71,7 @@ class Joining:
         self._reached = reached
         self._missed = missed
         self._emit = emit
-        self._unreachable: set[str] = set()
+        self.unreachable: set[str] = set()
         self.own = OwnConnections()
 
     async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
@@ -124,8 +127,8 @@ class Joining:
         except BrokerError as error:
             self._report_unreachable(route, upstream, str(error))
             return False
-        self._unreachable.discard(route.name)
-        self._reached(route)
+        self.unreachable.discard(route.name)
+        self._reached(route, peer_of(broker))
         try:
             client = self._interpose(route, client)
         except OSError as error:
@@ -167,9 +170,9 @@ class Joining:
 
     def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Report it once until a connection is made again: clients try many times a second."""
-        if route.name in self._unreachable:
+        if route.name in self.unreachable:
             return
-        self._unreachable.add(route.name)
+        self.unreachable.add(route.name)
         self._missed(route)
         self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
 

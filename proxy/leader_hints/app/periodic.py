@@ -5,8 +5,8 @@ Tested in ``tests/app/test_process.py``.
 
 import trio
 
-from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.net.pump.pump import Pump
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.observe.event_log import EventLog
 from leader_hints.observe.summary import Summary
 from leader_hints.observe.watched import Watched

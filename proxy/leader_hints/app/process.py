@@ -29,7 +29,7 @@ from leader_hints.errors import ListenError
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
-from leader_hints.net.metadata.time_slices import TimeSlices
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.observe.journal import CLIENT_ID_PREFIX
 from leader_hints.settings.settings import Settings

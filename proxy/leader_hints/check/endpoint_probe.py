@@ -17,6 +17,7 @@ from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core import destination
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
@@ -174,9 +175,12 @@ async def led_by(connection: BrokerConnection, view: LeaderView) -> int | None:
 
 async def _ask_leadership(
     connection: BrokerConnection, view: LeaderView
-) -> tuple[broker_identity.Probe, dict[Partition, int]]:
+) -> tuple[Probe, dict[Partition, int]]:
     """Ask a broker for one partition of each leader."""
-    asked = broker_identity.probe(view)
+    asked: Probe = {}
+    for _ in broker_identity.probing(view, asked):
+        # Of a process that runs, links have their turn in between.
+        await trio.lowlevel.checkpoint()
     epochs = {partition: leader.epoch for partition, leader in asked.items()}
     body = list_offsets.write_request_body(epochs)
     reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)

@@ -29,8 +29,8 @@ from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
 from leader_hints.wire.errors import WireError
 
-#: Seconds between two looks around, and between two looks of a route where nothing has changed.
-_PAUSE, _OFTEN = 2.0, 60.0
+#: Seconds after which is seen whether a route is to be looked at.
+_PAUSE = 2.0
 #: Seconds to connect, and in which a connection to a listener of this process is taken.
 _CONNECT, _TAKEN = 2.0, 1.0
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
@@ -76,7 +76,7 @@ class RouteWatch:
         changed = self._bases.get(route.name) != basis
         self._bases[route.name] = basis
         waited = trio.current_time() - self._looked.get(route.name, -math.inf)
-        return changed or waited >= _OFTEN or not self._destinations.settled(route)
+        return changed or waited >= self._destinations.pause(route)
 
     async def _look_around(self, watched: Watched) -> None:
         route = watched.route
@@ -86,13 +86,15 @@ class RouteWatch:
             endpoint, view = route.broker.endpoints.get(node), route.broker.view
             if endpoint is None or view is None:
                 continue
-            with contextlib.suppress(BrokerError, WireError):
+            try:
                 look = await self._look(watched, view, node, endpoint)
-                # What it was about may have changed meanwhile.
-                same = route.broker.view is view and route.broker.endpoints.get(node) == endpoint
-                if same and (node == route.broker.node) is (node in nodes):
-                    for event in self._destinations.take(route, look):
-                        self._emit(event)
+            except (BrokerError, WireError):
+                look = Look(node=node, endpoint=endpoint)
+            # What it was about may have changed meanwhile.
+            same = route.broker.view is view and route.broker.endpoints.get(node) == endpoint
+            if same and (node == route.broker.node) is (node in nodes):
+                for event in self._destinations.take(route, look):
+                    self._emit(event)
 
     def _others(self, route: Route) -> list[int]:
         """Return the next brokers that are behind none of the routes: one route looks at them."""

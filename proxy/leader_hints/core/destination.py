@@ -21,6 +21,9 @@ from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.events import AdvertisedPast, AdvertisedRight, Event, RouteCrossed
 from leader_hints.core.route import Route
 
+#: Seconds until an address is looked at again: to find once more what was found, and at the latest.
+_SOON, _LATEST = 2.0, 60.0
+
 
 class Verdict(StrEnum):
     """``UNKNOWN``: nothing is proved, so what was proved before holds. ``RIGHT``: the node answers
@@ -85,14 +88,25 @@ class Destinations:
         self._routes = routes
         self._last: dict[tuple[str, int | None], Verdict] = {}
         self._crossings: dict[tuple[str, int | None], _Crossing] = {}
+        #: Seconds until the next look where the last one proved nothing, but might have.
+        self._unproved: dict[tuple[str, int | None], float] = {}
 
-    def settled(self, route: Route) -> bool:
-        """Whether nothing of what was found last is still to be found once more."""
-        return not any(
-            verdict is Verdict.CROSSED and key not in self._crossings
-            for key, verdict in self._last.items()
-            if key[0] == route.name
-        ) and not (self._last.get((route.name, None)) is Verdict.PAST and not route.advertised.past)
+    def pause(self, route: Route) -> float:
+        """Return the seconds until ``route`` is to be looked at again where nothing changes.
+
+        What was found once is looked for again soon, and so is what a look did not prove; but after
+        each further look that proves nothing the pause is doubled.
+        """
+        keys = [key for key in self._last.keys() | self._unproved.keys() if key[0] == route.name]
+        return min((self._pause_of(route, key) for key in keys), default=_LATEST)
+
+    def _pause_of(self, route: Route, key: tuple[str, int | None]) -> float:
+        verdict = self._last.get(key)
+        if verdict is Verdict.CROSSED and key not in self._crossings:
+            return _SOON
+        if verdict is Verdict.PAST and not route.advertised.past:
+            return _SOON
+        return self._unproved.get(key, _LATEST)
 
     def take(self, route: Route, look: Look) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
@@ -101,7 +115,11 @@ class Destinations:
         verdict = _judge(route, look) if own else _judge_other(look)
         events: list[Event] = []
         # A look that shows nothing, such as while a broker restarts, leaves a suspicion as it is.
-        if verdict is not Verdict.UNKNOWN:
+        if verdict is Verdict.UNKNOWN:
+            if own or look.arrived is not None:
+                self._unproved[key] = min(2 * self._unproved.get(key, _SOON / 2), _LATEST)
+        else:
+            self._unproved.pop(key, None)
             before, self._last[key] = self._last.get(key), verdict
             if verdict is Verdict.RIGHT or verdict is before:
                 events += self._conclude(route, key, look, verdict)
@@ -157,6 +175,7 @@ class Destinations:
         }
         present = {(of.name, node) for of in self._routes for node in (None, *of.broker.endpoints)}
         self._last = {key: verdict for key, verdict in self._last.items() if key in present}
+        self._unproved = {key: pause for key, pause in self._unproved.items() if key in present}
         crossings = self._crossings.values()
         for route in self._routes:
             route.advertised.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}

@@ -3,7 +3,7 @@
 Bugs about a loop that stalls, or a process that leaves too early, are in this folder itself:
 
 - watchdog: notices when the event loop stalls; departure: when a proxy may leave after its broker.
-- descriptors: raises their limit.
+- descriptors: raises their limit; time_slices: does long work while links are served.
 
 Its folders: pump (bytes of all links), clients and brokers (connections until they are joined),
 metadata (keeps the leader view fresh), tls, journal, admin.

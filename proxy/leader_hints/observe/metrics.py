@@ -9,7 +9,7 @@ import platform
 from collections import Counter as Tallies
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import (
@@ -114,13 +114,18 @@ class Metrics:
             yield from journalled.collect()
 
 
-class _Part(NamedTuple):
-    """What an encoder takes for a registry."""
+class _One:
+    """A collector of the library that has one metric, or a part of one, at a time."""
 
-    metric: Metric
+    def __init__(self) -> None:
+        self.metric: Metric | None = None
+
+    def describe(self) -> Iterable[Metric]:
+        """Say no name: the registry would keep it from others, of which there are none."""
+        return ()
 
     def collect(self) -> Iterable[Metric]:
-        return (self.metric,)
+        return () if self.metric is None else (self.metric,)
 
 
 def _encoded(
@@ -128,9 +133,11 @@ def _encoded(
 ) -> Iterator[bytes]:
     """Encode families, of which each may come in parts."""
     before = end = ""
+    one, registry = _One(), CollectorRegistry()
+    registry.register(one)
     for metric in families:
-        # The encoder needs nothing else of a registry.
-        lines = encode(cast(CollectorRegistry, _Part(metric))).decode().splitlines(keepends=True)
+        one.metric = metric
+        lines = encode(registry).decode().splitlines(keepends=True)
         if lines[-1] == _EOF:
             end = lines.pop()
         begun = metric.name == before

@@ -4,7 +4,7 @@ from leader_hints.core.cluster.doubts import Disagreements, Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
-from tests.core.cluster.views import answer, view_of
+from tests.core.cluster.views import answer, led_by_each, view_of
 from tests.core.samples import topic_id
 
 
@@ -42,6 +42,24 @@ def test_what_agrees_or_is_newer_puts_nothing_in_doubt(claim: tuple[int, int]) -
     assert view.claim("t", 0) is None
 
 
+def test_a_broker_that_agrees_is_the_one_that_did_not_before_it_was_known_which_node_it_is() -> (
+    None
+):
+    view = view_of({0: (3, 8)})
+    view.learn(answer({0: (2, 2)}), None, route="r")
+    assert view.in_doubt("t", 0)
+    view.learn(answer({0: (3, 8)}), 1, route="r")
+    assert not view.in_doubt("t", 0)
+
+
+def test_polls_are_not_in_a_row_if_the_broker_agreed_in_between_as_another_reporter() -> None:
+    view = view_of({0: (3, 8)})
+    view.learn(answer({0: (2, 2)}), None, route="r", poll=True)
+    view.learn(answer({0: (3, 8)}), 1, route="r", poll=True)
+    view.learn(answer({0: (2, 2)}), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(3, 8)
+
+
 def test_a_topic_with_an_id_is_in_doubt_only_where_two_lead_at_one_epoch() -> None:
     view = view_of({0: (3, 8), 1: (3, 8)}, {0: (1, 0), 1: (1, 8)}, topic=topic_id(1))
     assert not view.in_doubt("t", 0)
@@ -58,6 +76,15 @@ def test_the_leaders_own_confirmation_ends_a_doubt_and_outweighs_who_lags() -> N
     assert not view.in_doubt("t", 0)
     time.now += 1
     view.learn(answer({0: (1, 7)}), 1)
+    assert view.in_doubt("t", 0)
+
+
+def test_a_leader_that_denies_has_not_confirmed_any_more() -> None:
+    """The topic was recreated right after its leader had confirmed."""
+    view, _ = _doubtful()
+    view.leader_confirms("t", 0, Leader(3, 8))
+    view.leader_denies("t", 0, Leader(3, 8))
+    view.learn(answer({0: (3, 0)}), 1)
     assert view.in_doubt("t", 0)
 
 
@@ -163,7 +190,7 @@ def test_only_so_many_doubts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_is_known_by_a_partition_that_is_in_doubt() -> None:
     view = view_of({0: (1, 5), 1: (1, 5), 2: (2, 5)}, {0: (3, 4), 2: (3, 4)})
-    assert [*view.one_led_by_each()] == [("t", 1, Leader(1, 5))]
+    assert led_by_each(view) == [("t", 1, Leader(1, 5))]
 
 
 def test_only_so_many_reports_are_kept() -> None:

@@ -4,7 +4,7 @@ from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
-from tests.core.cluster.views import answer, view_of
+from tests.core.cluster.views import answer, led_by_each, view_of
 from tests.core.samples import topic_id
 
 
@@ -85,7 +85,7 @@ def test_a_lagging_broker_changes_nothing(topic: bytes, poll: bool) -> None:
 def test_a_higher_epoch_without_a_leader_gets_one() -> None:
     view = view_of({0: (1, 5)}, {0: (-1, 6)})
     assert view.leader("t", 0) == Leader(-1, 6)
-    assert not list(view.one_led_by_each())
+    assert not led_by_each(view)
     # A broker that sees the leader's endpoint names it at the same epoch.
     view.learn(answer({0: (2, 6)}), None)
     assert view.leader("t", 0) == Leader(2, 6)

@@ -1,8 +1,10 @@
+from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
-from tests.core.cluster.views import answer, view_of
+from tests.core.cluster.views import answer, led_by_each, view_of
 from tests.core.samples import topic_id
+from tests.harness.lines import lines_of, most_lines
 
 
 def test_without_ids_a_lower_epoch_counts_from_the_second_poll_on() -> None:
@@ -13,6 +15,16 @@ def test_without_ids_a_lower_epoch_counts_from_the_second_poll_on() -> None:
     view.learn(answer({0: (2, 0), 1: (3, 1)}), None, poll=True)
     assert view.leader("t", 0) == Leader(2, 0)
     assert view.leader("t", 1) == Leader(1, 50)
+
+
+def test_without_ids_the_former_topics_leader_never_led_the_recreated_one() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    assert view.before("t", 0) == Leader(1, 5)
+    for _ in range(2):
+        view.learn(answer({0: (3, 0)}), None, poll=True)
+    assert view.leader("t", 0) == Leader(3, 0)
+    assert view.before("t", 0) is None
+    assert view.moved_at("t", 0) is None
 
 
 def test_without_ids_another_leader_at_the_same_epoch_counts_from_the_second_poll_on() -> None:
@@ -143,7 +155,7 @@ def test_without_ids_partitions_that_a_recreated_topic_lacks_are_forgotten() -> 
     assert [view.leader("t", partition) for partition in range(3)] == [Leader(1, 5), None, None]
     assert (view.partitions("t"), len(view)) == (1, 1)
     # Nobody is asked about them to find out who is behind a route.
-    assert [*view.one_led_by_each()] == [("t", 0, Leader(1, 5))]
+    assert led_by_each(view) == [("t", 0, Leader(1, 5))]
     view.learn(answer({0: (1, 5), 1: (2, 0)}), 1)
     assert (view.leader("t", 1), view.partitions("t")) == (Leader(2, 0), 2)
 
@@ -154,6 +166,64 @@ def test_without_ids_a_broker_that_lacks_added_partitions_takes_none_away() -> N
     view.learn(answer({0: (1, 5), 1: (3, 0)}), 2, poll=True)
     view.learn(answer({0: (1, 5)}), 2, poll=True)
     assert view.leader("t", 1) == Leader(3, 0)
+
+
+_LARGE = 20_000
+#: Lines of a step at most: some two milliseconds.
+_MOST = 16_000
+
+
+def _large(partitions: int) -> TopicMetadata:
+    return answer(dict.fromkeys(range(partitions), (1, 5)))
+
+
+def test_what_a_large_topic_lacks_is_found_in_short_steps() -> None:
+    """One topic of 100,000 partitions took 110 ms of one step, and 37 ms of another."""
+    view = LeaderView("k")
+    assert most_lines(view.learning(_large(_LARGE), 1, poll=True)) < _MOST
+    for known in (_LARGE, 1):
+        assert most_lines(view.learning(_large(1), 2, poll=True)) < _MOST
+        assert len(view) == known
+    assert most_lines(view.learning(_large(_LARGE), 3, poll=True)) < _MOST
+    assert most_lines(view.learning(_large(_LARGE - 1), 2, poll=True)) < _MOST
+    assert len(view) == _LARGE - 1
+
+
+def test_a_large_topic_is_forgotten_in_a_short_step() -> None:
+    view = LeaderView("k")
+    view.learn(_large(_LARGE), 1)
+    view.learn(answer({0: (2, 4), 1: (2, 6)}), 2)
+    view.learn(answer({0: (2, 4), 1: (2, 4)}, name="u"), 2)
+    view.learn(answer({0: (1, 3)}, name="u"), 1)
+    assert lines_of(lambda: view.learn(answer({}, error=3), 1)) < 1000
+    assert (view.in_doubt("t", 0), view.in_doubt("u", 0)) == (False, True)
+    assert view.disagreements.topics(10) == {"u"}
+    view.learn(_large(2), 1)
+    assert view.moved_at("t", 1) is None
+
+
+def test_what_is_lacked_counts_no_more_once_the_topic_is_deleted() -> None:
+    view = LeaderView("k")
+    view.learn(_large(_LARGE), 1)
+    view.learn(_large(1), 2, poll=True)
+    steps = view.learning(_large(1), 2, poll=True)
+    next(steps)
+    view.learn(answer({}, error=3), 1)
+    view.learn(_large(10), 1)
+    assert [*steps] == []
+    assert len(view) == 10
+
+
+def test_two_brokers_that_lack_partitions_at_the_same_time_take_them_away_once() -> None:
+    view = LeaderView("k")
+    view.learn(_large(_LARGE), 1)
+    for source in (2, 3):
+        view.learn(_large(1), source, poll=True)
+    some, others = (view.learning(_large(1), source, poll=True) for source in (2, 3))
+    next(some)
+    list(others)
+    list(some)
+    assert (len(view), view.partitions("t")) == (1, 1)
 
 
 def test_with_ids_a_partition_is_never_forgotten() -> None:

@@ -6,7 +6,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from tests.core.cluster.views import Partitions, answer, view_of
+from tests.core.cluster.views import Partitions, answer, led_by_each, view_of
 from tests.core.samples import topic_id
 
 # What is known.
@@ -24,7 +24,7 @@ def test_nothing_is_known_of_what_nobody_told() -> None:
 def test_a_leader_without_an_epoch_is_not_known() -> None:
     view = view_of({0: (1, -1)})
     assert view.leader("t", 0) is None
-    assert not list(view.one_led_by_each())
+    assert not led_by_each(view)
 
 
 def test_a_topic_is_known_by_name_and_by_id() -> None:
@@ -40,9 +40,9 @@ def test_identity_is_asked_by_partitions_that_are_not_hidden() -> None:
     view = view_of({0: (1, 5)})
     view.learn(answer({0: (1, 3)}, name="u"), None)
     view.hidden.take(answer({}, error=29))
-    assert [*view.one_led_by_each()] == [("u", 0, Leader(1, 3))]
+    assert led_by_each(view) == [("u", 0, Leader(1, 3))]
     view.hidden.take(answer({0: (1, 5)}))
-    assert [*view.one_led_by_each()] == [("t", 0, Leader(1, 5))]
+    assert led_by_each(view) == [("t", 0, Leader(1, 5))]
 
 
 def test_a_partition_number_out_of_all_reason_takes_no_memory() -> None:
@@ -100,7 +100,8 @@ class View(RuleBasedStateMachine):
 
     ``told``: every (node, epoch) that was ever said of a partition. ``known``: what the model
     believes, by topic (id, or name without one) and partition. ``current``: the topic of a name.
-    ``reports``: what each said last of a partition about which they disagree.
+    ``reports``: what each said last of a partition about which they disagree. A broker whose node
+    is not known is the one behind the route, which is node 0; the others are behind none.
     """
 
     @initialize(ids=st.booleans())
@@ -126,7 +127,9 @@ class View(RuleBasedStateMachine):
         ident = self._id(name, number)
         topic = ident if self.ids else name
         before, listed = dict(self.known), self.view.partitions(name)
-        moves = self.view.learn(answer(said, name=name, topic=ident), source, poll=poll)
+        route = "" if source else "route"
+        told = answer(said, name=name, topic=ident)
+        moves = self.view.learn(told, source, route=route, poll=poll)
         if topic in self.retired.get(name, []):
             claims = self.claims.get(name)
             if poll:
@@ -202,6 +205,9 @@ class View(RuleBasedStateMachine):
 
     def _report(self, place: tuple[bytes | str, int], source: int | None, leader: Leader) -> None:
         if place in self.reports:
+            if source == 0:
+                # It is known now who reported that.
+                self.reports[place].pop(None, None)
             self.reports[place][source] = leader
             known = self.known[place]
             if {*self.reports[place].values()} <= {known, Leader(-1, known.epoch)}:
@@ -238,7 +244,7 @@ class View(RuleBasedStateMachine):
         for name, topic in self.current.items():
             assert self.view.topics.key(name) == topic
         assert {*self.view.topics.names} == {*self.current}
-        led = [*self.view.one_led_by_each()]
+        led = led_by_each(self.view)
         leading = {
             leader.node
             for place, leader in self.known.items()
@@ -254,6 +260,35 @@ class View(RuleBasedStateMachine):
             if topic in names and leader is not None
         )
         assert len(self.view) == sum(self.view.partitions(name) for name in self.view.topics.names)
+
+
+def test_a_report_of_who_was_not_known_yet_is_no_other_brokers() -> None:
+    """The model once had a broker outvoted by what it had reported itself."""
+    state = View()
+    state.begin(ids=False)
+    for source, said, poll in (
+        (None, {0: (0, 1)}, False),
+        (0, {}, True),
+        (None, {0: (1, 0)}, False),
+        (0, {0: (0, 0)}, True),
+    ):
+        state.hear(name="b", number=0, said=said, source=source, poll=poll)
+        state.believes_what_the_model_does()
+    assert state.view.leader("b", 0) == Leader(0, 0)
+
+
+def test_a_report_of_who_is_not_known_stays_another_brokers() -> None:
+    state = View()
+    state.begin(ids=False)
+    for source, said, poll in (
+        (None, {0: (0, 1)}, False),
+        (2, {}, True),
+        (None, {0: (1, 0)}, False),
+        (2, {0: (0, 0)}, True),
+    ):
+        state.hear(name="b", number=0, said=said, source=source, poll=poll)
+        state.believes_what_the_model_does()
+    assert state.view.leader("b", 0) == Leader(0, 1)
 
 
 TestView = View.TestCase

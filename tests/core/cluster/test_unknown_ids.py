@@ -59,6 +59,16 @@ def test_an_id_that_came_after_the_question_is_not_judged_by_its_answer() -> Non
     assert not ids.unnameable(B, hides=True)
 
 
+def test_brokers_that_may_lag_do_not_show_that_an_id_has_no_name() -> None:
+    ids = UnknownIds()
+    ids.used([A], 1.0)
+    for asked_at in (1.0, 1.9):
+        ids.answered(_nobody, asked_at, asked_at)
+        assert not ids.unnameable(A, hides=False)
+    ids.answered(_nobody, 2.0, 2.0)
+    assert ids.unnameable(A, hides=False)
+
+
 def test_an_id_that_is_named_later_begins_again_when_it_is_lost_again() -> None:
     ids = UnknownIds()
     for now in (1.0, 3.0):

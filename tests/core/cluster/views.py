@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 
 #: Node and epoch by partition.
@@ -15,6 +17,14 @@ def answer(
     """Return what a Metadata answer has of one topic."""
     led = tuple(Led(p, node, epoch) for p, (node, epoch) in partitions.items())
     return TopicMetadata(error, name, topic, led)
+
+
+def led_by_each(view: LeaderView) -> list[tuple[str, int, Leader]]:
+    """Return one partition with its leader for each node that leads any."""
+    found: dict[Partition, Leader] = {}
+    for _ in view.one_led_by_each(found):
+        pass
+    return [(name, partition, leader) for (name, partition), leader in found.items()]
 
 
 def view_of(*answers: Partitions, topic: bytes = ZERO_ID) -> LeaderView:

@@ -8,6 +8,7 @@ from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hold_deadlines import HoldDeadlines
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
 from tests.core.hold_queues import BEGIN, Counter, failed, hint, learn, route
 from tests.core.samples import NOT_LEADER, topic_id
 from tests.harness.lines import lines_of
@@ -64,6 +65,25 @@ def test_a_link_that_ends_costs_by_what_it_waits_for(
     counter, links = many
     assert lines_of(lambda: counter.queue.forget(links[7].number)) < _FEW
     assert counter.queue.held == _MANY - 1
+
+
+def test_what_is_held_when_hints_are_switched_off_goes_on_in_steps(
+    many: tuple[Counter, list[LinkState]],
+) -> None:
+    """2,000 responses of a hundred partitions each once took 0.29 s of one step."""
+    counter, (link, *_) = many
+    link.route.switch(Mode.OFF)
+    done = [*counter.queue.switched(link.route, T + 0.001)]
+    assert 0 < len(done) <= 400
+    # Also what has got its hint meanwhile.
+    learn(link.route, {0: (2, 6)}, source=2, topic="t1999", topic_id=topic_id(1999))
+    while counter.queue.unfinished:
+        step = counter.queue.review(T + 0.002)
+        assert len(step) <= 400
+        done += step
+    assert [hints for _, hints in done] == [[None]] * _MANY
+    assert set(counter.reasons()) == {"hints_off"}
+    assert counter.queue.held == 0
 
 
 def test_a_repeated_answer_about_one_topic_looks_at_nothing_again() -> None:

@@ -8,12 +8,14 @@ from leader_hints.apis.leader_hint import Failure
 from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.hint_rules import PROOFS, Named
+from leader_hints.core.hints.hold_rules import RECENT
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.route import Route
+from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
+from tests.core.cluster.views import answer
 from tests.core.hold_queues import BEGIN, learn, route
 from tests.core.samples import FENCED, NOT_LEADER, topic_id
 
-_RECENT = 1.0
 _NODES = {Named.ITSELF: 1, Named.ANOTHER: 2, Named.EITHER: 2, Named.NOBODY: -1}
 
 
@@ -53,7 +55,7 @@ def test_a_hint_is_good_as_the_table_says(named: Named, epoch: int) -> None:
         if named is Named.ITSELF:
             # The view has it that the broker that answered leads at this epoch already.
             good &= epoch >= 0
-        known, hint, reason = hint_rules.judge(on, partition, _RECENT)
+        known, hint, reason = hint_rules.judge(on, partition, RECENT)
         assert known == (_NODES[named], 6)
         assert (hint is not None) == (good and named is not Named.NOBODY)
         assert reason == (MissReason.NO_LEADER if good and named is Named.NOBODY else None)
@@ -69,4 +71,28 @@ def test_an_epoch_that_the_client_knows_is_no_news(epoch: int) -> None:
     learn(on, {0: (1, 5)}, topic_id=topic_id(1))
     learn(on, {0: (2, 6)}, topic_id=topic_id(1))
     partition = _partition(on, epoch=epoch, asked=True, fenced=False, by_id=True, late=False)
-    assert hint_rules.judge(on, partition, _RECENT) == ((2, 6), None, None)
+    assert hint_rules.judge(on, partition, RECENT) == ((2, 6), None, None)
+
+
+def test_a_broker_has_led_at_the_last_epoch_of_its_own_unless_that_is_in_doubt() -> None:
+    on = route()
+    failure = Failure("t", 0, NOT_LEADER, 0, 0)
+    assert hint_rules.led_epoch(on, failure) == UNKNOWN_EPOCH
+    learn(on, {0: (1, 5)})
+    assert hint_rules.led_epoch(on, failure) == 5
+    learn(on, {0: (2, 6)})
+    assert hint_rules.led_epoch(on, failure) == 5
+    # Either this broker lags, or the topic was recreated: then node 1 did not lead it at epoch 5.
+    learn(on, {0: (3, 0)}, source=3)
+    assert hint_rules.led_epoch(on, failure) == UNKNOWN_EPOCH
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_hint_of_a_hidden_topic_is_not_waited_for(hidden: bool) -> None:
+    on = route()
+    learn(on, {0: (1, 5)}, topic_id=topic_id(1))
+    assert on.broker.view is not None
+    on.broker.view.hidden.take(answer({}, error=29 if hidden else 0))
+    partition = _partition(on, epoch=5, asked=True, fenced=False, by_id=True, late=False)
+    reason = MissReason.NOT_AUTHORIZED if hidden else None
+    assert hint_rules.judge(on, partition, RECENT) == ((1, 5), None, reason)

@@ -393,6 +393,50 @@ def test_in_a_storm_who_is_named_is_asked_and_the_others_are_looked_for() -> Non
     ]
 
 
+def test_an_answer_counts_for_the_topics_that_it_is_about() -> None:
+    link, counter = LinkState(route(), 1), Counter()
+    for topic in ("t", "u"):
+        learn(link.route, {0: (2, 5)}, topic=topic)
+    held, other = [failed(link, {0: -1}, ApiKey.FETCH, topic) for topic in ("t", "u")]
+    held.scanned = held.scanned._replace(failures=(*held.scanned.failures, *other.scanned.failures))
+    held.epochs = [-1, -1]
+    assert counter.queue.submit(held, T) is None
+    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    assert counter.review(T + 0.002) == []
+    counter.queue.asked(link.route, {"u"}, T + 0.003)
+    assert counter.review(T + 0.004) == [[hint(2, 5), hint(2, 5)]]
+
+
+def test_an_answer_to_an_earlier_question_does_not_count() -> None:
+    link, counter = LinkState(route(), 1), Counter()
+    learn(link.route, {0: (2, 5)})
+    assert counter.fetch(link, T, {0: -1}) is None
+    counter.queue.asked(link.route, {"t"}, T - 0.001)
+    assert counter.review(T + 0.001) == []
+    counter.queue.asked(link.route, {"t"}, T)
+    assert counter.review(T + 0.002) == [[hint(2, 5)]]
+
+
+def test_which_node_a_broker_is_not_is_news() -> None:
+    link, counter = LinkState(route(node=None), 1), Counter()
+    learn(link.route, {0: (2, 5)})
+    assert counter.fetch(link, T, {0: -1}) is None
+    counter.queue.asked(link.route, {"t"}, T)
+    assert counter.review(T + 0.001) == []
+    link.route.broker.others = frozenset({2})
+    assert counter.review(T + 0.002) == [[hint(2, 5)]]
+
+
+@pytest.mark.parametrize(("doubtful", "epoch"), [(False, 6), (True, 5)])
+def test_in_doubt_the_leader_is_asked_at_its_own_epoch(doubtful: bool, epoch: int) -> None:
+    link, counter = _link(), Counter()
+    if doubtful:
+        learn(link.route, {0: (3, 0)}, source=3)
+    assert counter.fetch(link, T, {0: 5}) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.epochs == {("t", 0): epoch}
+
+
 # Rule 4: a deadline from the first error on, then calm.
 
 
@@ -405,6 +449,15 @@ def test_the_deadline_runs_from_the_first_error_on() -> None:
     assert counter.review(T + 0.099) == []
     assert counter.review(T + 0.1001) == [[None], [None]]
     assert counter.reasons() == ["hold_expired"] * 2
+
+
+def test_a_response_is_held_until_the_last_deadline_of_its_partitions() -> None:
+    first, counter = _link(), Counter()
+    counter.produce(first, T)
+    assert counter.produce(LinkState(first.route, 2), T + 0.06, 0, 1) is None
+    assert counter.review(T + 0.1001) == [[None]]
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.16)
+    assert counter.review(T + 0.1601) == [[None, None]]
 
 
 @pytest.mark.parametrize(("after", "holds"), [(0.5, False), (1.0999, False), (1.1001, True)])
@@ -753,7 +806,7 @@ def test_a_leader_that_never_says_that_it_leads_is_not_named() -> None:
 @pytest.mark.parametrize(
     ("view", "client", "epoch"),
     [
-        pytest.param((1, 5), 5, 6, id="the next one: who leads there is not known"),
+        pytest.param((1, 5), 5, 6, id="the next one: its leader is not known"),
         pytest.param((1, 4), 5, 6, id="above the client's, though the view is behind"),
         pytest.param((2, 6), 5, 6, id="the view's: its leader is to say so itself"),
         pytest.param((2, 7), 5, 7, id="the view's, more than one move on"),
@@ -774,6 +827,21 @@ def test_no_claim_of_a_client_keeps_others_from_finding_the_next_leader() -> Non
         assert counter.fetch(link, T, {0: epoch}, error=NOT_LEADER) is None
     (wanted,) = counter.queue.wanted_leaders()
     assert wanted.epochs == {("t", 0): 6}
+
+
+def test_nor_does_it_in_a_storm() -> None:
+    link, counter = _link(), Counter()
+    for epoch in (5, 1_000_000):
+        assert counter.fetch(link, T, {0: epoch}, error=NOT_LEADER) is None
+    learn(link.route, {0: (2, 6)})
+    assert counter.review(T + 0.01) == []
+    (wanted,) = counter.queue.wanted_leaders()
+    wanted.single()
+    assert len(wanted) == 1
+    assert wanted.unknown == set()
+    assert [(node, wanted.epochs_of(some)) for node, some in wanted.questions(2)] == [
+        (2, {("t", 0): 6})
+    ]
 
 
 def test_no_epoch_is_looked_for_that_no_message_can_have() -> None:
@@ -1129,6 +1197,16 @@ def test_what_was_only_counted_is_reported_once_and_sent_nowhere_when_hints_come
     assert isinstance(event, HintMissed)
     assert (event.reason, event.answered.observed) == ("hints_off", True)
     assert counter.review(T + 1) == []
+
+
+def test_what_was_only_counted_uses_up_nothing_of_its_links_hold() -> None:
+    link, counter = _link(Mode.OBSERVE), Counter()
+    assert counter.produce(link, T, 0) == [None]
+    counter.review(T + 0.1001)
+    assert counter.reasons() == ["hold_expired"]
+    assert counter.produce(link, T + 0.12, 1) == [None]
+    assert counter.reasons() == []
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.22)
 
 
 def test_what_was_asked_before_hints_came_on_gets_none() -> None:

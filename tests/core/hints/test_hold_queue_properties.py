@@ -254,7 +254,7 @@ class Holds(RuleBasedStateMachine):
             assert max(spent.values()) <= self.bounds.link_second + _EPSILON
 
     @invariant()
-    def every_failure_is_told_once_it_is_decided(self) -> None:
+    def every_failure_is_reported_once_it_is_decided(self) -> None:
         if not hasattr(self, "queue") or self.mode is not Mode.ON:
             return
         for number, failures in self.failures.items():

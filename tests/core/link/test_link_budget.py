@@ -196,7 +196,7 @@ def test_copies_of_long_polls_leave_room_for_errors() -> None:
     assert consumer.held.epochs == [-1]
     for driven in (producer, *consumers):
         driven.link.close()
-    assert (budget.used, budget.copied, budget.strangers) == (0, 0, 0)
+    assert (budget.used, budget.copied, budget.unauthenticated) == (0, 0, 0)
 
 
 # Before the broker has shown that it serves the client.
@@ -223,7 +223,7 @@ def test_unauthenticated_clients_keep_no_more_than_their_share_together() -> Non
     assert any(fault and "must be kept whole" in fault for fault in faults)
     for driven in links:
         driven.link.close()
-    assert (budget.used, budget.strangers) == (0, 0)
+    assert (budget.used, budget.unauthenticated) == (0, 0)
 
 
 def test_an_unauthenticated_client_with_many_links_leaves_others_their_first_requests() -> None:
@@ -252,7 +252,7 @@ def test_an_unauthenticated_client_with_many_links_leaves_others_their_first_req
         greedy.append(other)
     for driven in greedy:
         driven.link.close()
-    assert (budget.used, budget.strangers, budget.by_address) == (0, 0, {})
+    assert (budget.used, budget.unauthenticated, budget.by_address) == (0, 0, {})
 
 
 @pytest.mark.parametrize("addresses", [1, 2, 7])
@@ -266,8 +266,8 @@ def test_unauthenticated_clients_leave_as_much_as_any_of_their_addresses_has(
     while refused < 3 * addresses:
         for account in accounts:
             refused += not account.take_anyway(1 << 10)
-    assert max(budget.by_address.values()) <= share - budget.strangers
-    assert budget.strangers <= share * addresses // (addresses + 1)
+    assert max(budget.by_address.values()) <= share - budget.unauthenticated
+    assert budget.unauthenticated <= share * addresses // (addresses + 1)
     assert Account(budget, "10.0.1.1:1").take_anyway(share // (2 * (addresses + 1)))
 
 
@@ -294,7 +294,7 @@ def test_whom_the_broker_answers_may_keep_what_its_requests_need() -> None:
     before = len(driven.to_broker)
     driven.up(asked)
     assert driven.to_broker[before:] == sent
-    assert (budget.used, budget.strangers) == (0, 0)
+    assert (budget.used, budget.unauthenticated) == (0, 0)
 
 
 def test_where_the_broker_serves_any_client_all_are_trusted() -> None:
@@ -308,7 +308,7 @@ def test_where_the_broker_serves_any_client_all_are_trusted() -> None:
     for _ in range(2):
         driven.up(asked)
     assert driven.to_broker == 2 * sent
-    assert (budget.used, budget.strangers) == (0, 0)
+    assert (budget.used, budget.unauthenticated) == (0, 0)
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -317,14 +317,14 @@ def test_what_was_reserved_before_authentication_is_given_back_after_it(
 ) -> None:
     driven = Driven(route())
     driven.up(_asked())
-    assert driven.budget.strangers == driven.budget.used == len(_asked())
+    assert driven.budget.unauthenticated == driven.budget.used == len(_asked())
     driven.up(request(18, 0, 2) if not trusted else _asked())
     if trusted:
         driven.down(fetch_answer(15, 1, []))
-        assert driven.budget.strangers == 0
+        assert driven.budget.unauthenticated == 0
         assert driven.budget.used == len(_asked())
     driven.link.close()
-    assert (driven.budget.used, driven.budget.strangers) == (0, 0)
+    assert (driven.budget.used, driven.budget.unauthenticated) == (0, 0)
 
 
 def test_what_a_broker_answers_to_anybody_shows_nothing() -> None:

@@ -10,7 +10,8 @@ from trio.testing import MockClock
 from leader_hints.address import Address
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
+from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata, Led, TopicMetadata
+from leader_hints.core.cluster.broker_identity import Probe, probing
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
@@ -46,6 +47,9 @@ class _Told:
         self.causes: list[Cause] = []
         self.leaderships: list[tuple[dict[Partition, int], dict[Partition, int], float]] = []
 
+    async def turn(self) -> None:
+        await trio.lowlevel.checkpoint()
+
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
 
@@ -79,6 +83,11 @@ class _Told:
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         list(view.topics.forget_absent(present))
 
+    async def probe(self, view: LeaderView) -> Probe:
+        probe: Probe = {}
+        list(probing(view, probe))
+        return probe
+
     def leadership(
         self,
         poller: BrokerPoller,
@@ -110,7 +119,11 @@ class _Scene:
         self.route = Route("r", Mode.ON)
         self.told = _Told(self.route)
         self.poller = BrokerPoller(
-            _ADDRESS, _SETTINGS, self.told, route=self.route, connector=Connector(open_tcp=net.open)
+            _ADDRESS,
+            _SETTINGS,
+            self.told,
+            route=self.route,
+            connector=Connector(open_tcp=net.open),
         )
         self._begin = trio.current_time()
 
@@ -329,6 +342,20 @@ async def test_who_the_broker_is_is_asked_again_while_it_is_not_known(
         assert len(scene.polled()) == 5
 
 
+async def test_a_broker_that_is_asked_again_soon_does_not_repeat_what_it_reported(
+    autojump_clock: MockClock,
+) -> None:
+    """Two polls that contradict the view count, but only if others were polled meanwhile."""
+    async with _scene({"t": [(-1, 0)]}) as scene:
+        view = scene.route.broker.view = LeaderView("c")
+        view.learn(TopicMetadata(0, "t", bytes(16), (Led(0, 3, 1),)), 3)
+        await trio.sleep(20)
+        assert len(scene.polled()) > 2
+        assert view.leader("t", 0) == Leader(3, 1)
+        await trio.sleep(40)
+        assert view.leader("t", 0) == Leader(-1, 0)
+
+
 async def test_refreshes_that_come_while_one_is_under_way_become_one(
     autojump_clock: MockClock,
 ) -> None:
@@ -410,7 +437,11 @@ async def test_a_broker_behind_no_route_is_asked_what_is_wanted_only(
         broker = net.brokers[_ADDRESS] = FakeBroker(2, _BROKERS, _ONE_TOPIC)
         told = _Told(Route("r", Mode.ON))
         poller = BrokerPoller(
-            _ADDRESS, _SETTINGS, told, node=2, connector=Connector(open_tcp=net.open)
+            _ADDRESS,
+            _SETTINGS,
+            told,
+            node=2,
+            connector=Connector(open_tcp=net.open),
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run)

@@ -23,7 +23,7 @@ from tests.net.messages import NOT_LEADER
 from tests.net.rig import hinting_route
 
 _RULES = replace(
-    DEFAULT_RULES, deadline=0.1, calm=1.0, link_second=0.1, shared=0.02, grace=0.02, confirm=0.01
+    DEFAULT_RULES, deadline=0.1, link_second=0.1, shared=0.02, grace=0.02, confirm=0.01
 )
 _HINT = LeaderHint(2, 4, Endpoint("two", 9092, None))
 #: Task switches that no test here needs: a timer that makes them spins.

@@ -113,6 +113,8 @@ class _Scene:
                 Connector(open_tcp=net.open), Connector(open_tcp=net.open)
             ),
         )
+        #: How many brokers were connected to in each round of the event loop, where counted.
+        self.per_round: list[int] = []
         self.begin = trio.current_time()
 
     @property
@@ -177,6 +179,21 @@ def _lagging(correlation: int, version: int) -> bytes:
     return messages.metadata_response(correlation, version, _SHOWN, topics)
 
 
+class _Rounds(trio.abc.Instrument):
+    """Counts attempts to connect in each round of the event loop."""
+
+    def __init__(self, scene: _Scene) -> None:
+        self._scene = scene
+
+    def before_io_wait(self, timeout: float) -> None:
+        scene = self._scene
+        scene.per_round.append(len(scene.net.attempts) - sum(scene.per_round))
+
+
+def _count_attempts(scene: _Scene) -> None:
+    trio.lowlevel.add_instrument(_Rounds(scene))
+
+
 def _nothing(scene: _Scene) -> None:
     """Change nothing before the start."""
 
@@ -220,11 +237,11 @@ async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
 ) -> None:
     """What is shown might be the address of the route itself."""
 
-    def nobody_leads(scene: _Scene) -> None:
+    def without_leaders(scene: _Scene) -> None:
         for broker in scene.brokers.values():
             broker.leaders = {"t": [(-1, 5)]}
 
-    async with _scene(1, before=nobody_leads) as scene:
+    async with _scene(1, before=without_leaders) as scene:
         await trio.sleep(5)
         assert scene.route.broker.node is None
         assert scene.addresses() == [_upstream(1)]
@@ -582,11 +599,11 @@ async def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for(
 async def test_who_is_behind_a_route_is_looked_for_when_leaders_move(
     autojump_clock: MockClock,
 ) -> None:
-    def nobody_leads(scene: _Scene) -> None:
+    def without_leaders(scene: _Scene) -> None:
         for broker in scene.brokers.values():
             broker.leaders = {"t": [(-1, 4)]}
 
-    async with _scene(1, before=nobody_leads) as scene:
+    async with _scene(1, before=without_leaders) as scene:
         assert scene.route.broker.node is None
         scene.brokers[1].leaders = {"t": [(1, 5)]}
         scene.hold()
@@ -696,6 +713,26 @@ async def test_brokers_that_list_each_other_are_read_and_kept_once(
         assert all(broker.metadata() for broker in scene.brokers.values())
     # That of the route's own broker, at its upstream address, and that of all others.
     assert read == 2
+
+
+async def test_brokers_of_a_large_cluster_are_connected_to_some_at_a_time(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a thousand began in one round of the event loop, six rounds of 40 ms each."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1, before=_count_attempts) as scene:
+        per_round = scene.per_round
+        assert sum(per_round) == count
+        # They are cut off together, and come back together.
+        for broker in scene.brokers.values():
+            await broker.drop()
+        await trio.sleep(1)
+        assert sum(per_round) == 2 * count
+        assert max(per_round) <= 10
 
 
 # Refreshes while responses are held.
@@ -1067,7 +1104,7 @@ def _withheld(gives: str) -> TopicIdsWithheld:
     return TopicIdsWithheld(cluster="k", broker="3 at three:9092", reason=reason)
 
 
-def _told_of_ids(scene: _Scene) -> list[TopicIdsOffered | TopicIdsWithheld]:
+def _id_reports(scene: _Scene) -> list[TopicIdsOffered | TopicIdsWithheld]:
     return [e for e in scene.events if isinstance(e, TopicIdsOffered | TopicIdsWithheld)]
 
 
@@ -1075,18 +1112,18 @@ async def test_ids_are_synthetic_where_all_other_brokers_give_them(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
-        assert _told_of_ids(scene) == [_OFFERED]
+        assert _id_reports(scene) == [_OFFERED]
         assert scene.route.broker.ids_everywhere
         assert scene.route.link_plan.synthetic
         asked = scene.brokers[3].metadata()[0]
         assert (asked.version, asked.topics) == (12, ["t"])
         await trio.sleep(100)
-        assert _told_of_ids(scene) == [_OFFERED]
+        assert _id_reports(scene) == [_OFFERED]
 
 
 async def test_without_the_setting_nothing_is_synthetic(autojump_clock: MockClock) -> None:
     async with _scene(1, before=_all_proxied) as scene:
-        assert _told_of_ids(scene) == []
+        assert _id_reports(scene) == []
         assert not scene.route.broker.ids_everywhere
         assert not scene.route.link_plan.synthetic
         assert scene.brokers[3].metadata()[0].topics == []
@@ -1103,13 +1140,13 @@ async def test_a_broker_that_does_not_give_them_is_reported(
         scene.brokers[3].ids = ids
 
     async with _scene(1, before=third_is_not_proxied, synthesize=True) as scene:
-        assert _told_of_ids(scene) == [_withheld(gives)]
+        assert _id_reports(scene) == [_withheld(gives)]
         await trio.sleep(100)
-        assert _told_of_ids(scene) == [_withheld(gives)]
+        assert _id_reports(scene) == [_withheld(gives)]
         assert not scene.route.link_plan.synthetic
         scene.brokers[3].ids = _IDS
         await trio.sleep(31)
-        assert _told_of_ids(scene) == [_withheld(gives), _OFFERED]
+        assert _id_reports(scene) == [_withheld(gives), _OFFERED]
         assert scene.route.link_plan.synthetic
 
 
@@ -1124,7 +1161,7 @@ async def test_a_broker_that_cannot_be_asked_keeps_the_last_word(
         broker.ids = {}
         scene.net.brokers[_shown(3)] = broker
         await trio.sleep(10)
-        assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
+        assert _id_reports(scene) == [_OFFERED, _withheld("no topic ids")]
 
 
 async def test_a_broker_that_was_never_asked_has_them_withheld(
@@ -1136,18 +1173,18 @@ async def test_a_broker_that_was_never_asked_has_them_withheld(
 
     async with _scene(1, before=third_is_down, synthesize=True) as scene:
         assert not scene.route.broker.ids_everywhere
-        assert _told_of_ids(scene) == []
+        assert _id_reports(scene) == []
         # It is gone for good.
         scene.brokers[1].brokers.pop()
         await trio.sleep(31)
-        assert _told_of_ids(scene) == [_OFFERED]
+        assert _id_reports(scene) == [_OFFERED]
 
 
 async def test_brokers_behind_routes_of_the_process_count_by_the_setting(
     autojump_clock: MockClock,
 ) -> None:
     async with _scene(1, 2, 3, synthesize=True) as scene:
-        assert _told_of_ids(scene) == [_OFFERED]
+        assert _id_reports(scene) == [_OFFERED]
         assert all(route.broker.ids_everywhere for route in scene.routes)
 
 
@@ -1159,7 +1196,7 @@ async def test_a_native_broker_behind_a_route_gives_ids_of_its_own(
         scene.brokers[2].maxima = {0: 10, 1: 16, 3: 12, 18: 3}
 
     async with _scene(1, 2, before=second_is_native, synthesize=True) as scene:
-        (withheld,) = _told_of_ids(scene)
+        (withheld,) = _id_reports(scene)
         assert withheld == TopicIdsWithheld(
             cluster="k",
             broker="2 at up-2:1",
@@ -1178,7 +1215,7 @@ async def test_when_a_client_lacks_an_id_all_others_are_asked_again(
         assert scene.route.broker.ids_everywhere
         await trio.sleep(0.2)
         assert len(scene.brokers[3].metadata()) == asked + 1
-        assert _told_of_ids(scene) == [_OFFERED, _withheld("no topic ids")]
+        assert _id_reports(scene) == [_OFFERED, _withheld("no topic ids")]
         assert not scene.route.broker.ids_everywhere
 
 
@@ -1192,7 +1229,7 @@ async def test_in_doubt_old_connections_do_not_count(autojump_clock: MockClock) 
         await trio.sleep(0.2)
         assert not old
         assert len(way.streams) == 1
-        assert _told_of_ids(scene)[-1] == _withheld("no topic ids")
+        assert _id_reports(scene)[-1] == _withheld("no topic ids")
         assert scene.told(SubscriptionLost) == []
 
 
@@ -1206,7 +1243,7 @@ async def test_what_clients_claim_withholds_nothing_and_asks_little(
             scene.refresher.doubt(scene.route)
             await trio.sleep(0.2)
             assert scene.route.broker.ids_everywhere
-        assert _told_of_ids(scene) == [_OFFERED]
+        assert _id_reports(scene) == [_OFFERED]
         # Two other brokers, about every ten seconds.
         assert len(scene.net.attempts) - before <= 3 * 2
 
@@ -1219,7 +1256,7 @@ async def test_ids_of_topics_that_brokers_hide_are_not_synthetic(autojump_clock:
 
     async with _scene(1, before=hidden, synthesize=True) as scene:
         assert not scene.route.broker.ids_everywhere
-        (told,) = _told_of_ids(scene)
+        (told,) = _id_reports(scene)
         assert isinstance(told, TopicIdsWithheld)
         assert told.reason.startswith("it hides topics")
         for broker in scene.brokers.values():
@@ -1233,7 +1270,7 @@ async def test_a_doubt_before_the_cluster_is_known_changes_nothing(
 ) -> None:
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
         scene.refresher.doubt(Route("new", Mode.ON, config=RouteConfig(synthesize=True)))
-        assert _told_of_ids(scene) == [_OFFERED]
+        assert _id_reports(scene) == [_OFFERED]
         assert scene.route.broker.ids_everywhere
 
 
@@ -1287,10 +1324,45 @@ async def test_a_broker_that_a_client_reaches_is_asked_at_once(autojump_clock: M
         await trio.sleep(12)
         scene.net.brokers[_upstream(1)] = scene.brokers[1]
         assert (scene.route.broker.reachable, scene.route.broker.plan) == (False, None)
-        scene.refresher.reached(scene.route)
+        scene.refresher.reached(scene.route, "1.1.1.1")
         await trio.sleep(0.01)
         assert scene.route.broker.reachable
         assert scene.route.broker.plan is not None
+
+
+async def test_a_name_that_leads_to_another_broker_by_now_is_noticed(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy's connection lasts as long as the broker that had the address: it may be for
+    ever, while clients' links lead to another one of the same cluster.
+    """
+
+    def show_peers(scene: _Scene) -> None:
+        peer_of = "leader_hints.net.brokers.broker_connection.peer_of"
+        monkeypatch.setattr(peer_of, scene.net.peers.__getitem__)
+
+    async with _scene(1, before=show_peers) as scene:
+        upstream = _upstream(1)
+        assert scene.route.broker.node == 1
+        for _ in range(200):
+            scene.refresher.reached(scene.route, scene.net.peer(upstream))
+            await trio.sleep(1)
+        scene.net.brokers[upstream] = scene.brokers[2]
+        # A name may have several addresses, of one broker: as long as any client is at the same.
+        for _ in range(100):
+            scene.refresher.reached(scene.route, scene.net.peer(upstream))
+            scene.refresher.reached(scene.route, "10.0.0.1")
+            await trio.sleep(1)
+        assert (scene.addresses().count(upstream), scene.route.broker.node) == (1, 1)
+        await trio.sleep(60)
+        scene.refresher.reached(scene.route, scene.net.peer(upstream))
+        await trio.sleep(2)
+        assert (scene.addresses().count(upstream), scene.route.broker.node) == (2, 2)
+        await trio.sleep(60)
+        scene.refresher.reached(scene.route, scene.net.peer(upstream))
+        scene.refresher.reached(scene.route, "")
+        await trio.sleep(2)
+        assert scene.addresses().count(upstream) == 2
 
 
 async def test_a_broker_that_is_named_as_leader_is_asked_at_once(
@@ -1315,10 +1387,10 @@ async def test_a_broker_that_is_named_as_leader_is_asked_at_once(
 
 
 async def test_whether_a_routes_broker_answers_is_known(autojump_clock: MockClock) -> None:
-    stranger = Route("stranger", Mode.OFF)
+    unknown = Route("unknown", Mode.OFF)
     async with _scene(1) as scene:
         assert scene.refresher.upstream(scene.route) == (True, "")
-        assert scene.refresher.upstream(stranger) == (None, "")
+        assert scene.refresher.upstream(unknown) == (None, "")
         del scene.net.brokers[_upstream(1)]
         await scene.brokers[1].drop()
         await trio.sleep(1)

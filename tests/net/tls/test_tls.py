@@ -182,8 +182,8 @@ async def test_both_sides_can_demand_certificates(log: Log, papers: Papers) -> N
         await client.aclose()
         # In TLS 1.3 a client hears that it is refused only after its handshake.
         with contextlib.suppress(trio.BrokenResourceError):
-            stranger = await _connect(address, papers.client(), "proxy.example")
-            assert await exchange(stranger, ASKED, 1) == b""
+            other = await _connect(address, papers.client(), "proxy.example")
+            assert await exchange(other, ASKED, 1) == b""
         (line,) = await until_true(lambda: log.events("client_refused"))
         assert line["reason"] == "shows no certificate, and must"
         assert line["client"].startswith("127.0.0.1:")
@@ -239,14 +239,14 @@ async def test_a_client_that_does_not_trust_the_proxy_is_reported(
     log: Log, papers: Papers, tmp_path: Path
 ) -> None:
     (tmp_path / "others").mkdir()
-    stranger = Papers(tmp_path / "others").client()
+    other = Papers(tmp_path / "others").client()
     tls = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
     async with (
         broker_at(None) as (_, upstream),
         serving(_settings(upstream, client_tls=tls), log) as (address,),
     ):
         # Trio's own client would not say why it goes away.
-        await trio.to_thread.run_sync(_distrust, address, stranger)
+        await trio.to_thread.run_sync(_distrust, address, other)
         (line,) = await until_true(lambda: log.events("client_refused"))
         assert line["reason"] == "does not trust the proxy's certificate"
 

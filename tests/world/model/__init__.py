@@ -2,5 +2,5 @@
 
 It is pure: no bytes, no clock, no proxy. ``truth``: what the controller has decided, in order;
 ``learning``: in which order a broker learns of that; ``broker``: what it answers by it;
-``releases``: what each release takes.
+``sessions``: what of a Fetch it remembers; ``releases``: what each release takes.
 """

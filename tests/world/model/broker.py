@@ -9,6 +9,8 @@ from tests.world.model.truth import NO_LEADER, Image, Leader, Record, Topic
 
 #: Fetch requests of consumers are served by followers from this version on (KIP-392).
 _FOLLOWERS_SERVE_FROM = 11
+#: They name topics by ids from this one on (KIP-516).
+_IDS_FROM = 13
 #: Such a topic does not exist: the error for it shows whether topics may be hidden.
 _PROBE = "leader-hints-check"
 
@@ -23,9 +25,18 @@ class Error(IntEnum):
     REPLICA_NOT_AVAILABLE = 9
     TOPIC_AUTHORIZATION_FAILED = 29
     FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    LISTENER_NOT_FOUND = 72
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_TOPIC_ID = 103
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
+
+    @property
+    def hinted(self) -> bool:
+        """Whether a hint may come with it (KIP-951)."""
+        return self in (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 
 class ShownPartition(NamedTuple):
@@ -47,7 +58,8 @@ class ShownTopic(NamedTuple):
 
 class Broker:
     """``replicas``: what its replicas have heard, which decides who is served; ``metadata``: what
-    its Metadata has heard, later or sooner. Both hear all records in order.
+    its Metadata has heard, later or sooner. Both hear all records in order. ``logless``: topics of
+    which it has replicas that have no log yet.
     """
 
     def __init__(self, node: int, release: Release) -> None:
@@ -55,6 +67,7 @@ class Broker:
         self.release = release
         self.replicas = Image()
         self.metadata = Image()
+        self.logless: Collection[str] = ()
 
     def hear(self, record: Record, *, metadata: bool) -> None:
         """Take the next record into the one or the other."""
@@ -81,6 +94,33 @@ class Broker:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         return self._compare(name, partition, epoch, follower=version >= _FOLLOWERS_SERVE_FROM)
 
+    def fetch_by_id(
+        self, topic_id: bytes, partition: int, epoch: int, name: str | None = None
+    ) -> Error:
+        """Answer a consumer's Fetch of a topic that is given by its id; ``name``: in its session,
+        which keeps it.
+        """
+        name = name or self.name_of(topic_id)
+        if name is None:
+            return Error.UNKNOWN_TOPIC_ID
+        known = self._known(name, partition)
+        if not isinstance(known, Error) and self.replicas.topics[name].id not in (b"", topic_id):
+            # Its Metadata has learnt of another incarnation than its replica is of
+            # (ReplicaManager.readFromLog looks at that before it looks at the epoch).
+            return Error.INCONSISTENT_TOPIC_ID
+        return self.fetch(name, partition, epoch, _IDS_FROM)
+
+    def hint(self, name: str, partition: int) -> Leader:
+        """Return what a broker that gives hints says: what its replica knows, or else its Metadata
+        (KafkaApis.getCurrentLeader in 3.7).
+        """
+        known = self._known(name, partition)
+        if not isinstance(known, Error):
+            return known
+        shown = self.metadata.topics.get(name)
+        there = shown is not None and partition < len(shown.leaders)
+        return shown.leaders[partition] if shown is not None and there else Leader(NO_LEADER, -1)
+
     def list_offsets(self, name: str, partition: int, epoch: int) -> Error:
         """Answer ListOffsets: as Fetch, by the leader alone, whatever Metadata knows."""
         return self._compare(name, partition, epoch, follower=False)
@@ -100,8 +140,7 @@ class Broker:
             return Error.FENCED_LEADER_EPOCH
         if epoch > known.epoch:
             return Error.UNKNOWN_LEADER_EPOCH
-        # A replica that has just been made has neither an epoch nor a log.
-        serves = known.node == self.node or (follower and known.epoch >= 0)
+        serves = name not in self.logless and (follower or known.node == self.node)
         return Error.NONE if serves else Error.NOT_LEADER_OR_FOLLOWER
 
     def _known(self, name: str, partition: int) -> Leader | Error:
@@ -144,7 +183,12 @@ class Broker:
         for leader, replicas in zip(topic.leaders, topic.replicas, strict=True):
             # A broker shows no leader of which it knows no endpoint.
             there = leader.node in self.metadata.alive
-            shown = leader if there else Leader(NO_LEADER, leader.epoch)
-            error = Error.NONE if there else Error.LEADER_NOT_AVAILABLE
-            partitions.append(ShownPartition(error, shown, replicas))
+            if there:
+                partitions.append(ShownPartition(Error.NONE, leader, replicas))
+                continue
+            error = Error.LEADER_NOT_AVAILABLE
+            if self.release.blames_listener and self.node in self.metadata.alive:
+                error = Error.LISTENER_NOT_FOUND
+            epoch = leader.epoch if self.release.leaderless_epochs else -1
+            partitions.append(ShownPartition(error, Leader(NO_LEADER, epoch), replicas))
         return ShownTopic(0, topic.name, topic.id, tuple(partitions))

@@ -6,6 +6,7 @@ these orders (:mod:`tests.world.recorded`).
 """
 
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from tests.world.model.truth import Alive, Record, Topic
@@ -14,14 +15,20 @@ from tests.world.model.truth import Alive, Record, Topic
 NOTHING = -1
 
 
+class Made(IntEnum):
+    """How far a replica is that the next record gives the broker."""
+
+    DONE = 0
+    WITHOUT_EPOCH = 1
+    WITHOUT_LOG = 2
+
+
 class Known(NamedTuple):
-    """How many records replicas and Metadata have learnt. ``made``: the next record gives the
-    broker a replica, which is there and has no epoch yet.
-    """
+    """How many records replicas and Metadata have learnt."""
 
     replicas: int
     metadata: int
-    made: bool = False
+    made: Made = Made.DONE
 
 
 def metadata_first(record: Record, node: int, *, kraft: bool) -> bool:
@@ -42,16 +49,21 @@ def _has_replica(topic: Topic, node: int) -> bool:
 def next_known(log: Sequence[Record], known: Known, node: int, *, kraft: bool) -> Iterator[Known]:
     """Iterate over what a running broker may know next."""
     replicas, metadata, made = known
+    if not kraft and replicas != NOTHING and (count := _told_all(log, metadata, node)):
+        yield Known(replicas, count)
     if made:
         yield Known(metadata + 1, metadata) if replicas == metadata else Known(metadata, metadata)
+        if made is Made.WITHOUT_EPOCH:
+            yield Known(replicas, metadata, Made.WITHOUT_LOG)
     elif replicas == NOTHING:
-        yield from _started(len(log), known)
+        yield from _started(log, known, node)
     elif replicas > metadata:
         yield Known(replicas, replicas)
     elif replicas < metadata:
         yield Known(metadata, metadata)
         if _becomes_replica(log, metadata - 1, node):
-            yield Known(replicas, metadata, made=True)
+            yield Known(replicas, metadata, Made.WITHOUT_EPOCH)
+            yield Known(replicas, metadata, Made.WITHOUT_LOG)
         if not kraft and metadata < len(log) and _stops_later(log[replicas : metadata + 1], node):
             yield Known(replicas, metadata + 1)
     elif metadata < len(log):
@@ -60,23 +72,61 @@ def next_known(log: Sequence[Record], known: Known, node: int, *, kraft: bool) -
         else:
             yield Known(replicas + 1, metadata)
             if _becomes_replica(log, metadata, node):
-                yield Known(replicas, metadata, made=True)
+                yield Known(replicas, metadata, Made.WITHOUT_EPOCH)
+            yield Known(replicas, metadata, Made.WITHOUT_LOG)
+        if not kraft and (count := _passed_over(log, metadata, node)):
+            yield Known(metadata + count, metadata)
 
 
-def _started(records: int, known: Known) -> Iterator[Known]:
-    """With ZooKeeper the controller sends a new broker all: Metadata first, then its replicas."""
+def _started(log: Sequence[Record], known: Known, node: int) -> Iterator[Known]:
+    """With ZooKeeper the controller sends a new broker all: Metadata first, then its replicas
+    (KafkaController.onBrokerStartup).
+    """
     if known.metadata == NOTHING:
-        yield from (Known(NOTHING, count) for count in range(records + 1))
-    else:
-        yield from (Known(count, count) for count in range(known.metadata, records + 1))
+        yield from (Known(NOTHING, count) for count in range(len(log) + 1))
+        return
+    yield from (Known(count, count) for count in range(known.metadata, len(log) + 1))
+    shown = _topic_before(log, known.metadata)
+    if shown is not None and _has_replica(shown, node):
+        yield Known(NOTHING, known.metadata, Made.WITHOUT_EPOCH)
+        yield Known(NOTHING, known.metadata, Made.WITHOUT_LOG)
+
+
+def _told_all(log: Sequence[Record], begin: int, node: int) -> int:
+    """Return how many records Metadata knows when the controller takes the broker for a new one.
+
+    It was there all the time, but its session had ended: see :func:`_started`.
+    """
+    there = True
+    for number, record in enumerate(log):
+        if isinstance(record, Alive):
+            if number >= begin and node in record.nodes and not there:
+                return number + 1
+            there = node in record.nodes
+    return 0
+
+
+def _topic_before(log: Sequence[Record], number: int) -> Topic | None:
+    before = next((one for one in reversed(log[:number]) if not isinstance(one, Alive)), None)
+    return before if isinstance(before, Topic) else None
+
+
+def _passed_over(log: Sequence[Record], begin: int, node: int) -> int:
+    """Return how many records replicas may learn at once: of brokers they learn nothing, so a
+    leader that was elected because another was gone may come before Metadata shows that.
+    """
+    for count, record in enumerate(log[begin:]):
+        if not isinstance(record, Alive):
+            return count + 1 if count and not metadata_first(record, node, kraft=False) else 0
+    return 0
 
 
 def _becomes_replica(log: Sequence[Record], number: int, node: int) -> bool:
     record = log[number]
     if not isinstance(record, Topic) or not _has_replica(record, node):
         return False
-    before = log[number - 1] if number else None
-    return not isinstance(before, Topic) or not _has_replica(before, node)
+    before = _topic_before(log, number)
+    return before is None or not _has_replica(before, node)
 
 
 def _stops_later(records: Sequence[Record], node: int) -> bool:

@@ -9,13 +9,21 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, JOIN_GROUP, API_VERSIONS = 0, 1, 2, 3, 1
 class Release(NamedTuple):
     """``maxima``: by API key. ``ids``: Metadata has topic ids, if the cluster has them.
     ``not_available``: where a follower may answer, a broker without a replica answers
-    REPLICA_NOT_AVAILABLE.
+    REPLICA_NOT_AVAILABLE. ``hints``: it gives hints itself (KIP-951).
+    Of a partition without a leader, Metadata has an epoch where ``leaderless_epochs``; the error is
+    LISTENER_NOT_FOUND where ``blames_listener`` (MetadataCache.getPartitionMetadata looks whether
+    the broker itself is there, and not whether the leader is). ``forgets_epochs``: what is
+    remembered in a fetch session has no leader epochs (KAFKA-9338).
     """
 
     name: str
     maxima: Mapping[int, int]
     ids: bool
     not_available: bool
+    hints: bool
+    leaderless_epochs: bool
+    blames_listener: bool
+    forgets_epochs: bool
 
 
 def _release(
@@ -29,8 +37,18 @@ def _release(
         JOIN_GROUP: join,
         API_VERSIONS: 3,
     }
-    # Brokers that take JoinGroup 7 answer NOT_LEADER_OR_FOLLOWER.
-    return Release(name, maxima, metadata >= 10, join < 7)
+    # 2.5 brought JoinGroup 7, NOT_LEADER_OR_FOLLOWER for followers, and epochs without leaders.
+    return Release(
+        name,
+        maxima,
+        ids=metadata >= 10,
+        not_available=join < 7,
+        hints=produce >= 10,
+        leaderless_epochs=join >= 7,
+        # 2.7 brought Fetch 12, and looks for the leader.
+        blames_listener=fetch < 12,
+        forgets_epochs=join < 7,
+    )
 
 
 RELEASES: Final = {
@@ -43,5 +61,6 @@ RELEASES: Final = {
         _release("3.0", 9, 12, 7, 11, 7),
         _release("3.3", 9, 13, 7, 12, 9),
         _release("3.6", 9, 15, 8, 12, 9),
+        _release("3.7", 10, 16, 8, 12, 9),
     )
 }

@@ -87,13 +87,17 @@ class Image:
 
 
 class Truth:
-    """The controller's log. ``decided``: called with the number and the record of each entry."""
+    """The controller's log. ``decided``: called with the number and the record of each entry.
+
+    ``ids``: topics have ids; ``issued``: all that any topic has had, with its incarnation.
+    """
 
     def __init__(self, nodes: tuple[int, ...], *, ids: bool) -> None:
         self.now = Image()
         self.log: list[tuple[float, Record]] = []
         self.decided: Callable[[int, Record], None] = lambda number, record: None
-        self._ids = ids
+        self.ids = ids
+        self.issued: dict[str | bytes, int] = {}
         self._incarnations = 0
         self._terms: dict[tuple[str, int], list[Term]] = {}
         self._births: dict[int, float] = {}
@@ -108,13 +112,25 @@ class Truth:
         self._incarnations += 1
         number = self._incarnations
         leaders = tuple(Leader(self._first_alive(some), 0) for some in replicas)
-        topic_id = (0x4000 << 112 | 1 << 62 | number).to_bytes(16) if self._ids else b""
-        topic = Topic(name, number, topic_id, leaders, replicas)
+        topic = Topic(name, number, self._new_id(number), leaders, replicas)
         self._births[number] = at
         for partition, leader in enumerate(leaders):
             self._begin(at, topic, partition, leader)
         self._take(at, topic)
         return topic
+
+    def _new_id(self, number: int) -> bytes:
+        if not self.ids:
+            return b""
+        topic_id = (0x4000 << 112 | 1 << 62 | number).to_bytes(16)
+        self.issued[topic_id] = number
+        return topic_id
+
+    def assign_ids(self, at: float) -> None:
+        """Give ids to all topics, as a controller does once all brokers know of ids."""
+        self.ids = True
+        for topic in [*self.now.topics.values()]:
+            self._take(at, replace(topic, id=self._new_id(topic.number)))
 
     def delete(self, at: float, name: str) -> None:
         """Delete a topic."""
@@ -149,15 +165,25 @@ class Truth:
                 if leader.node == node and to != NO_LEADER:
                     self.move(at, topic.name, partition, to)
 
-    def left(self, at: float, node: int) -> None:
-        """Take a broker for gone: other replicas lead what it led, or none does."""
+    def left(self, at: float, node: int, *, alone: bool = False) -> None:
+        """Take a broker for gone: other replicas lead what it led, or none does.
+
+        ``alone``: no other replica is in sync, so none does in any case.
+        """
         self._take(at, Alive(self.now.alive - {node}))
         for topic in [*self.now.topics.values()]:
             for partition, leader in enumerate(topic.leaders):
                 if leader.node == node:
-                    self.move(
-                        at, topic.name, partition, self._first_alive(topic.replicas[partition])
-                    )
+                    to = NO_LEADER if alone else self._first_alive(topic.replicas[partition])
+                    self.move(at, topic.name, partition, to)
+
+    def elect_uncleanly(self, at: float) -> None:
+        """Have replicas that are not in sync lead what has no leader."""
+        for topic in [*self.now.topics.values()]:
+            for partition, leader in enumerate(topic.leaders):
+                to = self._first_alive(topic.replicas[partition])
+                if leader.node == NO_LEADER and to != NO_LEADER:
+                    self.move(at, topic.name, partition, to)
 
     def joined(self, at: float, node: int) -> None:
         """Take a broker for back: it leads what had no leader."""

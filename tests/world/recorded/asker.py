@@ -1,5 +1,7 @@
 """Asks one broker question after question, without I/O, and keeps what it answers."""
 
+from collections.abc import Sequence
+
 from tests.world import wire
 from tests.world.model.broker import Error
 from tests.world.model.releases import METADATA
@@ -7,22 +9,24 @@ from tests.world.recorded.questions import (
     CONNECTION,
     METADATA_NAME,
     PARTITIONS,
-    QUESTIONS,
     Epoch,
     Question,
-    read_error,
+    read,
     request,
 )
 from tests.world.recorded.recording import GONE, NO_EPOCH, Answer, Run
 
 
 class Knowledge:
-    """What all askers of a cluster have seen. ``epochs``: the last of each broker's Metadata."""
+    """What all askers of a cluster have seen. ``epochs``: the last of each broker's Metadata.
+
+    ``ids``: of the topic, in the order in which they were seen.
+    """
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
         self.epochs: dict[tuple[int, int], int] = {}
-        self._ids: dict[bytes, int] = {}
+        self.ids: list[bytes] = []
 
     def newest(self, partition: int) -> int:
         """Return the newest epoch of a partition; -1: none."""
@@ -31,34 +35,50 @@ class Knowledge:
 
     def ordinal(self, topic_id: bytes) -> int:
         """Return the number of a topic id."""
-        return self._ids.setdefault(topic_id, len(self._ids) + 1) if any(topic_id) else 0
+        if not any(topic_id):
+            return 0
+        if topic_id not in self.ids:
+            self.ids.append(topic_id)
+        return self.ids.index(topic_id) + 1
 
 
 class Asker:
     """Asks one broker. ``version``: of Metadata. Times are milliseconds."""
 
-    def __init__(self, node: int, version: int, knowledge: Knowledge) -> None:
+    def __init__(
+        self, node: int, version: int, questions: Sequence[Question], knowledge: Knowledge
+    ) -> None:
+        self.version = version
         self.runs: list[Run] = []
         self._node = node
-        self._version = version
+        self._questions = questions
         self._knowledge = knowledge
         self._latest: dict[tuple[str, int], int] = {}
         self._correlation = 0
-        self._question: Question = QUESTIONS[-1]
+        self._next = 0
+        self._question = questions[0]
+        self._name = ""
         self._sent = NO_EPOCH
 
     def ask(self) -> bytes:
         """Return the next request."""
-        self._question = QUESTIONS[self._correlation % len(QUESTIONS)]
+        ids = self._knowledge.ids
+        possible = [question for question in self._questions if question.id <= len(ids)]
+        question = self._question = possible[self._next]
+        self._next = (self._next + 1) % len(possible)
         self._correlation += 1
-        self._sent = self._epoch(self._question)
-        topic = self._knowledge.topic
-        return request(self._question, self._version, self._correlation, topic, self._sent)
+        self._sent = self._epoch(question)
+        self._name, topic = question.name, self._knowledge.topic
+        if question.id:
+            number = len(ids) - question.id
+            self._name += f" {number + 1}"
+            return request(question, self.version, self._correlation, ids[number], self._sent)
+        return request(question, self.version, self._correlation, topic, self._sent)
 
     @property
     def round_is_over(self) -> bool:
         """Whether all questions were asked once more."""
-        return self._correlation % len(QUESTIONS) == 0
+        return self._next == 0
 
     def _epoch(self, question: Question) -> int:
         if question.epoch is Epoch.NONE:
@@ -73,10 +93,10 @@ class Asker:
         self._latest.pop((CONNECTION, 0), None)
         question = self._question
         if question.key != METADATA:
-            answer = Answer(read_error(question, payload))
-            self._note(times, question.name, question.partition, self._sent, answer)
+            answer = read(question, payload)
+            self._note(times, self._name, question.partition, self._sent, answer)
             return
-        endpoints, topics = wire.read_metadata(self._version, payload)
+        endpoints, topics = wire.read_metadata(self.version, payload)
         listed = tuple(sorted(endpoints))
         for partition in PARTITIONS:
             answer = self._shown(topics[0], partition, listed)
@@ -85,7 +105,7 @@ class Asker:
 
     def gone(self, at: float) -> None:
         """Note that no connection is possible, or that it ended."""
-        self._correlation = 0
+        self._next = 0
         self._latest = {key: run for key, run in self._latest.items() if key[0] == CONNECTION}
         for partition in PARTITIONS:
             self._knowledge.epochs.pop((self._node, partition), None)

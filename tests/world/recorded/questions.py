@@ -9,6 +9,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from tests.world import wire
 from tests.world.model.releases import FETCH, LIST_OFFSETS, METADATA, PRODUCE
+from tests.world.recorded.recording import Answer
 from tests.world.wire import Writer
 
 _PLAIN: Final = Writer(flexible=False)
@@ -26,13 +27,17 @@ class Epoch(Enum):
 
 
 class Question(NamedTuple):
-    """A question about one partition; the answer to Metadata is about all of them."""
+    """A question about one partition; the answer to Metadata is about all of them.
+
+    ``id``: the topic is given by its newest id (1), or by the id before that (2); 0: by name.
+    """
 
     name: str
     key: int
     version: int
     epoch: Epoch = Epoch.NONE
     partition: int = 0
+    id: int = 0
 
 
 METADATA_NAME: Final = "metadata"
@@ -48,6 +53,17 @@ QUESTIONS: Final = (
     Question("fetch 11 before", FETCH, 11, Epoch.FORMER),
     Question("offsets", LIST_OFFSETS, 4, partition=1),
 )
+#: To brokers that take topic ids in Fetch.
+BY_ID: Final = (
+    Question("fetch 15 of", FETCH, 15, id=1),
+    Question("fetch 15 of", FETCH, 15, id=2),
+)
+#: To brokers that give hints.
+HINTED: Final = (
+    Question("produce 10", PRODUCE, 10),
+    Question("fetch 16 before of", FETCH, 16, Epoch.FORMER, id=1),
+    Question("fetch 16 at of", FETCH, 16, Epoch.NEWEST, id=1),
+)
 PARTITIONS: Final = (0, 1)
 
 
@@ -62,48 +78,36 @@ def _records() -> bytes:
 _BATCH: Final = _records()
 
 
-def request(question: Question, version: int, correlation: int, topic: str, epoch: int) -> bytes:
-    """Return a request's bytes. ``version``: of Metadata."""
+def request(
+    question: Question, version: int, correlation: int, topic: str | bytes, epoch: int
+) -> bytes:
+    """Return a request's bytes. ``version``: of Metadata; ``topic``: its name or id."""
+    place = topic, question.partition
     if question.key == METADATA:
-        return wire.metadata_request(version, correlation, _CLIENT_ID, [topic])
-    body = _BODIES[question.key](question, epoch)
+        return wire.metadata_request(version, correlation, _CLIENT_ID, [str(topic)])
+    if question.key == PRODUCE:
+        return wire.produce_request(question.version, correlation, _CLIENT_ID, [place], _BATCH)
     if question.key == FETCH:
-        head, partition = body
-        rest = _PLAIN.array(()) + (_PLAIN.text("") if question.version >= 11 else b"")
-    else:
-        (head, partition), rest = body, b""
-    topics = _PLAIN.array([_PLAIN.text(topic) + _PLAIN.array([partition])])
+        return wire.fetch_request(
+            question.version, correlation, _CLIENT_ID, {place: epoch}, wait=0, size=1
+        )
+    partition = struct.pack(">iiq", question.partition, epoch, _EARLIEST)
+    topics = _PLAIN.array([_PLAIN.text(str(topic)) + _PLAIN.array([partition])])
     frame = struct.pack(">hhi", question.key, question.version, correlation)
-    frame += _PLAIN.text(_CLIENT_ID) + head + topics + rest
+    frame += _PLAIN.text(_CLIENT_ID) + struct.pack(">ib", -1, 0) + topics
     return struct.pack(">i", len(frame)) + frame
 
 
-def _produce(question: Question, epoch: int) -> tuple[bytes, bytes]:
-    head = _PLAIN.text(None) + struct.pack(">hi", 1, 1000)
-    return head, struct.pack(">i", question.partition) + _PLAIN.data(_BATCH)
-
-
-def _fetch(question: Question, epoch: int) -> tuple[bytes, bytes]:
-    # It waits for nothing, and takes no session.
-    head = struct.pack(">iiiibii", -1, 0, 0, 1, 0, 0, -1)
-    return head, struct.pack(">iiqqi", question.partition, epoch, 0, -1, 1)
-
-
-def _offsets(question: Question, epoch: int) -> tuple[bytes, bytes]:
-    return struct.pack(">ib", -1, 0), struct.pack(">iiq", question.partition, epoch, _EARLIEST)
-
-
-_BODIES: Final = {PRODUCE: _produce, FETCH: _fetch, LIST_OFFSETS: _offsets}
-
-
-def read_error(question: Question, payload: bytes) -> int:
-    """Return the error code of the partition that was asked about."""
+def read(question: Question, payload: bytes) -> Answer:
+    """Return what came of the partition that was asked about, with the hint where one came."""
     if question.key == LIST_OFFSETS:
         reader = wire.Reader(payload)
         reader.unpack("iii")
         reader.text()
         _, _, error = reader.unpack("iih")
-        return error
+        return Answer(error)
     answer = wire.read_answer(question.key, question.version, payload)
+    if answer.error:
+        return Answer(answer.error)
     (result,) = answer.results
-    return answer.error or result.error
+    return Answer(result.error, *(result.hint or ()))

@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,7 +12,9 @@ from tests.harness.admin import AdminError, ClusterAdmin, TopicPartition
 from tests.harness.cluster import Mode, RealCluster
 from tests.harness.connection import BrokerConnection
 from tests.harness.waiting import until
+from tests.world.model.truth import NO_LEADER
 from tests.world.recorded.asker import Asker, Knowledge
+from tests.world.recorded.questions import BY_ID, HINTED, QUESTIONS, Question
 from tests.world.recorded.recording import Event, Recording
 
 #: Seconds from one round of questions to the next, and of peace after each event.
@@ -21,26 +23,35 @@ _PEACE: Final = 1.0
 _TOPIC: Final = "recorded"
 _WHERE: Final = TopicPartition(_TOPIC, 0)
 #: A killed broker is to be missed soon.
-_SESSIONS: Final = {
+_SETTINGS: Final = {
     "zookeeper.session.timeout.ms": "6000",
     "broker.session.timeout.ms": "6000",
+    "unclean.leader.election.enable": "true",
 }
+#: Versions of Metadata without ids, and with them.
+_METADATA: Final = 9
+_METADATA_IDS: Final = 11
 
 
 class Cluster(NamedTuple):
-    """``release`` and ``metadata``: by the names of the model, and the version that is asked."""
+    """``release``: by the names of the model. ``later``: the version and release that its brokers
+    are upgraded to.
+    """
 
     version: str
     mode: Mode
     release: str
-    metadata: int
+    questions: Sequence[Question] = QUESTIONS
+    later: tuple[str, str] = ("", "")
 
 
 CLUSTERS: Final = {
-    "2.4-zk": Cluster("2.4.1", "zk", "2.4", 9),
-    "2.8-zk": Cluster("2.8.2", "zk", "2.8", 11),
-    "3.6-zk": Cluster("3.6.2", "zk", "3.6", 11),
-    "3.6-kraft": Cluster("3.6.2", "kraft", "3.6", 11),
+    "2.4-zk": Cluster("2.4.1", "zk", "2.4"),
+    "2.8-zk": Cluster("2.8.2", "zk", "2.8"),
+    "3.6-zk": Cluster("3.6.2", "zk", "3.6", QUESTIONS + BY_ID),
+    "3.6-kraft": Cluster("3.6.2", "kraft", "3.6", QUESTIONS + BY_ID),
+    "3.7-kraft": Cluster("3.7.2", "kraft", "3.7", QUESTIONS + BY_ID + HINTED),
+    "2.4-2.8-zk": Cluster("2.4.1", "zk", "2.4", later=("2.8.2", "2.8")),
 }
 
 
@@ -49,29 +60,33 @@ def record(name: str) -> Recording:
     kind = CLUSTERS[name]
     with (
         tempfile.TemporaryDirectory(prefix="leader-hints-recorded-") as made,
-        RealCluster(kind.version, kind.mode, folder=Path(made), overrides=_SESSIONS) as cluster,
+        RealCluster(kind.version, kind.mode, folder=Path(made), overrides=_SETTINGS) as cluster,
     ):
-        stage = _Stage(cluster, kind.metadata)
+        stage = _Stage(cluster, kind)
         stage.admin.create_topic(_TOPIC, [[1, 2]])
         stage.admin.wait_in_sync(_TOPIC)
         with stage.asking():
-            _run_script(stage)
+            (_upgrade if kind.later[0] else _run_script)(stage)
         runs = sorted(
             (run for asker in stage.askers for run in asker.runs), key=lambda run: run.first
         )
         ids = any(run.answer.id for run in runs)
-        return Recording(name, kind.release, kind.mode == "kraft", ids, stage.events, runs)
+        release, kraft = kind.release, kind.mode == "kraft"
+        return Recording(name, release, kind.later[1], kraft, ids, stage.events, runs)
 
 
 class _Stage:
     """A cluster that is asked while events happen."""
 
-    def __init__(self, cluster: RealCluster, version: int) -> None:
+    def __init__(self, cluster: RealCluster, kind: Cluster) -> None:
         self.admin = ClusterAdmin(cluster)
         self.events: list[Event] = []
         self._cluster = cluster
+        self.kraft = kind.mode == "kraft"
+        self._later = kind.later[0]
         knowledge = Knowledge(_TOPIC)
-        self.askers = [Asker(node, version, knowledge) for node in cluster.brokers]
+        version = _METADATA if kind.release == "2.4" else _METADATA_IDS
+        self.askers = [Asker(node, version, kind.questions, knowledge) for node in cluster.brokers]
         self._over = threading.Event()
         self._began = time.monotonic()
         self._failed: list[BaseException] = []
@@ -150,11 +165,45 @@ class _Stage:
         self._cluster.brokers[node].kill()
         until(lambda: self.admin.leader(_TOPIC) != node, "another broker leads")
 
+    def orphan(self, node: int) -> None:
+        """End a broker at once that alone is in sync, and wait until there is no leader."""
+        self._begin("kill", node)
+        self._cluster.brokers[node].kill()
+        until(lambda: self._shown_leader() == NO_LEADER, "there is no leader")
+
     def start(self, node: int) -> None:
         """Start a broker again."""
+        self.start_alone(node)
+        self.admin.wait_in_sync(_TOPIC)
+
+    def start_alone(self, node: int) -> None:
+        """Start a broker again, while others are not there."""
         self._cluster.wait_until_ready()
         self._begin("start", node)
         self._cluster.restart(node)
+        until(lambda: self.admin.leader(_TOPIC), "somebody leads")
+
+    def freeze(self, node: int) -> None:
+        """Have a broker stand still until another leads, and go on then."""
+        self._begin("freeze", node)
+        with self._cluster.brokers[node].frozen():
+            until(lambda: self._shown_leader() not in (node, NO_LEADER), "another broker leads")
+        self.events.append(Event(round(self._now(), 1), "thaw", node))
+        self._cluster.wait_until_ready()
+        self.admin.wait_in_sync(_TOPIC)
+
+    def _shown_leader(self) -> int:
+        # The last broker has no replica, and is never ended.
+        return self.admin.partitions(_TOPIC, max(self._cluster.brokers))[0].leader
+
+    def upgrade(self, node: int, protocol: str) -> None:
+        """Start a broker again as one of the later version; ``protocol``: what brokers speak."""
+        self.stop(node)
+        self._cluster.wait_until_ready()
+        self._begin("upgrade", node)
+        self.askers[node - 1].version = _METADATA_IDS
+        settings = {"inter.broker.protocol.version": protocol}
+        self._cluster.upgrade(node, self._later, settings)
         self.admin.wait_in_sync(_TOPIC)
 
     def grow(self, *replicas: int) -> None:
@@ -197,4 +246,28 @@ def _run_script(stage: _Stage) -> None:
     stage.move(2)
     stage.stop(2)
     stage.start(2)
+    stage.freeze(1)
+    stage.move(1)
+    if not stage.kraft:
+        # With KRaft the brokers are controllers as well, and one of three is not enough.
+        _elect_uncleanly(stage)
+    time.sleep(_PEACE)
+
+
+def _elect_uncleanly(stage: _Stage) -> None:
+    stage.stop(2)
+    stage.orphan(1)
+    stage.start_alone(2)
+    stage.start(1)
+
+
+def _upgrade(stage: _Stage) -> None:
+    stage.move(2)
+    for protocol in ("2.4", "2.8"):
+        for node in (1, 2, 3):
+            stage.upgrade(node, protocol)
+            stage.move(2)
+            stage.move(1)
+    stage.recreate(2, 1)
+    stage.move(1)
     time.sleep(_PEACE)

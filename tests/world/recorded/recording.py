@@ -30,7 +30,11 @@ class Event(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a broker answered of one partition. All but ``error`` is of Metadata alone."""
+    """What a broker answered of one partition.
+
+    ``leader`` and ``epoch``: of Metadata, or a hint; ``id``, ``replicas`` and ``listed``: of
+    Metadata alone.
+    """
 
     error: int
     leader: int = -1
@@ -67,10 +71,14 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """``release``: of all brokers. ``ids``: topics have ids in Metadata."""
+    """``release``: of the brokers, and ``later``: of each from its event "upgrade" on.
+
+    ``ids``: topics have ids in Metadata.
+    """
 
     name: str
     release: str
+    later: str
     kraft: bool
     ids: bool
     events: Sequence[Event]
@@ -88,6 +96,14 @@ class Recording:
     def incarnation(self, at: float) -> int:
         """Return how often the topic had been created again at a time."""
         return bisect_right(self._created, at)
+
+    def release_of(self, node: int, at: float) -> str:
+        """Return the release of a broker at a time."""
+        upgraded = any(
+            (event.kind, event.node) == ("upgrade", node) and event.at <= at
+            for event in self.events
+        )
+        return self.later if upgraded else self.release
 
     def points(self, node: int) -> Iterator[Point]:
         """Iterate over the first and the last answer of each run of a broker, in order."""
@@ -118,6 +134,7 @@ def save(recording: Recording) -> Path:
     """Write a recording: one event or run in each line."""
     head = {
         "release": recording.release,
+        "later": recording.later,
         "kraft": recording.kraft,
         "ids": recording.ids,
         "events": len(recording.events),

@@ -17,6 +17,7 @@ that contradicts an earlier one must last as well.
 """
 
 import math
+from collections.abc import Iterator
 from types import MappingProxyType
 
 from leader_hints.apis.list_offsets import Partition
@@ -28,9 +29,12 @@ from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leader
 Probe = dict[Partition, Leader]
 
 
-def probe(view: LeaderView) -> Probe:
-    """Return one partition for each node that leads something, to be asked of the broker."""
-    return {(name, partition): leader for name, partition, leader in view.one_led_by_each()}
+def probing(view: LeaderView, probe: Probe) -> Iterator[None]:
+    """Add one partition for each node that leads something, to be asked of the broker.
+
+    In steps: there may be very many topics.
+    """
+    return view.one_led_by_each(probe)
 
 
 def forget(broker: BrokerState) -> None:

@@ -21,7 +21,7 @@ nothing, however often one broker repeats it.
 
 import math
 from collections import OrderedDict
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from itertools import islice
 from typing import NamedTuple
 
@@ -90,6 +90,9 @@ class Doubts:
     def __len__(self) -> int:
         return len(self._doubts)
 
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._doubts)
+
     def __contains__(self, place: Place) -> bool:
         doubt = self._doubts.get(place)
         return doubt is not None and self._clock() <= doubt.at + _LASTS
@@ -117,13 +120,16 @@ class Doubts:
             self._doubts.popitem(last=False)
         return begins
 
-    def agreed(self, place: Place, reporter: Reporter) -> bool:
-        """Take what the view has from a broker; return whether that ended a doubt."""
+    def agreed(self, place: Place, source: Source) -> bool:
+        """Take what the view has from a broker; return whether that ended a doubt.
+
+        It may have contradicted before it was known which node it is.
+        """
         doubt = self._doubts.get(place)
         if doubt is None:
             return False
         doubt.since = self._clock()
-        doubt.by.discard(reporter)
+        doubt.by.difference_update(source)
         return not doubt.by and self.dropped(place)
 
     def confirmed(self, place: Place) -> bool:
@@ -136,6 +142,8 @@ class Doubts:
 
     def denied(self, place: Place) -> Leader | None:
         """Take it from the view's leader that it does not lead; return who does instead."""
+        # The topic may have been recreated since that leader confirmed.
+        self._confirmed.pop(place, None)
         doubt = self._doubts.get(place)
         if doubt is None:
             return None
@@ -172,6 +180,9 @@ class Disagreements:
 
     def __len__(self) -> int:
         return len(self._reports)
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter(self._reports)
 
     def __contains__(self, place: Place) -> bool:
         return place in self._reports

@@ -1,4 +1,7 @@
-"""The leader of a partition, and since which epoch."""
+"""The leader of a partition, and since which epoch.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from typing import Final, NamedTuple
 

@@ -14,6 +14,8 @@ With an id a lower epoch is of a broker that lags. If polls report it for so lon
 lag, and no broker reports the known epoch, the cluster's metadata was restored from a backup.
 """
 
+from collections.abc import Container, Iterator
+
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Reporter, Source
@@ -26,6 +28,8 @@ from leader_hints.core.events import LeaderMoved
 
 #: Seconds for which no broker lags that answers.
 _LAG = 30.0
+#: Partitions of which one step finds out whether an answer lacks them.
+_MISSING_AT_ONCE = 500
 
 
 class LeaderReports:
@@ -93,7 +97,7 @@ class LeaderReports:
             self._note(topic, led, source)
         if led.leader == source.node and (place in self._moves or self._doubts):
             self._confirm(topic, place)
-        elif self._doubts and led.leader == leader and self._doubts.agreed(place, source.name):
+        elif self._doubts and led.leader == leader and self._doubts.agreed(place, source):
             self._changes.add(topic.aliases)
         return True
 
@@ -134,25 +138,45 @@ class LeaderReports:
         return [self._moved(topic, before, led)]
 
     def missing(
-        self, topic: TopicLeaders, answer: TopicMetadata, reporter: Reporter, *, poll: bool
-    ) -> set[tuple[Reporter, int]]:
-        """Return which known partitions an answer lacks, each with ``reporter``.
+        self,
+        topic: TopicLeaders,
+        answer: TopicMetadata,
+        before: Container[int],
+        contradicted: set[int],
+        *,
+        poll: bool,
+    ) -> Iterator[None]:
+        """Add to ``contradicted`` which known partitions an answer lacks, in steps.
 
         Topics never shrink, so the broker has not learnt of them yet, or they are of a former topic
-        that had more: then two polls of it lack them.
+        that had more: then two polls of it lack them. ``before``: which partitions the last poll
+        contradicted, if this is one as well.
         """
-        listed = {led.partition for led in answer.partitions}
-        absent = {n for n in range(len(topic.leaders)) if n not in listed}
-        missing = {(reporter, partition) for partition in absent}
-        if poll:
-            for _, partition in missing & topic.contradicted:
-                topic.replace(partition, UNKNOWN, UNKNOWN)
-                self._moves.pop((topic.key, partition), None)
-                self._doubts.dropped((topic.key, partition))
-                self._disagreements.drop((topic.key, partition))
-                self._changes.add(topic.aliases)
-            self._topics.partitions -= topic.shrink(absent)
-        return missing
+        listed = bytearray(len(topic.leaders))
+        for number, led in enumerate(answer.partitions, 1):
+            if 0 <= led.partition < len(listed):
+                listed[led.partition] = True
+            if number % _MISSING_AT_ONCE == 0:
+                yield
+        for partition, is_listed in enumerate(listed, 1):
+            if partition % _MISSING_AT_ONCE == 0:
+                yield
+            if not is_listed:
+                contradicted.add(partition - 1)
+                if partition - 1 in before:
+                    self._forget(topic, partition - 1)
+        while poll and (dropped := topic.shrink(contradicted, _MISSING_AT_ONCE)):
+            self._topics.partitions -= dropped
+            yield
+
+    def _forget(self, topic: TopicLeaders, partition: int) -> None:
+        """Know nothing of a partition any more, if another answer has not dropped it yet."""
+        if partition < len(topic.leaders):
+            topic.replace(partition, UNKNOWN, UNKNOWN)
+            self._moves.pop((topic.key, partition), None)
+            self._doubts.dropped((topic.key, partition))
+            self._disagreements.drop((topic.key, partition))
+            self._changes.add(topic.aliases)
 
     def leads(self, topic: TopicLeaders, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take a node's answer that it leads at an epoch; return the move, if it is new."""

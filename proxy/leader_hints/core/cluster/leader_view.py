@@ -9,11 +9,13 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import chain
+from typing import Protocol
 
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Disagreements, Doubts, Reporter, Source
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Reporter, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -30,6 +32,8 @@ from leader_hints.core.events import LeaderMoved
 _LARGEST_GAP = 1024
 #: Partitions that are learnt in one go: each may have moved, which all takers of events get.
 _LEARNT_AT_ONCE = 100
+#: Topics of which one step looks up which nodes lead their partitions.
+_LOOKED_AT_AT_ONCE = 1000
 #: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 _LAG = 10.0
@@ -127,22 +131,24 @@ class LeaderView:
         """Return the leader that was reported last in place of the known one, where in doubt."""
         return self._doubts.claim((self.topics.key(topic), partition))
 
-    def one_led_by_each(self) -> Iterator[tuple[str, int, Leader]]:
-        """Iterate over name, partition and leader of one partition for each node that leads any.
+    def one_led_by_each(self, found: dict[Partition, Leader]) -> Iterator[None]:
+        """Add one partition with its leader to ``found`` for each node that leads any, in steps.
 
         Partitions in doubt are left out: another node than the known one may lead them. So are
         hidden topics, known from clients' Metadata: brokers answer nothing about them.
         """
         seen = {UNKNOWN}
-        for topic in self.topics:
-            if topic.name in self.hidden.names:
+        for number, topic in enumerate([*self.topics], 1):
+            if number % _LOOKED_AT_AT_ONCE == 0:
+                yield
+            if topic.name in self.hidden.names or not self.topics.has(topic):
                 continue
             # Partitions are not looked at one by one: there may be 100,000.
             for node in set(topic.leaders) - seen:
                 partition = topic.led_by(node, self._doubts)
                 if partition is not None:
                     seen.add(node)
-                    yield topic.name, partition, Leader(node, topic.epochs[partition])
+                    found[topic.name, partition] = Leader(node, topic.epochs[partition])
 
     def leaders(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of all partitions that anything is known of."""
@@ -177,10 +183,9 @@ class LeaderView:
         broker = Source(source, route)
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
-        numbers = (led.partition for led in answer.partitions if led.partition < most)
-        self.topics.partitions += topic.grow(1 + max(numbers, default=-1))
         moves: list[LeaderMoved] = []
-        contradicted = set()
+        contradicted: set[int] = set()
+        before = topic.contradicted.get(broker.name, set()) if poll else set()
         for number, led in enumerate(answer.partitions, 1):
             if number % _LEARNT_AT_ONCE == 0:
                 yield moves
@@ -190,24 +195,29 @@ class LeaderView:
                 moves = []
             if not 0 <= led.partition < most:
                 continue
+            if led.partition >= len(topic.epochs):
+                self.topics.partitions += topic.grow(led.partition + 1)
             known = topic.epochs[led.partition]
             if led.epoch > known and self._reports.is_news(topic, led, broker):
                 moves += self._reports.newer(topic, led, broker)
             # A leader without an epoch cannot be ordered, nor paired with another's.
             elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, broker):
                 if led.epoch == known or not topic.id:
-                    contradicted.add((broker.name, led.partition))
-                    if poll and (broker.name, led.partition) in topic.contradicted:
+                    contradicted.add(led.partition)
+                    if led.partition in before:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
             if self.metadata_brokers.awaited:
                 self._reports.named(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
-            contradicted |= self._reports.missing(topic, answer, broker.name, poll=poll)
+            for _ in self._reports.missing(topic, answer, before, contradicted, poll=poll):
+                yield moves
+                if not self.topics.has(topic):
+                    return
+                moves = []
         if poll:
-            others = {pair for pair in topic.contradicted if pair[0] != broker.name}
-            topic.contradicted = frozenset(others | contradicted)
+            topic.contradicts(broker, contradicted)
         yield moves
 
     def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
@@ -248,9 +258,25 @@ class LeaderView:
             self._forgotten_at.move_to_end(topic.name)
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
-        if not (self._moves or self._doubts or self.disagreements):
-            return
-        for partition in range(len(topic.leaders)):
-            self._moves.pop((topic.key, partition), None)
-            self._doubts.dropped((topic.key, partition))
-            self.disagreements.drop((topic.key, partition))
+        for place in _places(topic, self._moves):
+            self._moves.pop(place, None)
+        for place in _places(topic, self._doubts):
+            self._doubts.dropped(place)
+        for place in _places(topic, self.disagreements):
+            self.disagreements.drop(place)
+
+
+class _Places(Protocol):
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Place]: ...
+
+
+def _places(topic: TopicLeaders, known: _Places) -> list[Place]:
+    """Return the partitions of a topic that may be ``known``.
+
+    A topic may have 100,000, and be one of as many: the fewer are looked at.
+    """
+    if len(known) < len(topic.leaders):
+        return [place for place in known if place[0] == topic.key]
+    return [(topic.key, partition) for partition in range(len(topic.leaders))]

@@ -1,5 +1,6 @@
 """What a poll of a broker behind a route asks for."""
 
+import math
 from collections.abc import Collection, Iterator
 from itertools import islice
 
@@ -14,11 +15,23 @@ _MOST_HIDDEN = 1000
 
 
 class PollPlan:
-    """Plans the polls of one connection. ``slice_partitions``: the most of one request."""
+    """Plans the polls of one broker. ``slice_partitions``: the most of one request.
+
+    ``repeats``: the poll under way only repeats the one before, which was made within the interval
+    of polls. What two polls report counts, since others are polled in between.
+    """
 
     def __init__(self, slice_partitions: int) -> None:
         self._most = slice_partitions
         self._polls = 0
+        self._counted_at = -math.inf
+        self.repeats = False
+
+    def begin(self, now: float, interval: float) -> None:
+        """Begin a poll. Until a broker is identified, and after it broke, some follow soon."""
+        self.repeats = now < self._counted_at + interval
+        if not self.repeats:
+            self._counted_at = now
 
     def reset(self) -> None:
         """Begin with a poll of everything: another broker may answer."""

@@ -5,7 +5,7 @@ from collections.abc import Container
 from contextlib import suppress
 
 from leader_hints.apis.fetch_response import Topic
-from leader_hints.core.cluster.doubts import Doubts, Reporter
+from leader_hints.core.cluster.doubts import Doubts, Reporter, Source
 from leader_hints.core.cluster.leader import Leader
 
 #: No epoch is known; no leader is known, or there is none.
@@ -18,9 +18,10 @@ class TopicLeaders:
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
     clients may give the topic. ``retired``: former ids of the name, and ``claimant``: the one of
-    them that the last poll reported. ``contradicted``: what the last poll of each broker
-    contradicted. ``behind``: by partition, since when polls of a broker have reported lower epochs
-    than the known one, and nobody that one. ``absent``: how many polls in a row lacked the topic.
+    them that the last poll reported. ``contradicted``: which partitions the last
+    poll of each broker contradicted. ``behind``: by partition, since when polls of a broker have
+    reported lower epochs than the known one, and nobody that one. ``absent``: how many polls in a
+    row lacked the topic.
     """
 
     __slots__ = (
@@ -48,7 +49,7 @@ class TopicLeaders:
         self.claimant: bytes | None = None
         self.leaders = array("i")
         self.epochs = array("i")
-        self.contradicted: frozenset[tuple[Reporter, int]] = frozenset()
+        self.contradicted: dict[Reporter, set[int]] = {}
         self.behind: dict[int, dict[Reporter, float]] = {}
         self.absent = 0
 
@@ -62,17 +63,34 @@ class TopicLeaders:
     def grow(self, partitions: int) -> int:
         """Have room for that many partitions; return how many were added."""
         missing = max(partitions - len(self.leaders), 0)
-        self.leaders.extend([UNKNOWN] * missing)
-        self.epochs.extend([UNKNOWN] * missing)
+        self.leaders.extend(_NO_EPOCH * missing)
+        self.epochs.extend(_NO_EPOCH * missing)
         return missing
 
-    def shrink(self, absent: Container[int]) -> int:
-        """Drop the last partitions that are ``absent`` and unknown; return how many."""
+    def shrink(self, absent: Container[int], most: int) -> int:
+        """Drop the last partitions that are ``absent`` and unknown, ``most`` of them; return how
+        many.
+        """
         before = len(self.epochs)
-        while self.epochs[-1:] == _NO_EPOCH and len(self.epochs) - 1 in absent:
+        while (
+            self.epochs[-1:] == _NO_EPOCH
+            and len(self.epochs) - 1 in absent
+            and before - len(self.epochs) < most
+        ):
             self.leaders.pop()
             self.epochs.pop()
         return before - len(self.epochs)
+
+    def contradicts(self, source: Source, partitions: set[int]) -> None:
+        """Note which partitions the last poll of a broker contradicts.
+
+        The former ones are forgotten under both of its names: it may be known only now which node
+        it is.
+        """
+        for name in (source.route, source.name):
+            self.contradicted.pop(name, None)
+        if partitions:
+            self.contradicted[source.name] = partitions
 
     def led_by(self, node: int, doubts: Doubts) -> int | None:
         """Return the first partition that ``node`` leads and that is not in doubt."""

@@ -1,4 +1,7 @@
-"""A response that is held, or for which a leader is still sought."""
+"""A response that is held, or for which a leader is still sought.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +25,7 @@ class HeldResponse:
     partitions were judged first after one of them had got a hint (``hinted``). ``news``: what its
     judgement rests on has changed. ``detached``: it was forwarded already, and hints are only
     counted. ``sought``: it was forwarded, and its leaders are sought for the next error.
-    ``exposed``: rule 9.
+    ``exposed``: rule 9. ``switched``: the route's mode was changed meanwhile, so it gets no hint.
     """
 
     __slots__ = (
@@ -38,6 +41,7 @@ class HeldResponse:
         "partitions",
         "since",
         "sought",
+        "switched",
         "topics",
     )
 
@@ -62,6 +66,7 @@ class HeldResponse:
         self.news = False
         self.detached = detached
         self.exposed = False
+        self.switched = False
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)

@@ -1,4 +1,7 @@
-"""Judges the failed partitions of held responses, a limited number at a time."""
+"""Judges the failed partitions of held responses, a limited number at a time.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 import math
 from collections import OrderedDict
@@ -11,7 +14,7 @@ from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_rules import Limit
-from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.hold_rules import RECENT, HoldRules
 from leader_hints.core.route import Route
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
@@ -55,7 +58,7 @@ class HintJudge:
         response.partitions.lacking.append(partition)
         response.confirm_at = min(response.confirm_at, partition.good_at)
         if response.is_produce and not response.sought:
-            limit = hint_rules.produce_limit(response.route, partition, self._rules.recent)
+            limit = hint_rules.produce_limit(response.route, partition, RECENT)
             response.exposed |= limit is Limit.NOT_AT_ALL
             if limit is Limit.GRACE:
                 response.deadline = min(response.deadline, response.since + self._rules.grace)
@@ -63,7 +66,7 @@ class HintJudge:
     def _find(self, route: Route, partition: FailedPartition, now: float) -> None:
         """Look whether there is a good hint, and when it is to be given."""
         rules = self._rules
-        partition.known, found, partition.reason = hint_rules.judge(route, partition, rules.recent)
+        partition.known, found, partition.reason = hint_rules.judge(route, partition, RECENT)
         if found is None:
             partition.found, partition.good_at = None, math.inf
             return

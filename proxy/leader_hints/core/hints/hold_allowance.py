@@ -1,11 +1,14 @@
-"""How long a response may be held: rules 4 and 5 of the hold queue."""
+"""How long a response may be held: rules 4 and 5 of the hold queue.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from collections import OrderedDict, deque
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse
-from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.hold_rules import CALM, HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.route import Route
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
@@ -55,7 +58,7 @@ class HoldAllowance:
         self._holds.pop(link, None)
 
     def _forget_first_errors(self, now: float) -> None:
-        first, over = self._first_errors, self._rules.deadline + self._rules.calm
+        first, over = self._first_errors, self._rules.deadline + CALM
         while first and next(iter(first.values())) + over <= now:
             first.popitem(last=False)
 

@@ -42,7 +42,7 @@ from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE, HintJudge
 from leader_hints.core.hints.hold_allowance import HoldAllowance
 from leader_hints.core.hints.hold_report import HoldReport
-from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.hold_rules import CALM, HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.review_queue import ReviewQueue
 from leader_hints.core.hints.sought_leaders import SoughtLeaders
@@ -144,6 +144,12 @@ class HoldQueue:
         self, response: HeldResponse, now: float, ahead: float
     ) -> tuple[int, list[LeaderHint | None] | None]:
         """Judge a response; return how much work that was, and its hints if it goes on."""
+        if response.switched:
+            for partition in response.partitions.seen:
+                partition.hint = partition.found = None
+                partition.reason = MissReason.HINTS_OFF
+            work = len(response.held.scanned.failures)
+            return work, self._finish(response, now, MissReason.HINTS_OFF)
         begins = response.partitions.missing > 0
         judged = self._judge.judge(response, now)
         if response.partitions.judged:
@@ -212,23 +218,17 @@ class HoldQueue:
                 partition.asked, partition.serves = asked or partition.asked, serves
 
     def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
-        """Return what is held of a route whose mode was changed: it goes on without a hint."""
-        done = []
-        responses = self._index.of_route(route)
-        for response in responses:
+        """Have all that is held of a route whose mode was changed go on without a hint.
+
+        Return what goes on now, as :meth:`review`; what would take too long comes back from that.
+        """
+        for response in self._index.of_route(route):
             if response.sought:
                 self._give_up(response)
-        for response in responses:
-            if response.sought:
-                continue
-            for partition in response.partitions.seen:
-                partition.hint = partition.found = None
-                partition.reason = MissReason.HINTS_OFF
-            hints = self._finish(response, now, MissReason.HINTS_OFF)
-            if not response.detached:
-                done.append((response.held, hints))
-        self._report_some()
-        return done
+            else:
+                response.switched = True
+                self._reviews.add_news(response)
+        return self.review(now)
 
     def forget(self, link: int) -> None:
         """Drop what is held for a link that is gone."""
@@ -308,7 +308,7 @@ class HoldQueue:
                 next(self._numbers),
                 response.since,
                 detached=True,
-                deadline=now + self.rules.calm,
+                deadline=now + CALM,
                 sought=new,
             )
             # Its grace is over: a hint that comes now shortens nothing.

@@ -1,4 +1,7 @@
-"""Reports what came of responses, a limited number of partitions at a time."""
+"""Reports what came of responses, a limited number of partitions at a time.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from collections import deque
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Why an error response went on without a hint for a partition, and whether it was settled."""
+"""Why an error response went on without a hint for a partition, and whether it was settled.
+
+Tested in ``tests/docs/test_troubleshooting.py``.
+"""
 
 from enum import StrEnum
 

@@ -1,4 +1,7 @@
-"""The leaders that held responses wait for, and the questions that would find them."""
+"""The leaders that held responses wait for, and the questions that would find them.
+
+Tested in ``tests/core/hints/test_hold_queue.py``.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -56,8 +59,16 @@ class WantedLeaders:
     # For storms, in which all of it is too much.
 
     def single(self) -> None:
-        """Keep each partition once, however many responses wait for it."""
-        self._partitions = [*{one.failure[:2]: one for one in self._partitions}.values()]
+        """Keep each partition once, however many responses wait for it.
+
+        Of those the one at the lowest epoch: see :meth:`epochs_of`.
+        """
+        lowest: dict[tuple[Topic, int], FailedPartition] = {}
+        for one in self._partitions:
+            known = lowest.setdefault(one.failure[:2], one)
+            if one.newest < known.newest:
+                lowest[one.failure[:2]] = one
+        self._partitions = [*lowest.values()]
 
     @property
     def unknown(self) -> set[Topic]:

@@ -5,8 +5,8 @@ from ipaddress import AddressValueError, IPv6Address
 #: Of the whole: what links may keep together whose broker has answered nothing yet, half of it for
 #: one address. That is no less than most first requests need if requests must be kept until all of
 #: them is there.
-_STRANGERS = 1 / 2
-_LEAST_FOR_STRANGERS = 1 << 23
+_UNAUTHENTICATED = 1 / 2
+_LEAST_UNAUTHENTICATED = 1 << 23
 #: The part of the whole that copies of requests may take is one by this.
 _COPIES = 2
 
@@ -14,23 +14,22 @@ _COPIES = 2
 class Budget:
     """Bounds what all links together keep while they look for errors.
 
-    ``per_link`` bounds one frame, ``total`` the sum. Sizes in bytes. ``strangers``: what is kept
-    for links that nobody has authenticated yet; see :class:`Account`. ``by_address``: the same by
-    the clients' addresses. ``copied``: copies of
-    requests, which thousands of consumers have under way all the time. They leave half of it for
-    responses with errors: an error without a copy may get its hint later, one that cannot be kept
-    gets none.
+    ``per_link`` bounds one frame, ``total`` the sum. Sizes in bytes. ``unauthenticated``: what is
+    kept for links that nobody has authenticated yet; see :class:`Account`. ``by_address``: the same
+    by the clients' addresses. ``copied``: copies of requests, which thousands of consumers have
+    under way all the time. They leave half of it for responses with errors: an error without a copy
+    may get its hint later, one that cannot be kept gets none.
     """
 
     def __init__(self, per_link: int, total: int) -> None:
         self.per_link = per_link
         self.total = total
         self.used = 0
-        self.strangers = 0
+        self.unauthenticated = 0
         self.by_address: dict[str, int] = {}
         self.copied = 0
         self._most_copied = total // _COPIES
-        self._share = max(int(total * _STRANGERS), min(total, _LEAST_FOR_STRANGERS))
+        self._share = max(int(total * _UNAUTHENTICATED), min(total, _LEAST_UNAUTHENTICATED))
 
     def take(self, size: int) -> bool:
         """Reserve ``size`` bytes; false where they are not to be had."""
@@ -57,12 +56,12 @@ class Budget:
         An address may have no more than it leaves to all others. So one address has half of the
         share at most, each of two a third, and the next address finds as much as any has.
         """
-        strangers = self.strangers + size
-        return self.by_address.get(address, 0) + size <= self._share - strangers
+        unauthenticated = self.unauthenticated + size
+        return self.by_address.get(address, 0) + size <= self._share - unauthenticated
 
-    def note_stranger(self, address: str, size: int) -> None:
+    def note_unauthenticated(self, address: str, size: int) -> None:
         """Count what a link keeps that nobody has authenticated; ``size`` may be negative."""
-        self.strangers += size
+        self.unauthenticated += size
         kept = self.by_address.get(address, 0) + size
         if kept:
             self.by_address[address] = kept
@@ -145,13 +144,13 @@ class Account:
     def trust(self) -> None:
         """Have the link share the whole budget from now on."""
         if not self.trusted:
-            self._budget.note_stranger(self._address, -self.kept)
+            self._budget.note_unauthenticated(self._address, -self.kept)
             self.trusted = True
 
     def _note(self, size: int) -> None:
         self.kept += size
         if not self.trusted:
-            self._budget.note_stranger(self._address, size)
+            self._budget.note_unauthenticated(self._address, size)
 
 
 def network_of(address: str) -> str:

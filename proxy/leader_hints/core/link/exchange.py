@@ -1,4 +1,7 @@
-"""One request that awaits its response."""
+"""One request that awaits its response.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from leader_hints.apis.metadata_older import AskedById
 from leader_hints.core.sessions.fetch_by_name import FetchByName

@@ -1,4 +1,7 @@
-"""One direction of a link: bytes in, pieces to be sent out."""
+"""One direction of a link: bytes in, pieces to be sent out.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from abc import ABC, abstractmethod
 

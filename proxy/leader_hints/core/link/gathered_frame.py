@@ -7,7 +7,7 @@ from leader_hints.core.link.exchange import Exchange
 #: Memory with which a frame begins. It doubles as bytes come: a frame that only claims to be large
 #: costs nothing.
 _FIRST = 65_536
-_FIRST_OF_STRANGERS = 8192
+_FIRST_UNAUTHENTICATED = 8192
 
 
 class GatheredFrame:
@@ -42,7 +42,7 @@ class GatheredFrame:
     def grow(self) -> bool:
         """Make room for as much as there is again, or for the rest; false if over budget."""
         account = self._account
-        first = 0 if self.reserved else _FIRST if account.trusted else _FIRST_OF_STRANGERS
+        first = 0 if self.reserved else _FIRST if account.trusted else _FIRST_UNAUTHENTICATED
         capacity = min(max(first, 2 * self.filled), self.size)
         more = max(capacity - self.reserved, 0)
         take = account.take_anyway if self.must else account.take

@@ -1,4 +1,7 @@
-"""An error response that waits for the decision on its hints."""
+"""An error response that waits for the decision on its hints.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from collections.abc import Sequence
 

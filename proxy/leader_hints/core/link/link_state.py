@@ -1,4 +1,7 @@
-"""What the two flows of a link share."""
+"""What the two flows of a link share.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey, api_name

@@ -1,4 +1,7 @@
-"""The direction from the client to the broker."""
+"""The direction from the client to the broker.
+
+Tested in ``tests/core/link/test_link_recoded.py``.
+"""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -30,7 +33,7 @@ _SMALLEST = 8
 #: Bytes in which a Produce request's acks must stand: three strings of 32 KB go before it.
 _PREFIX = 131_072
 #: The same of a client that nobody has authenticated yet: it is kept, and no budget counts it.
-_PREFIX_OF_STRANGERS = 8192
+_PREFIX_UNAUTHENTICATED = 8192
 
 #: Bytes received at once where requests begin.
 _LITTLE_AT_ONCE = 4096
@@ -127,11 +130,15 @@ class RequestFlow(Flow):
             self.fault = f"{len(data)} bytes of requests that must wait for their turn"
             return None
         self._owed += len(data)
-        return memoryview(bytes(data))
+        # Version numbers are changed in place.
+        return memoryview(bytearray(data))
 
     def _put_behind(self, data: memoryview) -> None:
-        """Keep what came behind a request that takes long: at most one receive buffer."""
-        self._backlog = self._own(data)
+        """Keep what came behind a request that takes long: at most one receive buffer.
+
+        Where nothing came, not even an empty part is kept: the whole request would be kept with it.
+        """
+        self._backlog = self._own(data) if data else None
 
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
@@ -229,7 +236,7 @@ class RequestFlow(Flow):
         try:
             acks = produce.read_acks(frame)
         except Truncated:
-            prefix = _PREFIX if self._account.trusted else _PREFIX_OF_STRANGERS
+            prefix = _PREFIX if self._account.trusted else _PREFIX_UNAUTHENTICATED
             if len(frame) < min(length, prefix):
                 return False
             return self._lost("Produce request whose acks cannot be found")
@@ -255,15 +262,15 @@ class RequestFlow(Flow):
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int, acks: int
     ) -> bool:
         exchange = Exchange(correlation_id, policy, recoded=policy.sent)
-        if len(frame) == length:
+        if len(frame) == length > _SMALL:
             return self._recode(frame, lambda own: self._recode_produce(own, exchange, acks))
         # Its beginning may do, and its records go on as they come.
         try:
             self._instead, self._rest = at_once(produce_8.request_down(frame, length))
-        except Truncated:
-            self._gather_anyway(frame, length)
-            return False
         except WireError as error:
+            if isinstance(error, Truncated) and len(frame) < length:
+                self._gather_anyway(frame, length)
+                return False
             return self._lost(f"Produce v{policy.version} request: {error}")
         if self._client.id is None:
             self._client.meet(frame)

@@ -1,4 +1,7 @@
-"""What is done with each kind of request on a link, and with its responses."""
+"""What is done with each kind of request on a link, and with its responses.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 from leader_hints.apis.header import FLEXIBLE_FROM
 from leader_hints.apis.keys import ApiKey

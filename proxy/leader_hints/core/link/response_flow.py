@@ -1,4 +1,7 @@
-"""The direction from the broker to the client."""
+"""The direction from the broker to the client.
+
+Tested in ``tests/core/link/test_link.py``.
+"""
 
 import struct
 from collections.abc import Sequence
@@ -34,6 +37,9 @@ _LITTLE_AT_ONCE = 32_768
 
 class ResponseFlow(Flow):
     """Matches responses with exchanges, has them read, and does what comes of that.
+
+    Large because a response may go on as it came, or changed, or later, and each of these may begin
+    before all of it is there.
 
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called.
@@ -81,8 +87,13 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if self._passthrough is not None and self._is_held_midway(data):
-            return []
+        scan = self._passthrough
+        if scan is not None and scan.see(data[:at]):
+            self._passthrough = None
+            if self._is_held_midway(scan, data):
+                return []
+        if self._unseen:
+            return self._wait([], data, 0, self._later(at, size))
         if at >= size:
             self._skip -= size
             return [data]
@@ -108,18 +119,17 @@ class ResponseFlow(Flow):
                 if outcome is not None:
                     if not self._do(outcome, exchange, frame, length):
                         if self.held is not None:
-                            self._put_behind(data, end)
+                            self._skip = max(end - size, 0)
+                            self._put_behind(data[end:])
                         if at > begun:
                             pieces.append(data[begun:at])
                         return pieces
                     if self._instead:
                         self._replace(pieces, data[begun:at])
                         begun = end
-                    if end < size and not self.opaque and self._put_off():
-                        self._put_behind(data, end)
-                        if begun < end:
-                            pieces.append(data[begun:end])
-                        return pieces
+                    later = self._later(end, size)
+                    if later < size:
+                        return self._wait(pieces, data, begun, later)
             at = end
             if at >= size:
                 if size >= self._little:
@@ -139,20 +149,49 @@ class ResponseFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
-    def _is_held_midway(self, data: memoryview) -> bool:
-        """Whether a response, of which more has come, is held from here on.
+    def _is_held_midway(self, scan: PassthroughScan, data: memoryview) -> bool:
+        """Whether a response, of which all partitions have come by now, is held from here on.
 
         What came before went on: no client can read it without its last partition.
         """
-        scan, piece = self._passthrough, data[: self._skip]
-        if scan is None or not scan.see(piece):
-            return False
-        self._passthrough = None
-        held = self._notes.settled(scan, piece)
+        held = self._notes.settled(scan, data[: self._skip])
         if held is None or not self._hold(held, scan.exchange):
             return False
-        self._put_behind(data, self._skip)
+        end = self._skip
+        self._skip = max(end - len(data), 0)
+        self._put_behind(data[end:])
         return True
+
+    @property
+    def _unseen(self) -> int:
+        """How many of the bytes that have come are to be seen again by what reads them."""
+        return 0 if self._passthrough is None else self._passthrough.left
+
+    def _later(self, end: int, size: int) -> int:
+        """Return from where on what came waits for the link's next turn; ``size``: nothing does.
+
+        ``end``: of a frame that goes on, which may lie beyond ``size``.
+        """
+        if self._unseen:
+            seen = min(end, size) - self._unseen
+            self._skip = end - seen
+            self.unfinished = True
+            return seen
+        return end if end < size and not self.opaque and self._put_off() else size
+
+    def _wait(self, pieces: Pieces, data: memoryview, begun: int, later: int) -> Pieces:
+        """Have what came wait from ``later`` on; return what goes on before it."""
+        self._put_behind(data[later:])
+        if begun < later:
+            pieces.append(data[begun:later])
+        return pieces
+
+    def _see_all(self, frame: memoryview) -> None:
+        """See what is left of a frame that was gathered: it goes on in one piece."""
+        scan = self._passthrough
+        if scan is not None and scan.left:
+            scan.see_all(frame[len(frame) - scan.left :])
+            self._follow(scan)
 
     @property
     def passing(self) -> int:
@@ -174,19 +213,16 @@ class ResponseFlow(Flow):
         self._give_back_requests()
         super().close()
 
-    def _put_behind(self, data: memoryview, end: int) -> None:
+    def _put_behind(self, data: memoryview) -> None:
         """Keep what came behind a response that is held or took long: at most one receive buffer.
 
-        ``end``: of that response, which may be behind ``data``. Where what is kept was kept behind
-        another one before, it is reserved already.
+        Where that was kept behind another one before, it is reserved already.
         """
-        self._skip = max(end - len(data), 0)
-        data = data[end:]
         more = max(len(data) - self._behind, 0)
         if self._account.take_anyway(more):
             self._owed += more
             self._behind += more
-        # What was kept before is memory of its own.
+        # What was kept before is memory of its own. Versions in it are changed in place.
         self._backlog = memoryview(bytearray(data)) if data.obj is self._shared.obj else data
 
     def _give_back_requests(self) -> None:
@@ -231,7 +267,8 @@ class ResponseFlow(Flow):
         """
         if isinstance(outcome, Instead):
             self._instead, self._rest, scan = outcome
-            self._follow(scan)
+            if scan is not None:
+                self._follow(scan)
         elif isinstance(outcome, Gather):
             return self._keep(outcome, exchange, frame, length)
         elif isinstance(outcome, Held):
@@ -293,6 +330,7 @@ class ResponseFlow(Flow):
         self._gather = None
         if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
             return []
+        self._see_all(frame)
         self._skip = gather.size - gather.filled
         instead, self._instead = self._instead, []
         return instead or [frame]
@@ -303,9 +341,10 @@ class ResponseFlow(Flow):
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
+        self._see_all(begun)
         return [begun]
 
     def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
-        if self._passthrough is not None and self._passthrough.see(data[: self._skip]):
+        if self._passthrough is not None and self._passthrough.see_all(data[: self._skip]):
             self._passthrough = None
         return super()._go_on(data, rest)

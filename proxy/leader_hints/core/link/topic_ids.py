@@ -1,4 +1,7 @@
-"""The topic ids that the client of a link uses or may use (KIP-516)."""
+"""The topic ids that the client of a link uses or may use (KIP-516).
+
+Tested in ``tests/core/link/test_link_synthetic_ids.py``.
+"""
 
 from collections.abc import Collection
 

@@ -42,8 +42,8 @@ def read(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: in
         return None
     if ranges:
         return Instead(spliced(frame, api_versions.withhold(frame, version, NEWEST)))
-    mended = api_versions.mended_refusal(frame)
-    return None if mended is None else Instead([mended])
+    fixed = api_versions.fixed_refusal(frame)
+    return None if fixed is None else Instead([fixed])
 
 
 def _agree(link: LinkState, frame: memoryview, ranges: Mapping[int, VersionRange]) -> None:

@@ -45,9 +45,9 @@ def go_on(
         notes.session_unread(exchange, scan)
         return None
     notes.session_answered(exchange, scan.session_id, scan.error)
-    passing = notes.passing(exchange, frame, length, exchange.policy.version)
     if scan.scanned is None:
-        return passing
+        return notes.passing(exchange, frame, length, version, whole=False)
+    passing = notes.passing(exchange, frame, length, version)
     return notes.held(exchange, frame, scan.scanned) or passing
 
 

@@ -22,7 +22,8 @@ class PassthroughScan:
     ``version``: of the response as it is seen, of ``length`` bytes in all. Errors are counted
     where ``reason`` says why they get no hint; without one they are counted elsewhere.
     Successes are reported where some are awaited on the route. ``over``: nothing more of it is of
-    interest.
+    interest. ``left``: bytes at the end of what it has seen last that it must see again, in a later
+    turn.
 
     ``exchange``: that it answers. ``failures``: errors that are to be settled, and that are not
     counted yet.
@@ -30,13 +31,14 @@ class PassthroughScan:
 
     __slots__ = (
         "_asker",
-        "_left",
         "_link",
         "_reason",
         "_recovery",
         "_scan",
+        "_to_come",
         "exchange",
         "failures",
+        "left",
         "over",
     )
 
@@ -53,10 +55,11 @@ class PassthroughScan:
         self._recovery = recovery
         self.exchange = exchange
         self.failures: list[Failure] = []
-        self._left = length
+        self._to_come = length
         self._reason = reason
         self._asker: Asker | None = None
         self.over = False
+        self.left = 0
         self._scan = AnswerScan(exchange.policy.key, version, successes=link.route.awaited)
 
     def see(self, piece: memoryview) -> bool:
@@ -64,15 +67,26 @@ class PassthroughScan:
         self.over = self._see(piece)
         return self.over
 
+    def see_all(self, piece: memoryview) -> bool:
+        """As :meth:`see`, of bytes that it cannot see again."""
+        while not self.see(piece) and self.left:
+            piece = piece[len(piece) - self.left :]
+        return self.over
+
     def _see(self, piece: memoryview) -> bool:
-        self._left -= len(piece)
+        self.left = 0
+        failed: list[tuple[str, int]] = []
         try:
-            for answered in self._scan.advance(piece):
+            answers = self._scan.advance(piece)
+            self.left = self._scan.left
+            self._to_come -= len(piece) - self.left
+            for answered in answers:
                 if answered.error in HINTABLE:
-                    self._failed(answered)
+                    self._failed(answered, failed)
                 else:
                     self._succeeded(answered)
-            if not self._scan.done and self._left <= 0:
+            self._report(failed)
+            if not self._scan.done and self._to_come <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
             name, version = api_name(self.exchange.policy.key), self.exchange.policy.version
@@ -86,23 +100,23 @@ class PassthroughScan:
         """Whether other partitions have brought records or acknowledgements so far."""
         return self._scan.carries
 
-    def count(self, failed: Failed, reason: MissReason, settling: str = "") -> None:
-        """Count an error that goes on now."""
-        link, policy = self._link, self.exchange.policy
-        told = link.answered(ApiKey(policy.key), policy.version, failed, UNKNOWN_EPOCH, 0.0)
-        if reason is not MissReason.REPLICA:
-            partitions = [(told.topic, told.partition)]
-            self._recovery.failed(link.route, told.client_id, told.api, partitions)
-        link.events.append(HintMissed(answered=told, reason=reason, settling=settling))
-
     def _give_up(self) -> None:
         """Count the errors that were to be settled in a response that cannot be read."""
         failures, self.failures = self.failures, []
+        failed: list[tuple[str, int]] = []
         if self._reason is not None:
             for failure in failures:
-                self.count(failure, self._reason)
+                self._count(failure, self._reason, failed)
+        self._report(failed)
 
-    def _failed(self, answered: Answered) -> None:
+    def _report(self, failed: list[tuple[str, int]]) -> None:
+        """Report partitions together: there may be as many routes as brokers."""
+        if failed:
+            link, api = self._link, api_name(self.exchange.policy.key)
+            self._recovery.failed(link.route, link.client.id or "", api, failed)
+
+    def _failed(self, answered: Answered, failed: list[tuple[str, int]]) -> None:
+        """Keep an error that is to be settled; count another one."""
         if self._reason is None:
             return
         replica = self._read_asker().replica
@@ -110,7 +124,15 @@ class PassthroughScan:
             topic, partition, error, _ = answered
             self.failures.append(Failure(topic, partition, error, 0, 0))
         else:
-            self.count(answered, MissReason.REPLICA if replica else self._reason)
+            self._count(answered, MissReason.REPLICA if replica else self._reason, failed)
+
+    def _count(self, answered: Failed, reason: MissReason, failed: list[tuple[str, int]]) -> None:
+        """Report an error that goes on now; add its partition to those that ``failed``."""
+        link, policy = self._link, self.exchange.policy
+        told = link.answered(ApiKey(policy.key), policy.version, answered, UNKNOWN_EPOCH, 0.0)
+        if reason is not MissReason.REPLICA:
+            failed.append((told.topic, told.partition))
+        link.events.append(HintMissed(answered=told, reason=reason))
 
     def _is_known(self) -> bool:
         """Whether the request is at hand, where a replica may have sent it."""

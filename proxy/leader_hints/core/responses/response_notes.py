@@ -32,11 +32,18 @@ class ResponseNotes:
         self._recovery = recovery
 
     def passing(
-        self, exchange: Exchange, frame: memoryview, length: int, version: int
+        self,
+        exchange: Exchange,
+        frame: memoryview,
+        length: int,
+        version: int,
+        *,
+        whole: bool = True,
     ) -> PassthroughScan | None:
         """Look at what a response answers that goes on, where that tells something.
 
-        Return what has looked at it, and is to see the rest if that is of interest.
+        Return what has looked at it, and is to see the rest if that is of interest. Unless it looks
+        at ``whole`` frames, it may be that some of ``frame`` is left.
         """
         reason = exchange.policy.unhinted
         if reason is None:
@@ -45,7 +52,10 @@ class ResponseNotes:
                 return None
         elif not self.link.route.awaited and has_no_failure(frame, exchange.policy.key, version):
             return None
-        return self._follow(exchange, frame, length, version, reason)
+        scan = self._follow(exchange, frame, length, version, reason)
+        if whole and scan.left:
+            scan.see_all(frame[len(frame) - scan.left :])
+        return scan
 
     def settling(
         self, exchange: Exchange, frame: memoryview, length: int
@@ -64,7 +74,10 @@ class ResponseNotes:
     def over_budget(
         self, exchange: Exchange, frame: memoryview, length: int, scan: FetchScan | None
     ) -> PassthroughScan | None:
-        """Look at a response that should be gathered, and goes on since the budget is used up."""
+        """Look at a response that should be gathered, and goes on since the budget is used up.
+
+        Some of ``frame`` may be left to be looked at.
+        """
         self.link.traffic.raw["budget"] += 1
         self.session_unread(exchange, scan)
         if not exchange.policy.hintable:

@@ -40,7 +40,7 @@ def counted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
     if policy.follows_session:
         fetch_responses.follow_session(notes, exchange, frame)
     if not policy.settles:
-        return notes.passing(exchange, frame, length, policy.version)
+        return notes.passing(exchange, frame, length, policy.version, whole=False)
     return notes.settling(exchange, frame, length)
 
 

@@ -3,6 +3,8 @@
 It has no access control, and is mostly at the loopback address of a machine on which somebody may
 browse. A page of another site must not reach it: neither as itself, nor by a name of its own that
 it has point here (DNS rebinding).
+
+Tested in ``tests/net/admin/test_admin.py``.
 """
 
 import ipaddress

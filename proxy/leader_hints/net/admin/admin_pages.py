@@ -1,4 +1,7 @@
-"""What the admin server has at which path."""
+"""What the admin server has at which path.
+
+Tested in ``tests/net/admin/test_admin.py``.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol

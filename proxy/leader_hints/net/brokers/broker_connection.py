@@ -13,6 +13,7 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.header import request, response_body
 from leader_hints.apis.keys import ApiKey
 from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.net.brokers.broker_stream import peer_of
 from leader_hints.net.brokers.sasl import Conversation, Credentials
 from leader_hints.net.tls import tls_errors
 from leader_hints.wire.reader import Reader
@@ -42,6 +43,7 @@ class BrokerConnection:
     asks anything but versions, and again before the session ends (KIP-368).
 
     After an error, a timeout or a cancellation the stream is in an unknown state: close it.
+    ``peer``: the broker's IP address, "" if it is not known.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class BrokerConnection:
         credentials: Credentials | None = None,
     ) -> None:
         """``timeout``: seconds in which an answer must have come."""
+        self.peer = peer_of(stream)
         self._stream = stream
         self._client_id = client_id
         self._timeout = timeout

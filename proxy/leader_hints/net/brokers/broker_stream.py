@@ -35,6 +35,18 @@ async def open_broker_stream(address: Address, patience: float) -> trio.SocketSt
         raise BrokerError(f"cannot connect: {_reason(error)}") from None
 
 
+def peer_of(stream: trio.abc.Stream) -> str:
+    """Return the IP address to which a stream leads; "" if that is not known."""
+    inner = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    if not isinstance(inner, trio.SocketStream):
+        return ""
+    try:
+        return str(inner.socket.getpeername()[0])
+    except OSError:
+        # It has ended meanwhile.
+        return ""
+
+
 def _reason(error: BaseException) -> str:
     """Say what Trio hides behind "all attempts failed": why the first attempt did."""
     cause = error.__cause__

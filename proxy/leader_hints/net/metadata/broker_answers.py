@@ -1,4 +1,7 @@
-"""Takes what pollers learn into the clusters and routes."""
+"""Takes what pollers learn into the clusters and routes.
+
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
@@ -10,6 +13,7 @@ from leader_hints.apis.keys import api_name
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
@@ -22,8 +26,8 @@ from leader_hints.net.metadata.broker_poller import BrokerPoller, Cause, PollerS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.poller_set import PollerSet
 from leader_hints.net.metadata.synthetic_id_survey import SyntheticIdSurvey
-from leader_hints.net.metadata.time_slices import TimeSlices
 from leader_hints.net.metadata.upstream_states import UpstreamStates
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 
@@ -32,6 +36,9 @@ from leader_hints.wire.reader import Reader
 _CONTRADICTED_SECONDS = 10
 #: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route.
 _DISPUTED = 100
+#: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
+#: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
+_CONNECTING_AT_ONCE = 5
 
 
 class BrokerAnswers:
@@ -39,6 +46,8 @@ class BrokerAnswers:
 
     ``slices``: in which large answers are read. ``epoch_over``: called when an answer says, as the
     first one, that an epoch asked is over.
+
+    Large because it has each method of that listener.
     """
 
     def __init__(
@@ -55,6 +64,7 @@ class BrokerAnswers:
         self.survey = SyntheticIdSurvey(self.pollers, self.clusters, emit)
         self.upstreams = UpstreamStates(self.pollers, emit)
         self.slices = TimeSlices()
+        self._turns = trio.CapacityLimiter(_CONNECTING_AT_ONCE)
         self.epoch_over: Callable[[], None] = lambda: None
         self._hold_timer = hold_timer
         self._emit = emit
@@ -63,6 +73,12 @@ class BrokerAnswers:
         self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
+
+    async def turn(self) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        async with self._turns:
+            # A task that waited continues only in Trio's next round.
+            pass
 
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
@@ -170,6 +186,12 @@ class BrokerAnswers:
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         await self.slices.take(view.topics.forget_absent(present))
+
+    async def probe(self, view: LeaderView) -> Probe:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        probe: Probe = {}
+        await self.slices.take(broker_identity.probing(view, probe))
+        return probe
 
     def _learning(
         self,

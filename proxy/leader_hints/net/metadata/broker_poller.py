@@ -17,6 +17,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.doubts import Reporter
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
@@ -24,6 +25,7 @@ from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.metadata.peer_address import PeerAddress
 from leader_hints.net.metadata.pending_questions import PendingQuestions
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
@@ -63,6 +65,9 @@ class Cause(StrEnum):
 class Listener(Protocol):
     """Takes what a poller learns."""
 
+    async def turn(self) -> None:
+        """Wait until the poller may begin to connect."""
+
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
 
@@ -88,6 +93,9 @@ class Listener(Protocol):
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
+
+    async def probe(self, view: LeaderView) -> Probe:
+        """Return what to ask a broker to find out which node it is."""
 
     def leadership(
         self,
@@ -142,6 +150,7 @@ class BrokerPoller:
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
         self._reached = trio.Event()
+        self._peer = PeerAddress()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
 
@@ -184,9 +193,14 @@ class BrokerPoller:
         self.leaving = self.connected
         self._pending.wake()
 
-    def reached(self) -> None:
-        """Have it connected to soon, where that failed: somebody else has reached the broker."""
+    def reached(self, peer: str = "") -> None:
+        """Have it connected to soon, where that failed: somebody else has reached the broker.
+
+        ``peer``: the IP address where that was, "" if it is not known.
+        """
         self._reached.set()
+        if self._peer.has_moved(peer, trio.current_time()) and self.connected:
+            self.reconnect()
 
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
@@ -209,6 +223,8 @@ class BrokerPoller:
             await self._rest(connected=connected)
 
     async def _connect(self) -> BrokerConnection:
+        """Connect, in turn: a cluster may have a thousand brokers, which all come back at once."""
+        await self._listener.turn()
         return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
@@ -240,6 +256,7 @@ class BrokerPoller:
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
         self.leaving = False
+        self._peer.connected(connection.peer, trio.current_time())
         self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route.broker)
@@ -301,10 +318,11 @@ class BrokerPoller:
         if self.route is None:
             await self._ask(connection, self._listener.sample(self), Cause.POLL)
             return
+        self._poll_plan.begin(trio.current_time(), self._settings.poll)
         for topics in self._poll_plan.poll(self._listener.view(self)):
             present = await self._ask(connection, topics, Cause.POLL)
             known = self._listener.view(self)
-            if topics is None and known is not None:
+            if topics is None and known is not None and not self._poll_plan.repeats:
                 await self._listener.forget(known, present)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
@@ -322,7 +340,7 @@ class BrokerPoller:
         if self.route is not None:
             self._brokers = answer.brokers
         # No poll reports anything of brokers that are behind no route.
-        poll = cause is Cause.POLL and self.route is not None
+        poll = cause is Cause.POLL and self.route is not None and not self._poll_plan.repeats
         whole = topics is None
         return await self._listener.learn(self, answer, asked_at, poll=poll, whole=whole)
 
@@ -353,7 +371,7 @@ class BrokerPoller:
         route = self.route
         assert route is not None
         view = self._listener.view(self)
-        asked = broker_identity.probe(view) if view is not None else {}
+        asked = await self._listener.probe(view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
             before = route.broker.node, route.broker.guessed, route.broker.others

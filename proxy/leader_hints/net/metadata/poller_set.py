@@ -1,5 +1,9 @@
-"""Who is polled: the brokers behind routes, and the others of their clusters."""
+"""Who is polled: the brokers behind routes, and the others of their clusters.
 
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
+
+from collections import deque
 from collections.abc import Callable, Mapping
 
 import trio
@@ -9,6 +13,9 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.metadata.broker_poller import BrokerPoller, Listener, PollerSettings
+
+#: Pollers that begin before other tasks get their turn. A cluster may have a thousand brokers.
+_BEGUN_AT_ONCE = 5
 
 
 class PollerSet:
@@ -33,6 +40,7 @@ class PollerSet:
         self._ended = ended
         self._others: dict[tuple[str, int], tuple[BrokerPoller, trio.CancelScope]] = {}
         self._clusters: dict[BrokerPoller, str] = {}
+        self._coming: deque[tuple[BrokerPoller, trio.CancelScope]] = deque()
         self._nursery: trio.Nursery | None = None
 
     def start(self, nursery: trio.Nursery) -> None:
@@ -121,12 +129,17 @@ class PollerSet:
         for node, address in wanted.items():
             if (cluster_id, node) not in self._others:
                 poller = BrokerPoller(
-                    address, self._settings, self._listener, node=node, connector=connector
+                    address,
+                    self._settings,
+                    self._listener,
+                    node=node,
+                    connector=connector,
                 )
-                scope = trio.CancelScope()
-                self._others[cluster_id, node] = poller, scope
+                self._others[cluster_id, node] = coming = poller, trio.CancelScope()
                 self._clusters[poller] = cluster_id
-                self._nursery.start_soon(self._run_other, poller, scope)
+                if not self._coming:
+                    self._nursery.start_soon(self._begin_others, self._nursery)
+                self._coming.append(coming)
 
     def leave(self) -> set[str]:
         """Poll no cluster that no route's broker is of any more; return the ids of the others."""
@@ -142,6 +155,13 @@ class PollerSet:
     def _drop(self, cluster_id: str, node: int) -> None:
         _, scope = self._others.pop((cluster_id, node))
         scope.cancel()
+
+    async def _begin_others(self, nursery: trio.Nursery) -> None:
+        """Begin those that are to come, some in each turn."""
+        while self._coming:
+            for _ in range(min(_BEGUN_AT_ONCE, len(self._coming))):
+                nursery.start_soon(self._run_other, *self._coming.popleft())
+            await trio.lowlevel.checkpoint()
 
     async def _run_other(self, poller: BrokerPoller, scope: trio.CancelScope) -> None:
         with scope:

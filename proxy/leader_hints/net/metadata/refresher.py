@@ -76,11 +76,14 @@ class Refresher:
             poller.address = address
             poller.reconnect()
 
-    def reached(self, route: Route) -> None:
-        """Have the broker of ``route`` asked soon, if it could not be: a client has reached it."""
+    def reached(self, route: Route, peer: str) -> None:
+        """Take note that a client has reached the broker of ``route``, at the IP address ``peer``.
+
+        See :meth:`leader_hints.net.metadata.broker_poller.BrokerPoller.reached`.
+        """
         poller = self._pollers.of(route)
-        if poller is not None and not route.broker.reachable:
-            poller.reached()
+        if poller is not None:
+            poller.reached(peer)
 
     def missed(self, route: Route) -> None:
         """Have the broker of ``route`` asked now whether it answers: a client could not reach it.

@@ -1,4 +1,7 @@
-"""Asks all brokers of a cluster whether they give synthetic topic ids."""
+"""Asks all brokers of a cluster whether they give synthetic topic ids.
+
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
 
 from collections.abc import Callable, Collection
 from itertools import islice

@@ -1,4 +1,7 @@
-"""Whether the broker of each route answers, and when that is reported."""
+"""Whether the broker of each route answers, and when that is reported.
+
+Tested in ``tests/net/metadata/test_refresher.py``.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""What links may take up, and what they take up now."""
+"""What links may take up, and what they take up now.
+
+Tested in ``tests/net/pump/test_link_times.py``.
+"""
 
 import math
 from dataclasses import dataclass

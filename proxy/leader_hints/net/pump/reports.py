@@ -1,4 +1,7 @@
-"""What links report, and to whom."""
+"""What links report, and to whom.
+
+Tested in ``tests/net/pump/test_endings.py``.
+"""
 
 from collections.abc import Callable, Collection
 

@@ -1,4 +1,7 @@
-"""The two sockets of a link, and how far each has come."""
+"""The two sockets of a link, and how far each has come.
+
+Tested in ``tests/net/pump/test_endings.py``.
+"""
 
 import fcntl
 import socket

@@ -1,4 +1,7 @@
-"""Which sockets are watched, and for what."""
+"""Which sockets are watched, and for what.
+
+Tested in ``tests/net/pump/test_turns.py``.
+"""
 
 from collections.abc import Iterable
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import trio
 
-from leader_hints.net.metadata.time_slices import TimeSlices
+from leader_hints.net.time_slices import TimeSlices
 
 
 async def _done(slices: TimeSlices, workers: int, steps: int) -> list[int]:

@@ -12,10 +12,11 @@ _SLICE = 0.004
 class TimeSlices:
     """Long work is done in slices of time, so that links are served in between.
 
-    All tasks together have one slice at a time, one after the other: answers of a hundred brokers
-    leave no less time for links than that of one. ``seconds``: how long a slice lasts. It is
-    measured and not counted in topics or partitions: what one of them costs depends on what takes
-    the events that it makes.
+    All work that is given to one object has one slice at a time, one after the other. So the
+    answers of a hundred brokers, which share one, leave no less time for links than that of one
+    broker. The sweep of links and the drain have one each. ``seconds``: how long a slice lasts. It
+    is measured and not counted in topics or partitions: what one of them costs depends on what
+    takes the events that it makes.
     """
 
     def __init__(self, seconds: float = _SLICE) -> None:

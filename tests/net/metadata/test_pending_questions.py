@@ -1,0 +1,37 @@
+"""Questions that wait until a connection is free."""
+
+from leader_hints.net.metadata.pending_questions import PendingQuestions
+
+
+async def test_questions_add_up_until_they_are_taken() -> None:
+    questions = PendingQuestions()
+    questions.add(["a"], {("a", 0): 5})
+    questions.add(["b"], {("a", 0): 6, ("b", 1): 7}, identity=True)
+    questions.add(everything=True)
+    taken = questions.take()
+    assert taken.topics == {"a", "b"}
+    assert taken.epochs == {("a", 0): 6, ("b", 1): 7}
+    assert (taken.everything, taken.identity) == (True, True)
+
+
+async def test_questions_that_were_taken_wait_no_more() -> None:
+    questions = PendingQuestions()
+    questions.add(["a"], {("a", 0): 5}, everything=True, identity=True)
+    questions.take()
+    assert questions.take() == (set(), {}, False, False)
+
+
+async def test_the_connection_is_due_while_questions_wait() -> None:
+    questions = PendingQuestions()
+    assert not questions.due.is_set()
+    questions.add(["a"])
+    assert questions.due.is_set()
+    questions.take()
+    assert not questions.due.is_set()
+
+
+async def test_it_is_looked_at_without_a_question() -> None:
+    questions = PendingQuestions()
+    questions.wake()
+    assert questions.due.is_set()
+    assert questions.take() == (set(), {}, False, False)

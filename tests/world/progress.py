@@ -1,0 +1,166 @@
+"""How far each client has come, with the proxies and without: in the same world, the same script.
+
+Progress is the time for which a partition was served by its leader. A record that is written counts
+until the next one is due. A Fetch counts from when it was sent until it was answered, or until the
+broker refused it: so long it would have got what was written. What a broker served that had not
+learnt of the leader of the time does not count: nobody else has such records.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+from tests.world.clients import Client, Seen, Served
+from tests.world.model.releases import FETCH
+from tests.world.model.truth import Leader
+from tests.world.product import IDS_WAIT
+from tests.world.world import CLOSING, END, PAUSE, World
+
+#: When progress is compared: seconds since the world began.
+TIMES: Final = (5.0, 7.0, 9.0, 11.0, 13.0, PAUSE, CLOSING, END)
+#: Seconds from one record of a partition to the next: a client waits for a period after the answer,
+#: and then for its turn.
+_RECORD = 0.3
+#: Seconds by which a client may be behind besides: it may have just missed its turn.
+_TURN = 0.15
+#: Messages that an error or a lost connection costs, each of which passes one hop more each way.
+_MESSAGES = 6
+
+Place = tuple[str, int]
+_Reached = tuple[int, Place, float]
+#: Lives the same world without proxies. Its first argument decides what clients draw themselves:
+#: when they begin, and which broker they ask for Metadata. The second has the numbers of those that
+#: ask anything: clients do not know of each other.
+Twin = Callable[[int, frozenset[int]], World]
+
+
+class Behind(NamedTuple):
+    """A client that is behind. ``seconds``: than all twins, beyond what is allowed."""
+
+    at: float
+    client: str
+    place: Place
+    seconds: float
+
+
+class _Progress:
+    """For how long one partition was served until a time."""
+
+    def __init__(self, intervals: list[tuple[float, float]]) -> None:
+        self._ends: list[float] = []
+        self._begins: list[float] = []
+        self._sums = [0.0]
+        last = 0.0
+        for begin, end in sorted(intervals):
+            begin = max(begin, last)
+            if begin < end:
+                self._begins.append(begin)
+                self._ends.append(end)
+                self._sums.append(self._sums[-1] + end - begin)
+                last = end
+
+    def since(self, begin: float, end: float) -> float:
+        """Return the seconds between ``begin`` and ``end``."""
+        return max(self._until(end) - self._until(begin), 0.0)
+
+    def _until(self, time: float) -> float:
+        whole = bisect_left(self._ends, time)
+        part = max(time - self._begins[whole], 0.0) if whole < len(self._begins) else 0.0
+        return self._sums[whole] + part
+
+
+def _asked(client: Client) -> dict[Place, list[float]]:
+    """Return when a client has asked for each partition."""
+    asked = {place: [one.asked_at for one in work.served] for place, work in client.work.items()}
+    for seen in client.seen:
+        asked[seen.name, seen.place[1]].append(seen.asked_at)
+    return asked
+
+
+def _progress(world: World, client: Client) -> dict[Place, _Progress]:
+    intervals: dict[Place, list[tuple[float, float]]] = {
+        place: [*chain.from_iterable(_served(world, client, place, one) for one in work.served)]
+        for place, work in client.work.items()
+    }
+    if client.api == FETCH:
+        for seen in client.seen:
+            intervals[seen.name, seen.place[1]].extend(_waited(world, seen))
+    return {place: _Progress(some) for place, some in intervals.items()}
+
+
+def _served(
+    world: World, client: Client, place: Place, one: Served
+) -> Iterator[tuple[float, float]]:
+    """Iterate over from when until when a success counts."""
+    by = world.services.get(one.request, {}).get(place)
+    until = one.at if client.api == FETCH else one.asked_at + _RECORD
+    for term in world.truth.terms(*place):
+        if (term.incarnation, term.leader) == by:
+            yield max(one.asked_at, term.since), min(until, term.until)
+
+
+def _waited(world: World, seen: Seen) -> Iterator[tuple[float, float]]:
+    """Iterate over from when until when a Fetch counts that had an error in the end."""
+    failure = world.failures.get(seen.request, {}).get(seen.place)
+    if failure is None:
+        # The proxy itself refuses an id that it cannot name any more.
+        return
+    led = Leader(failure.node, failure.client_epoch)
+    for term in world.truth.terms(seen.name, seen.place[1]):
+        if term.leader == led:
+            yield max(seen.asked_at, term.since), min(failure.at, term.until)
+
+
+def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
+    """Iterate over the clients that have come less far than without the proxies.
+
+    ``twin``: lives the same world without them. A client is behind if it has come less far than in
+    all of ``most`` twins. What is allowed besides: for how long its own responses were held, the
+    hop more that each message has, the time for which processes that begin wait for synthetic ids,
+    and a turn that it has just missed. A client that has come to know an epoch of a former topic is
+    left out from then on: it ignores what is true of the recreated one. When it comes to know of a
+    partition at all depends on when it last asked for Metadata, so it is compared from then on.
+    """
+    begun = {
+        (number, place): min(asked, default=math.inf)
+        for number, client in enumerate(world.clients)
+        for place, asked in _asked(client).items()
+    }
+    late = {
+        (number, place, at): progress.since(0.0, at) + _allowed(world, client, at)
+        for number, client in enumerate(world.clients)
+        for place, progress in _progress(world, client).items()
+        for at in TIMES
+        if at < world.outdated.get((client.name, *place), math.inf)
+    }
+    least: dict[_Reached, float] = {}
+    for luck in range(most):
+        numbers = frozenset(number for number, _, _ in late)
+        other = twin(luck, numbers)
+        there = {number: _progress(other, other.clients[number]) for number in numbers}
+        for key, enough in [*late.items()]:
+            number, place, at = key
+            progress = there[number].get(place)
+            seconds = progress.since(begun[number, place], at) - enough if progress else 0.0
+            if seconds <= 0.0:
+                del late[key]
+            least[key] = min(least.get(key, seconds), seconds)
+        if not late:
+            return
+    for number, place, at in late:
+        yield Behind(at, world.clients[number].name, place, least[number, place, at])
+
+
+def _allowed(world: World, client: Client, until: float) -> float:
+    holds = (
+        min(hold.until, until) - hold.since
+        for proxy in world.proxies
+        for hold in proxy.holds
+        if hold.client == client.name and hold.since < until
+    )
+    errors = sum(seen.at < until for seen in client.seen)
+    hops = errors * _MESSAGES * 2 * world.profile.latency
+    waits = IDS_WAIT * world.profile.synthesize * sum(0 < at < until for at in world.begun)
+    return sum(holds) + hops + waits + _TURN
