@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,8 @@ settings.load_profile("here")
 #: Tests that are run in one process, one after the other: those of Spark, which share its session,
 #: and those of the wheel, which share its environments.
 _TOGETHER = ("tests/pipeline/", "tests/packaging/")
+#: What a process of the proxy handles.
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
@@ -89,3 +92,13 @@ def log() -> Iterator[Log]:
     configure_logs("debug", "json", stream)
     yield stream
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    """A process that ends ignores signals from then on; other tests' processes must not."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)

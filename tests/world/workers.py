@@ -23,8 +23,6 @@ def lived(seeds: Iterable[int], workers: int) -> Generator[tuple[int, str], None
     readers: list[Connection] = []
     processes = []
     try:
-        # What interrupts a fork may be lost: Python ignores exceptions of what it calls at forks.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         for number in range(workers):
             reader, writer = _FORKED.Pipe(duplex=False)
             some = islice(seeds, number, None, workers)
@@ -34,7 +32,6 @@ def lived(seeds: Iterable[int], workers: int) -> Generator[tuple[int, str], None
             readers.append(reader)
             # Else the end of the process would not be seen here.
             writer.close()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for number, seed in enumerate(seeds):
             try:
                 yield seed, readers[number % workers].recv()
@@ -42,7 +39,8 @@ def lived(seeds: Iterable[int], workers: int) -> Generator[tuple[int, str], None
                 raise RuntimeError(f"seed {seed}: its process ended") from None
     finally:
         for process in processes:
-            process.terminate()
+            # SIGTERM may be ignored, as by whatever started this process.
+            process.kill()
             process.join()
 
 
