@@ -241,9 +241,12 @@ def _same_fetch(
     topics, forgotten = asked["topics"] or [], asked["forgotten_topics_data"] or []
     if by_name is not None:
         full = _int(asked["session_epoch"]) <= 0
-        if not full and _int(sent["session_id"]) == -1:
-            # Refused: the session, or what a topic of it is, is not known.
-            return not sent["topics"] and not sent["forgotten_topics_data"]
+        empty = not sent["topics"] and not sent["forgotten_topics_data"]
+        named_so = _int(asked["session_id"]) == -1
+        if not full and _int(sent["session_id"]) == -1 and (empty or not named_so):
+            # Refused: the session, or what a topic of it is, is not known. (No broker gives a
+            # session this id, but the answers here may.)
+            return empty
         topics, forgotten = _named(topics, by_name), _named(forgotten, by_name)
         if full:
             forgotten = []
@@ -265,7 +268,13 @@ def _may_ask(asked: Values, version: int, most: int) -> Collection[int]:
     all_of_it = _int(asked["max_bytes"])
     if version >= 13:
         return {all_of_it}
-    single = sum(len(topic["partitions"] or []) for topic in asked["topics"] or []) <= 1
+    # Brokers keep the last of several entries for a partition (FetchRequest.fetchData).
+    places = {
+        (topic.get("topic_id", topic.get("topic")), partition["partition"])
+        for topic in asked["topics"] or []
+        for partition in topic["partitions"] or []
+    }
+    single = len(places) <= 1
     alone = single and _int(asked["session_epoch"]) in (0, -1)
     bounded = min(all_of_it, most)
     return {all_of_it} if alone else {all_of_it, bounded} if single else {bounded}
