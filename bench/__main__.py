@@ -8,6 +8,7 @@ from bench import (
     kip951_report,
     memory_report,
     profile,
+    settle_report,
     stall_report,
 )
 from bench.pipeline import report as pipeline_report
@@ -17,6 +18,7 @@ benchmarks = click.Group(
     commands=[
         stall_report.main,
         stall_report.legacy,
+        settle_report.main,
         cost_report.cost,
         cost_report.recoding,
         cost_report.watching,

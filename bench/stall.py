@@ -1,12 +1,13 @@
 """The stall at a leader move: how long a producer and a consumer wait because of it."""
 
+import json
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from bench.latencies import Latency
@@ -35,6 +36,7 @@ class Arm:
     """What is measured: brokers of a version, and a proxy (``hints``) or none.
 
     ``hold_ms``: how long the proxy holds a response at most, where it is not the default.
+    ``settle``: errors that can carry no hint wait until all brokers name the leader.
     """
 
     label: str
@@ -42,6 +44,7 @@ class Arm:
     mode: Mode
     hints: Hints | None
     hold_ms: int | None = None
+    settle: bool = False
 
     @property
     def cluster(self) -> tuple[str, Mode]:
@@ -54,7 +57,9 @@ class Sample:
     """Stalls in milliseconds, one for each move; holds of given hints; misses by reason.
 
     ``beside_produce`` and ``beside_consume``: latencies of the records that bystanders had
-    around the moves. ``wrong``: hints that were wrong.
+    around the moves. ``wrong``: hints that were wrong. ``settled``: what came of errors that
+    wait until all brokers name the leader, whose holds are in ``settled_holds``. ``lost``,
+    ``doubled`` and ``reordered``: records of the partition that moves.
     """
 
     produce: list[float] = field(default_factory=list)
@@ -65,6 +70,11 @@ class Sample:
     given: int = 0
     missed: Counter[str] = field(default_factory=Counter)
     wrong: int = 0
+    settled: Counter[str] = field(default_factory=Counter)
+    settled_holds: list[float] = field(default_factory=list)
+    lost: int = 0
+    doubled: int = 0
+    reordered: int = 0
 
     def add(self, other: "Sample") -> None:
         """Pool another round's."""
@@ -76,6 +86,11 @@ class Sample:
         self.given += other.given
         self.missed += other.missed
         self.wrong += other.wrong
+        self.settled += other.settled
+        self.settled_holds += other.settled_holds
+        self.lost += other.lost
+        self.doubled += other.doubled
+        self.reordered += other.reordered
 
 
 @contextmanager
@@ -101,17 +116,19 @@ def clusters(
 def measure(
     arm: Arm,
     cluster: RealCluster,
-    java: ClientProcess,
+    clients: ClientProcess,
     topic: str,
     moves: int,
     folder: Path,
     bystanders: int = 0,
+    producer_settings: Mapping[str, str] | None = None,
 ) -> tuple[Sample, list[Latency]]:
     """Move a partition's leader ``moves`` times under a producer (acks=1) and a consumer.
 
     Returns also the latency of every record that was acknowledged. ``bystanders``: further
     partitions, whose leaders stay: half of them at the broker that the first one leaves, half
-    where it goes, so that they share connections with it.
+    where it goes, so that they share connections with it. ``producer_settings``: what producers
+    need to outlast a move, by default nothing.
     """
     admin = ClusterAdmin(cluster)
     here = list(cluster.brokers)
@@ -122,45 +139,58 @@ def measure(
         fleet = None
         if arm.hints is not None:
             routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
-            arguments = ["--config", str(_config(arm.hold_ms, folder))] if arm.hold_ms else []
+            arguments = _arguments(arm, folder)
             fleet = stack.enter_context(
                 ProxyFleet.before(
                     routes, folder, hints=arm.hints, sidecars=True, arguments=arguments
                 )
             )
         bootstrap = cluster.direct_bootstrap if fleet is None else cluster.bootstrap
-        sample, latencies = _stalls(admin, java, bootstrap, topic, moves, 1 + bystanders)
+        spec = ProducerSpec(
+            bootstrap,
+            topic,
+            range(1 + bystanders),
+            acks="1",
+            rate=RATE * (1 + bystanders),
+            size=RECORD_BYTES,
+            settings=producer_settings or {},
+        )
+        sample, latencies = _stalls(admin, clients, spec, moves)
         if fleet is not None:
             judgement = judge(fleet, LeaderHistory(cluster))
             sample.given, sample.missed = judgement.given, judgement.missed
             sample.wrong = len(judgement.wrong)
             sample.holds = [float(line["hold_ms"]) for line in fleet.events("hint_given")]
+            waited = [line for line in fleet.events("hint_missed") if line["settling"]]
+            sample.settled = Counter(line["settling"] for line in waited)
+            sample.settled_holds = [float(line["hold_ms"]) for line in waited]
     # Partitions that are left over would be a load on the brokers in later rounds.
     admin.delete_topic(topic)
     return sample, latencies
 
 
-def _config(hold_ms: int, folder: Path) -> Path:
+def _arguments(arm: Arm, folder: Path) -> list[str]:
+    hold: dict[str, object] = {}
+    if arm.hold_ms is not None:
+        hold = {"deadline_ms": arm.hold_ms, "link_ms_per_second": arm.hold_ms}
+    if arm.settle:
+        hold["settle"] = True
+    if not hold:
+        return []
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "leader-hints.yaml"
-    file.write_text(f"hold:\n  deadline_ms: {hold_ms}\n  link_ms_per_second: {hold_ms}\n")
-    return file
+    # JSON is YAML.
+    file.write_text(json.dumps({"hold": hold}))
+    return ["--config", str(file)]
 
 
 def _stalls(
-    admin: ClusterAdmin,
-    java: ClientProcess,
-    bootstrap: str,
-    topic: str,
-    moves: int,
-    partitions: int,
+    admin: ClusterAdmin, clients: ClientProcess, spec: ProducerSpec, moves: int
 ) -> tuple[Sample, list[Latency]]:
-    numbers = range(partitions)
-    settled = _SETTLED * partitions
-    consumer = java.consume(ConsumerSpec(bootstrap, topic, numbers, from_end=True))
-    rate = RATE * partitions
-    spec = ProducerSpec(bootstrap, topic, numbers, acks="1", rate=rate, size=RECORD_BYTES)
-    producer = java.produce(spec)
+    topic, numbers = spec.topic, spec.partitions
+    settled = _SETTLED * len(numbers)
+    consumer = clients.consume(ConsumerSpec(spec.bootstrap, topic, numbers, from_end=True))
+    producer = clients.produce(spec)
     times = []
     for _ in range(moves):
         producer.wait_acked(settled)
@@ -184,7 +214,21 @@ def _stalls(
         beside_produce=list(chain.from_iterable(_around(times, beside))),
         beside_consume=list(chain.from_iterable(_around(times, read_beside))),
     )
+    _count_records(sample, producer.acked, consumer.consumed)
     return sample, moved + beside
+
+
+def _count_records(sample: Sample, acked: Sequence[Outcome], consumed: Sequence[Consumed]) -> None:
+    """Count what of the partition that moves was lost, doubled or came in another order.
+
+    With acks=1 and without idempotence a move may do so without any proxy as well.
+    """
+    read = [record.seq for record in consumed if not record.partition]
+    seen = set(read)
+    sample.lost = sum(not one.partition and one.seq not in seen for one in acked)
+    sample.doubled = len(read) - len(seen)
+    first = list(dict.fromkeys(read))
+    sample.reordered = sum(later < before for before, later in pairwise(first))
 
 
 def _by_partition(

@@ -13,13 +13,13 @@ import click
 
 from bench import arms
 from bench.latencies import write_latencies
+from bench.measured_clients import JAVA, Client
 from bench.plot import plot_stalls
 from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
 from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
-from tests.harness.java import java_clients
 from tests.harness.proxyproc import Hints
 
 _DOCS = maven.ROOT / "docs"
@@ -146,11 +146,12 @@ def run(
     moves: int,
     bystanders: int = 0,
     replication: Mapping[str, str] = FAST_REPLICATION,
+    client: Client = JAVA,
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
     All latencies are kept under build/bench/latencies in a folder for each comparison, such as
-    zk-3.6.2-fast. The first round of each arm is preceded by half a round that does not count,
+    zk-3.6.2-fast-java. The first round of each arm is preceded by half a round that does not count,
     since the JVMs are cold.
 
     :raises click.ClickException: a tool that brokers need is missing.
@@ -160,10 +161,10 @@ def run(
         raise click.ClickException(missing)
     pools = {arm: Sample() for arm in compared}
     kind = "beside" if bystanders else "fast" if replication else "shipped"
-    latencies = _emptied(compared[0], kind)
+    latencies = _emptied(compared[0], f"{kind}-{client.name}")
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-bench-"))
     started = clusters(compared, folder / "clusters", replication)
-    with started as running, java_clients(folder) as java:
+    with started as running, client.start(folder) as process:
         for number in range(rounds + 1):
             for arm in random.sample(compared, len(compared)):
                 index = compared.index(arm)
@@ -171,7 +172,9 @@ def run(
                 topic = f"stall-{number}-{index}"
                 count = moves if number else max(moves // 2, 5)
                 cluster = running[arm.cluster]
-                sample, all_of_them = measure(arm, cluster, java, topic, count, place, bystanders)
+                sample, all_of_them = measure(
+                    arm, cluster, process, topic, count, place, bystanders, client.settings
+                )
                 click.echo(_line(number, arm, sample), err=True)
                 if number:
                     pools[arm].add(sample)

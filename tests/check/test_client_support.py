@@ -43,6 +43,28 @@ def test_with_hints(maxima: dict[int, int], topic_ids: bool, expected: list[str]
 
 
 @pytest.mark.parametrize(
+    ("mode", "maxima", "expected"),
+    [
+        (Mode.ON, _maxima(9, 15), [" ", " ", " ", "s ", "s s"]),
+        (Mode.ON, _maxima(8, 11, 9), [" ", " s", " s", "s ", "s s"]),
+        (Mode.ON, _maxima(10, 16), [" "] * 5),
+        (Mode.ON, _maxima(7, 11, 8), [" "] * 5),
+        (Mode.OBSERVE, _maxima(9, 15), [" "] * 5),
+    ],
+    ids=["3.6", "2.4", "3.7", "2.3", "observe"],
+)
+def test_what_gets_no_hint_is_settled(
+    mode: Mode, maxima: dict[int, int], expected: list[str]
+) -> None:
+    ids = maxima[ApiKey.METADATA] > 9
+    supported = support_of_kinds(maxima, mode, topic_ids=ids, settle=True)
+    assert [f"{'s' * o.produce_settles} {'s' * o.fetch_settles}" for o in supported] == expected
+    assert not any(
+        o.produce_settles or o.fetch_settles for o in support_of_kinds(maxima, mode, topic_ids=ids)
+    )
+
+
+@pytest.mark.parametrize(
     ("maxima", "expected"),
     [
         (_maxima(9, 15), ["10! 16!", "10! 16!", "10! 16!", "9 15!", "9 15"]),

@@ -27,6 +27,16 @@ def test_the_published_schema_is_that_of_the_report() -> None:
     assert published == {"$schema": _DIALECT, **CheckReport.model_json_schema()}
 
 
+def test_what_is_settled_in_words() -> None:
+    (all_others,) = (
+        line for line in lines(report(changed(settle=True))) if "all other clients" in line
+    )
+    assert all_others == (
+        "    all other clients         9 settled   15 settled  "
+        "no byte changed; errors wait for settled Metadata"
+    )
+
+
 @pytest.mark.parametrize("route", [RIGHT, changed(silence="closed"), changed(nodes=frozenset())])
 def test_a_report_is_valid_by_the_schema(route: RouteFacts) -> None:
     written = json.loads(to_json(report(route)))

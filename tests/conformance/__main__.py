@@ -37,6 +37,8 @@ with librdkafka's mock cluster, one run each, on a machine with other work.
   first wait for a pending Metadata request. If that request was sent before the hint came, the
   hint counts as not used.
 - Produce may differ with idempotence on and off. Here it is off.
+- What a client without hints gets from the proxy is not shown here: its errors may wait until
+  Metadata is fresh ([how it works](how-it-works.md#errors-without-a-hint)).
 """
 
 

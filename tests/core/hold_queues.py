@@ -11,6 +11,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import Event, HintGiven, HintMissed
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
@@ -73,9 +74,11 @@ class Counter:
         *partitions: int,
         topic: Topic = "t",
         carries: bool = False,
+        unhinted: MissReason | None = None,
     ) -> list[LeaderHint | None] | None:
         """Submit a Produce error of ``partitions``; return hints, or ``None`` where it is held."""
         held = failed(link, dict.fromkeys(partitions or (0,), -1), ApiKey.PRODUCE, topic, carries)
+        held.unhinted = unhinted
         return self.queue.submit(held, now)
 
     def fetch(
@@ -87,9 +90,11 @@ class Counter:
         error: int = FENCED,
         topic: Topic = "t",
         carries: bool = False,
+        unhinted: MissReason | None = None,
     ) -> list[LeaderHint | None] | None:
         """Submit a Fetch error: the client's epoch by partition."""
         held = failed(link, epochs, ApiKey.FETCH, topic, carries, error)
+        held.unhinted = unhinted
         return self.queue.submit(held, now)
 
     def review(self, now: float, ahead: float = 0.0) -> list[list[LeaderHint | None]]:
@@ -100,6 +105,11 @@ class Counter:
         """Return what was given and missed since the last call."""
         events, self.queue.events = self.queue.events, []
         return events
+
+    def settled(self) -> list[tuple[str, str]]:
+        """Return why there was no hint, and what came of settling, since the last call."""
+        events = self.take_events()
+        return [(e.reason, e.settling) for e in events if isinstance(e, HintMissed)]
 
     def reasons(self) -> list[str | None]:
         """Return the reasons of the events since the last call, ``None`` for a hint."""

@@ -2,7 +2,7 @@
 
 import re
 
-from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.miss_reason import MissReason, Settling
 from leader_hints.observe.event_log import LINES, name_of
 from tests.docs.pages import DOCS
 
@@ -23,3 +23,4 @@ def test_it_says_what_to_do_about_each_warning_and_error() -> None:
 
 def test_it_explains_each_reason_why_an_error_got_no_hint() -> None:
     assert sorted(_first_column("Why an error got no hint")) == sorted(MissReason)
+    assert sorted(_first_column("Why an error was not settled")) == sorted(Settling)

@@ -138,7 +138,8 @@ class Outcome:
         return hints
 
     def _give(self, held: Held) -> Sequence[LeaderHint | None]:
-        if held.link.route.mode is Mode.OBSERVE or self._chance.random() < 0.3:
+        detached = held.link.route.mode is Mode.OBSERVE
+        if detached or held.unhinted is not None or self._chance.random() < 0.3:
             return [None] * len(held.scanned.failures)
         hints = [self._hint() for _ in held.scanned.failures]
         self.hints += [hint for hint in hints if hint is not None]
@@ -164,6 +165,8 @@ def play(case: Case) -> Outcome:
 def _route(case: Case, chance: random.Random) -> Route:
     release, mode = KINDS[case.kind]
     route = route_before(release, mode)
+    # By a chance of its own: cases that were kept stay the same.
+    route.config = replace(route.config, settle=random.Random(~case.seed).random() < 0.5)
     route.broker.node = 1
     route.broker.reachable = True
     if case.kind == "new":

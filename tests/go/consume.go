@@ -49,7 +49,7 @@ func consume(until context.Context, id string, options options) error {
 		})
 		var bad error
 		fetches.EachRecord(func(record *kgo.Record) {
-			bad = errors.Join(bad, reportConsumed(id, record))
+			bad = errors.Join(bad, reportRead(id, record.Partition, record.Offset, record.Value))
 		})
 		if bad != nil {
 			return bad
@@ -86,12 +86,13 @@ func findStarts(until context.Context, options options) (map[int32]kgo.Offset, e
 	return starts, nil
 }
 
-func reportConsumed(id string, record *kgo.Record) error {
-	texts := strings.Split(string(record.Value), "|")
+// reportRead reports a record that was consumed.
+func reportRead(id string, partition int32, offset int64, value []byte) error {
+	texts := strings.Split(string(value), "|")
 	seq, badSeq := strconv.Atoi(texts[2])
 	at, badTime := strconv.ParseFloat(texts[3], 64)
 	report(id, "consumed", fields{
-		"partition": record.Partition, "offset": record.Offset, "producer": texts[0],
+		"partition": partition, "offset": offset, "producer": texts[0],
 		"seq": seq, "at": now(), "latency_ms": sinceMs(at),
 	})
 	return errors.Join(badSeq, badTime)

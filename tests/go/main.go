@@ -1,4 +1,6 @@
-// Producers and consumers of franz-go in one process, driven by lines on standard input.
+// Producers and consumers of a Go library in one process, driven by lines on standard input.
+//
+// The library is the program's argument: franz-go, sarama or kafka-go.
 //
 // A line is "produce ID name=value...", the same with "consume", "offsets" and "administer", or
 // "stop ID", with tabs between the fields. The process ends when its input does.
@@ -29,15 +31,21 @@ func main() {
 	}
 }
 
-// run does what a command asks for until it is told to stop, and reports how it ended.
-func run(until context.Context, verb, id string, given options) {
-	work := map[string]func(context.Context, string, options) error{
+// libraries has what each library does upon a command.
+var libraries = map[string]map[string]func(context.Context, string, options) error{
+	"franz-go": {
 		"produce":    produce,
 		"consume":    consume,
 		"offsets":    askOffsets,
 		"administer": administer,
-	}
-	if err := work[verb](until, id, given); err != nil {
+	},
+	"sarama":   {"produce": produceSarama, "consume": consumeSarama},
+	"kafka-go": {"produce": produceKafkaGo, "consume": consumeKafkaGo},
+}
+
+// run does what a command asks for until it is told to stop, and reports how it ended.
+func run(until context.Context, verb, id string, given options) {
+	if err := libraries[os.Args[1]][verb](until, id, given); err != nil {
 		fmt.Fprintln(os.Stderr, id, err)
 		report(id, "crashed", fields{"error": err.Error()})
 		return

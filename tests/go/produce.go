@@ -29,14 +29,57 @@ func (s sent) report(id, event string) {
 	})
 }
 
-// producer sends numbered records to partitions in turn at a steady rate.
-type producer struct {
+func (s sent) reportFailed(id string, err error) {
+	report(id, "failed", fields{"partition": s.partition, "seq": s.seq, "error": err.Error()})
+}
+
+// pacer numbers records, for partitions in turn, and makes them at a steady rate.
+type pacer struct {
 	id      string
-	client  *kgo.Client
 	options options
-	next    map[int32]int
+	numbers map[int32]int
 	count   int
 	began   time.Time
+}
+
+func newPacer(id string, options options) *pacer {
+	return &pacer{id: id, options: options, numbers: map[int32]int{}}
+}
+
+// begin starts the rate.
+func (p *pacer) begin() {
+	p.began = time.Now()
+}
+
+func (p *pacer) wantsMore(until context.Context) bool {
+	count := int(p.options.number("count"))
+	return until.Err() == nil && (count == 0 || p.count < count)
+}
+
+// next waits until the next record is due.
+func (p *pacer) next() sent {
+	if rate := p.options.number("rate"); rate > 0 {
+		due := p.began.Add(time.Duration(float64(p.count) * float64(time.Second) / rate))
+		time.Sleep(time.Until(due))
+	}
+	partitions := p.options.partitions()
+	partition := partitions[p.count%len(partitions)]
+	record := sent{partition: partition, seq: p.numbers[partition], at: now(), offset: -1}
+	p.count++
+	p.numbers[partition]++
+	return record
+}
+
+func (p *pacer) value(record sent) []byte {
+	text := fmt.Sprintf("%s|%d|%d|%.6f|", p.id, record.partition, record.seq, record.at)
+	padding := max(0, int(p.options.number("size"))-len(text))
+	return []byte(text + strings.Repeat("x", padding))
+}
+
+// producer sends the records of a pacer with franz-go.
+type producer struct {
+	*pacer
+	client *kgo.Client
 }
 
 // produce sends records and reports each outcome.
@@ -49,10 +92,10 @@ func produce(until context.Context, id string, options options) error {
 		return err
 	}
 	defer client.Close()
-	producer := &producer{id: id, client: client, options: options, next: map[int32]int{}}
+	producer := &producer{pacer: newPacer(id, options), client: client}
 	// The producer id and the topic's leaders are asked for with the first record.
 	report(id, "started", nil)
-	producer.began = time.Now()
+	producer.begin()
 	if length := int(options.number("transaction")); length > 0 {
 		err = producer.sendTransactions(until, length)
 	} else {
@@ -66,12 +109,9 @@ func produce(until context.Context, id string, options options) error {
 
 func (p *producer) sendRecords(until context.Context) {
 	for p.wantsMore(until) {
-		p.pace()
 		p.send(func(outcome sent) {
 			if outcome.err != nil {
-				report(p.id, "failed", fields{
-					"partition": outcome.partition, "seq": outcome.seq, "error": outcome.err.Error(),
-				})
+				outcome.reportFailed(p.id, outcome.err)
 				return
 			}
 			outcome.report(p.id, "acked")
@@ -95,7 +135,6 @@ func (p *producer) sendTransaction(length int, commits bool) error {
 	var lock sync.Mutex
 	var outcomes []sent
 	for range length {
-		p.pace()
 		p.send(func(outcome sent) {
 			lock.Lock()
 			defer lock.Unlock()
@@ -124,28 +163,12 @@ func (p *producer) sendTransaction(length int, commits bool) error {
 	return nil
 }
 
-func (p *producer) wantsMore(until context.Context) bool {
-	count := int(p.options.number("count"))
-	return until.Err() == nil && (count == 0 || p.count < count)
-}
-
-func (p *producer) pace() {
-	if rate := p.options.number("rate"); rate > 0 {
-		due := p.began.Add(time.Duration(float64(p.count) * float64(time.Second) / rate))
-		time.Sleep(time.Until(due))
-	}
-}
-
 func (p *producer) send(done func(sent)) {
-	partitions := p.options.partitions()
-	partition := partitions[p.count%len(partitions)]
-	record := sent{partition: partition, seq: p.next[partition], at: now(), offset: -1}
-	p.count++
-	p.next[partition]++
+	record := p.next()
 	p.client.Produce(context.Background(), &kgo.Record{
 		Topic:     p.options["topic"],
-		Partition: partition,
-		Key:       fmt.Appendf(nil, "%s-%d", p.id, partition),
+		Partition: record.partition,
+		Key:       fmt.Appendf(nil, "%s-%d", p.id, record.partition),
 		Value:     p.value(record),
 	}, func(produced *kgo.Record, err error) {
 		record.err = err
@@ -155,10 +178,4 @@ func (p *producer) send(done func(sent)) {
 		}
 		done(record)
 	})
-}
-
-func (p *producer) value(record sent) []byte {
-	text := fmt.Sprintf("%s|%d|%d|%.6f|", p.id, record.partition, record.seq, record.at)
-	padding := max(0, int(p.options.number("size"))-len(text))
-	return []byte(text + strings.Repeat("x", padding))
 }

@@ -1,4 +1,7 @@
-"""franz-go's clients: built once, run in one process that serves many of them."""
+"""Clients of Go libraries: built once, run in a process for each library that serves many of them.
+
+franz-go is tested like Java's; sarama and segmentio's kafka-go only produce and consume.
+"""
 
 import hashlib
 import re
@@ -15,7 +18,21 @@ _SOURCES = ROOT / "tests" / "go"
 
 def go_clients(folder: Path) -> ClientProcess:
     """Start a process with franz-go's clients; its log goes to ``folder``."""
-    return ClientProcess([str(build())], folder / "franz-go.log")
+    return _clients("franz-go", folder)
+
+
+def sarama_clients(folder: Path) -> ClientProcess:
+    """As :func:`go_clients`, of sarama: they can produce and consume without a group."""
+    return _clients("sarama", folder)
+
+
+def kafka_go_clients(folder: Path) -> ClientProcess:
+    """As :func:`sarama_clients`, of segmentio's kafka-go."""
+    return _clients("kafka-go", folder)
+
+
+def _clients(library: str, folder: Path) -> ClientProcess:
+    return ClientProcess([str(build()), library], folder / f"{library}.log")
 
 
 def version() -> str:
@@ -27,7 +44,7 @@ def version() -> str:
 
 def missing_go() -> str | None:
     """Say that Go is missing if it is; None where it is there."""
-    return "franz-go's clients need go on the PATH" if shutil.which("go") is None else None
+    return "clients of Go need go on the PATH" if shutil.which("go") is None else None
 
 
 def build() -> Path:

@@ -110,6 +110,7 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
             "error": 74,
             "client_epoch": 4,
             "reason": "hold_expired",
+            "settling": "",
             "hold_ms": 2.346,
             "observed": False,
         },

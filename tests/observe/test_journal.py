@@ -135,6 +135,21 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
             },
         ),
         (
+            events.HintMissed(
+                answered=_ANSWERED, reason="not_usable_by_client", settling="settled"
+            ),
+            "error",
+            {
+                **_ERROR,
+                **_KNOWN,
+                "hinted": False,
+                "reason": "not_usable_by_client",
+                "settling": "settled",
+                "leader_before": 2,
+                "epoch_before": 4,
+            },
+        ),
+        (
             _RECOVERED,
             "recovery",
             {

@@ -29,7 +29,7 @@ from leader_hints.core.events import (
     TaskFailed,
 )
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.observe.client_names import ClientNames
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.journal import JournalCounters
@@ -142,6 +142,27 @@ def test_what_is_only_observed_is_distinguished_and_held_nothing_back() -> None:
     missed = {"api": "Produce", "mode": "observe", "reason": "no_leader"}
     assert _value(samples, "hints_missed_total", route="a", **missed) == 1
     assert not any(name.startswith("leader_hints_hold") for name, _ in samples)
+
+
+def test_errors_that_wait_for_metadata_are_counted_by_what_came_of_it() -> None:
+    config = RouteConfig(settle=True)
+    routes = [Route("a", Mode.ON, config), Route("b", Mode.ON), Route("c", Mode.OBSERVE, config)]
+    metrics = _Taking(routes)
+    reason = "not_usable_by_client"
+    metrics.take(HintMissed(answered=ANSWERED, reason=reason, settling="settled"))
+    metrics.take(HintMissed(answered=ANSWERED, reason=reason, settling="hold_expired"))
+    metrics.take(HintMissed(answered=ANSWERED, reason=reason))
+    samples = _samples(metrics)
+
+    cell = {"route": "a", "api": "Produce", "mode": "on"}
+    assert _value(samples, "hints_missed_total", reason=reason, **cell) == 3
+    assert _value(samples, "errors_settled_total", outcome="settled", **cell) == 1
+    assert _value(samples, "errors_settled_total", outcome="hold_expired", **cell) == 1
+    assert _value(samples, "errors_settled_total", outcome="metadata_behind", **cell) == 0
+    observed = {"route": "c", "api": "Fetch", "mode": "observe", "outcome": "settled"}
+    assert _value(samples, "errors_settled_total", **observed) == 0
+    labels = [dict(of) for name, of in samples if name == "leader_hints_errors_settled_total"]
+    assert {of["route"] for of in labels} == {"a", "c"}
 
 
 def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> None:
@@ -477,7 +498,7 @@ def _everything() -> Metrics:
     cell.requests = cell.responses = route.traffic.raw["budget"] = 1
     metrics = _Taking([route], cluster("k", 3, 1.5), topics=True)
     metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
-    metrics.take(HintMissed(answered=ANSWERED, reason="no_leader"))
+    metrics.take(HintMissed(answered=ANSWERED, reason="no_leader", settling="settled"))
     metrics.take(MOVED)
     metrics.take(_recovered(30.0))
     metrics.take(_seen("kgo", "v1.18.0"))

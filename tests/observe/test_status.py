@@ -126,6 +126,22 @@ def test_a_route_is_reported_with_its_broker_and_its_counts() -> None:
     assert second.hold is None
 
 
+def test_what_came_of_errors_that_wait_for_metadata_is_reported() -> None:
+    counts, past = Counts(), History(lambda: _NOW)
+    observed = dataclasses.replace(ANSWERED, observed=True)
+    for answered, settling in (
+        (ANSWERED, "settled"),
+        (ANSWERED, "settled"),
+        (ANSWERED, ""),
+        (observed, "metadata_behind"),
+    ):
+        counts.take(HintMissed(answered=answered, reason="replica", settling=settling))
+    (route,) = status(
+        watched([Route("a", Mode.ON)], counts), past, {"a": ("", "b:1")}, _NOW, _NOW
+    ).routes
+    assert (route.settled, route.observed_settled) == ({"settled": 2}, {"metadata_behind": 1})
+
+
 def test_what_clients_can_use_is_reported() -> None:
     found = {(client.software, client.version): client.uses for client in _told().clients}
 

@@ -35,6 +35,17 @@ def test_it_has_what_was_added_since_the_last() -> None:
     assert (second["requests"], second["errors"], second["hints_missed"]) == (1, 0, {})
 
 
+def test_it_says_what_came_of_errors_that_waited_for_metadata() -> None:
+    counts = Counts()
+    summary = Summary(watched([Route("a", Mode.ON)], counts))
+    for settling in ("settled", "settled", "metadata_behind", ""):
+        counts.take(HintMissed(answered=ANSWERED, reason="replica", settling=settling))
+    taken = summary.take()
+    assert taken is not None
+    assert taken["errors_settled"] == {"settled": 2, "metadata_behind": 1}
+    assert taken["hints_missed"] == {"replica": 4}
+
+
 def test_there_is_none_of_a_minute_in_which_nothing_happened() -> None:
     route = Route("a", Mode.ON)
     summary = Summary(watched([route]))

@@ -24,6 +24,7 @@ from tests.real.names import (
     APART_SECURED,
     CONFLUENT,
     JAVA,
+    JAVA_36,
     KAFKA_PYTHON,
     KRAFT_36,
     OLD_JAVA,
@@ -72,6 +73,7 @@ SESSION_MS = 10_000
 _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     JAVA: lambda folder: java_clients(folder, NEWEST),
     OLD_JAVA: lambda folder: java_clients(folder, "3.5.2"),
+    JAVA_36: lambda folder: java_clients(folder, "3.6.2"),
     CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
     KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),
 }

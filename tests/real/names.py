@@ -29,6 +29,8 @@ CLUSTERS = sorted(
 
 JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
+#: As the other, but retries at once when Metadata names a new leader (KAFKA-15415).
+JAVA_36 = "java-3.6"
 
 __all__ = [
     "APART_24",
@@ -38,6 +40,7 @@ __all__ = [
     "CLUSTERS",
     "CONFLUENT",
     "JAVA",
+    "JAVA_36",
     "KAFKA_PYTHON",
     "KRAFT_36",
     "OLD_JAVA",

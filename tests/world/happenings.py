@@ -46,7 +46,8 @@ class Profile:
     ``large``: Metadata is too large to be read in passing. ``crossed``: two nodes whose routes lead
     to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
     a client that uses ids which nobody has. ``later``: what brokers are upgraded to, "": nothing.
-    ``slots``: of how many fetch sessions each broker has.
+    ``slots``: of how many fetch sessions each broker has. ``settle``: errors that can carry no hint
+    are held until all brokers name the leader.
     """
 
     kraft: bool
@@ -66,6 +67,7 @@ class Profile:
     rogue: bool
     later: str = ""
     slots: int = 1000
+    settle: bool = False
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -78,6 +80,7 @@ class Profile:
             f"{', large' if self.large else ''}"
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
+            f"{', settled errors' if self.settle else ''}"
             f"{f', upgraded to {self.later}' if self.later else ''}"
             f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
         )
@@ -115,6 +118,7 @@ def profile(seed: int) -> Profile:
         crossed=(),
         synthesize=False,
         rogue=draw.random() < 0.2,
+        settle=random.Random(f"{seed} settle").random() < 0.5,
     )
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 

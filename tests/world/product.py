@@ -5,7 +5,7 @@ All that the world knows of the proxy's classes is in this file.
 
 import math
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -20,6 +20,7 @@ from leader_hints.core.events import (
     BadBrokerBytes,
     BadClientBytes,
     Event,
+    HintMissed,
     LeaderMoved,
     LinkFailed,
     NotUnderstood,
@@ -84,10 +85,12 @@ class Proxy:
     a leader, of which partition.
     ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
     node was taken for which other one. ``crossed``: when the route of a node was found to lead to
-    another. ``withheld``: when synthetic ids were offered no longer.
+    another. ``withheld``: when synthetic ids were offered no longer. ``settled``: what came of
+    errors that wait until all brokers name the leader, and how often. ``altered``: when a client
+    that uses no hint was sent other bytes than its broker's.
 
-    ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``large`` and
-    ``synthesize``: see :class:`tests.world.happenings.Profile`.
+    ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``large``,
+    ``synthesize`` and ``settle``: see :class:`tests.world.happenings.Profile`.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Proxy:
         behind: Mapping[int, int],
         large: bool,
         synthesize: bool,
+        settle: bool,
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -108,6 +112,8 @@ class Proxy:
         self.mistaken: list[tuple[float, int, int]] = []
         self.crossed: list[tuple[float, int]] = []
         self.withheld: list[float] = []
+        self.settled: Counter[str] = Counter()
+        self.altered: list[tuple[float, str]] = []
         self._behind = behind
         self._large = large
         self._agreed: set[int] = set()
@@ -120,7 +126,7 @@ class Proxy:
         self._numbers = 0
         self.running = True
         self._scope = trio.CancelScope()
-        config = RouteConfig(synthesize=synthesize)
+        config = RouteConfig(synthesize=synthesize, settle=settle)
         self._routes = {node: Route(f"r{node}", Mode.ON, config) for node in nodes}
         upstreams = {node: Address(*upstream(behind.get(node, node))) for node in nodes}
         self._timer = HoldTimer(HoldQueue(_RULES), self._emit)
@@ -289,6 +295,8 @@ class Proxy:
     def _emit(self, event: Event) -> None:
         if isinstance(event, _DEFECTS):
             self.blame(f"{type(event).__name__}: {event}")
+        elif isinstance(event, HintMissed) and event.settling:
+            self.settled[event.settling] += 1
         elif isinstance(event, LeaderMoved):
             leader = Leader(event.leader, event.epoch)
             self.moves.append(
@@ -356,6 +364,9 @@ class _Relay:
         self._behind: deque[bytes] = deque()
         self._since: float | None = None
         self._ended = False
+        #: What the broker has answered and the client has not got yet; ``None``: some of it differs
+        #: on purpose.
+        self._owed: bytearray | None = bytearray()
         client.taken = self._requested
         client.ended = self.close
         broker.taken = self._responded
@@ -374,6 +385,8 @@ class _Relay:
 
     def _responded(self, data: bytes) -> None:
         self._behind.append(data)
+        if self._owed is not None:
+            self._owed += data
         self._go_on()
 
     def _go_on(self) -> None:
@@ -421,8 +434,21 @@ class _Relay:
         self._go_on()
 
     def _send(self, pieces: Pieces) -> None:
-        self._client.send(b"".join(bytes(piece) for piece in pieces))
+        data = b"".join(bytes(piece) for piece in pieces)
+        self._compare(data)
+        self._client.send(data)
         self.link.responses.flushed()
+
+    def _compare(self, data: bytes) -> None:
+        """Note what differs from the broker's bytes, for a client that uses no hint."""
+        state = self.link.state
+        if state.client.hint_forms or state.route.config.synthesize:
+            self._owed = None
+        if self._owed is None:
+            return
+        if not self._owed.startswith(data):
+            self._proxy.altered.append((self._proxy.now, f"link {state.number}"))
+        del self._owed[: len(data)]
 
     def _feed(self, flow: Flow, data: bytes) -> bytes:
         out = b""

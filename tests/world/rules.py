@@ -149,6 +149,12 @@ def _held_too_long(proxy: Proxy) -> Found:
             yield hold.until, f"link {hold.link} was held for {spent:.3f} s of a second"
 
 
+def clients_without_hints_get_their_brokers_bytes(lived: Lived) -> Found:
+    """A client that uses no hint gets its broker's bytes, whether errors were held or not."""
+    for proxy in lived.world.proxies:
+        yield from ((at, f"{proxy.name} changed bytes of {link}") for at, link in proxy.altered)
+
+
 def nothing_is_broken(lived: Lived) -> Found:
     """The proxy reports no defect of its own, and understands all that is said."""
     for proxy in lived.world.proxies:
@@ -360,6 +366,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     hint_is_news,
     hint_has_its_leaders_endpoint,
     nothing_is_held_too_long,
+    clients_without_hints_get_their_brokers_bytes,
     nothing_is_broken,
     views_go_forward,
     brokers_are_known,

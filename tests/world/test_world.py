@@ -66,6 +66,15 @@ def test_clients_meet_errors_and_get_hints() -> None:
     assert sum(one.hint is not None for one in seen) > 10
 
 
+def test_errors_that_can_carry_no_hint_are_settled_where_the_world_says_so() -> None:
+    worlds = [live(seed).lived.world for seed in range(8)]
+    settled = {
+        of.profile.settle: sum(proxy.settled["settled"] for proxy in of.proxies) for of in worlds
+    }
+    assert settled[True] > 0
+    assert not any(proxy.settled for of in worlds if not of.profile.settle for proxy in of.proxies)
+
+
 def test_the_same_seed_lives_the_same_world() -> None:
     assert live(_SEED).trace == live(_SEED).trace
     assert live(_SEED).trace != live(_SEED + 1).trace

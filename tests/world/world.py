@@ -141,6 +141,7 @@ class World:
             behind={one: other, other: one},
             large=self.profile.large,
             synthesize=self.profile.synthesize,
+            settle=self.profile.settle,
         )
         self.proxies.append(proxy)
         self.begun.append(self.schedule.now)

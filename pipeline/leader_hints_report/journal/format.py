@@ -56,6 +56,7 @@ COLUMNS: Final[dict[str, DataType]] = {
     "hinted": BooleanType(),
     "observed": BooleanType(),
     "reason": _STRING,
+    "settling": _STRING,
     "hold_ms": _DOUBLE,
     "recovery_ms": _DOUBLE,
     "latency_ms": _DOUBLE,

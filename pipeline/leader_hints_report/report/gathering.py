@@ -167,6 +167,21 @@ def _misses(store: Store) -> DataFrame:
     )
 
 
+def _settled(store: Store) -> DataFrame:
+    kind = ("settling", "observed")
+    return (
+        store.table(columns.RECOVERIES.name)
+        .where(F.col("settling").isNotNull())
+        .groupBy(*kind)
+        .agg(
+            *_costs(),
+            _percentile("recovery_ms", 0.5).alias("p50_ms"),
+            _percentile("recovery_ms", 0.95).alias("p95_ms"),
+        )
+        .orderBy(*_dearest(*kind))
+    )
+
+
 def _clients(store: Store) -> DataFrame:
     client = ("client_id", "software", "software_version", "cluster")
     summed = ("episodes", "errors", "lost_ms")
@@ -236,6 +251,7 @@ _GATHERED: Final[dict[Listing, Gather]] = {
     listings.BROKER_HOURS: _broker_hours,
     listings.COVERAGE: _coverage,
     listings.MISSES: _misses,
+    listings.SETTLED: _settled,
     listings.CLIENTS: _clients,
     listings.TOPICS: _topics,
     listings.LATENCIES: _latencies,

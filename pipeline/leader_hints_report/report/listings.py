@@ -208,6 +208,20 @@ MISSES: Final = Listing(
     ),
     50,
 )
+SETTLED: Final = Listing(
+    "settled",
+    "Errors that wait for settled Metadata",
+    (
+        Column("settling", "outcome", Kind.TEXT, "As in the metric errors_settled."),
+        Column("observed", "only counted", Kind.YES, "In mode observe: it would have come so."),
+        _EPISODES,
+        _ERRORS,
+        _LOST,
+        Column("p50_ms", "50 %", Kind.MS, "Half of the recoveries took no longer."),
+        Column("p95_ms", "95 %", Kind.MS, "95 of 100 recoveries took no longer."),
+    ),
+    50,
+)
 CLIENTS: Final = Listing(
     "clients_without_hints",
     "Clients that cannot use hints",
@@ -298,6 +312,7 @@ LISTINGS: Final[tuple[Listing, ...]] = (
     BROKER_HOURS,
     COVERAGE,
     MISSES,
+    SETTLED,
     CLIENTS,
     TOPICS,
     LATENCIES,

@@ -70,6 +70,14 @@ _SECTIONS: Final = (
         (listings.COVERAGE, listings.MISSES),
     ),
     _Section(
+        "Errors that wait for settled Metadata",
+        "With the setting hold.settle an error that carries no hint waits until all brokers name "
+        "the new leader, so that the client's next Metadata is fresh. By what came of the first "
+        "error of each recovery.",
+        None,
+        (listings.SETTLED,),
+    ),
+    _Section(
         "Clients that cannot use hints",
         "Ranked by the time that they lost: upgrade the first ones first. The sidecars' setting "
         "clients is for those that use hints under a name of their own.",

@@ -134,6 +134,17 @@ RECOVERIES: Final = Table(
             "The hint was used: one error, and the success came from the hinted leader.",
         ),
         Column("reason", "string", "Why the first error got no hint; null with a hint."),
+        Column(
+            "settling",
+            "string",
+            "What came of the first error where it was to wait for settled Metadata: `settled`, or "
+            "why not. Null: it was not to wait.",
+        ),
+        Column(
+            "observed",
+            "boolean",
+            "hinted and settling say what would have come: the sidecar only counted.",
+        ),
         Column("hold_ms", "double", "How long the first error was held, milliseconds."),
         Column("node_from", "int", "The broker that answered the first error."),
         Column("node_to", "int", "The broker that served it again."),

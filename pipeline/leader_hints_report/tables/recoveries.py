@@ -29,7 +29,7 @@ _PLACE: Final = ("place", "place_too")
 _ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
 #: A row's columns besides its key.
 _SAID: Final = (
-    *("sidecar", "node", "hinted", "observed", "reason", "hold_ms", "leader", "epoch"),
+    *("sidecar", "node", "hinted", "observed", "reason", "settling", "hold_ms", "leader", "epoch"),
     *("epoch_before", "software", "software_version"),
 )
 
@@ -142,6 +142,8 @@ def _told(ends: DataFrame) -> DataFrame:
             hinted & success & (errors == 1) & (ended["node"] == began["leader"]), F.lit(False)
         ),
         "reason": began["reason"],
+        "settling": began["settling"],
+        "observed": began["observed"],
         "hold_ms": began["hold_ms"],
         "node_from": began["node"],
         "node_to": F.when(success, ended["node"]),

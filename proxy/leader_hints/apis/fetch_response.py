@@ -22,8 +22,9 @@ _RESPONSE = struct.Struct(">ihi")
 _PARTITION = struct.Struct(">ihqqq")
 _SMALLEST_ABORTED = 17
 _INT16 = struct.Struct(">h")
-#: Where the count of topics stands in a response whose header has no tags.
-_TOPICS_AT = 4 + 4 + 1 + _RESPONSE.size
+#: Where the header's tags stand in a response; and the count of topics, if there are none.
+_HEADER_TAGS_AT = 4 + 4
+_TOPICS_AT = _HEADER_TAGS_AT + 1 + _RESPONSE.size
 #: A frame shorter than this holds no partition's error code.
 _SMALLEST_GLANCE = _TOPICS_AT + 2
 #: The fixed part; aborted transactions, preferred replica, records and tags at their shortest.
@@ -42,7 +43,7 @@ def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
     hint can answer; that is what most responses are, and a scan costs several times as much.
     ``None``: it is not known.
     """
-    if len(frame) <= _TOPICS_AT or frame[8]:
+    if len(frame) <= _TOPICS_AT or frame[_HEADER_TAGS_AT]:
         return None
     _, error, session_id = _RESPONSE.unpack_from(frame, _TOPICS_AT - _RESPONSE.size)
     topics = frame[_TOPICS_AT]
@@ -61,6 +62,17 @@ def glance(frame: memoryview, version: int) -> tuple[int, int] | None:
         return None
     failed: int = _INT16.unpack_from(frame, error_at)[0]
     return None if failed in HINTABLE else (session_id, error)
+
+
+def begun_session(frame: memoryview) -> tuple[int, int] | None:
+    """Return session id and top-level error of a begun response of v12 or above.
+
+    ``None`` where its header has tags, which no broker writes, or too little of it is there.
+    """
+    if len(frame) < _TOPICS_AT or frame[_HEADER_TAGS_AT]:
+        return None
+    _, error, session_id = _RESPONSE.unpack_from(frame, _TOPICS_AT - _RESPONSE.size)
+    return session_id, error
 
 
 def read_topic(reader: Reader, version: int) -> Topic:

@@ -120,8 +120,8 @@ class AnswerScan:
 
     Partitions with an error that a hint can answer are found, and with ``successes`` those
     without an error. ``done``: all partitions have been seen; the records of the last need not.
-    ``left``: bytes at the end of the last piece that must be given again: enough was found before
-    them.
+    ``carries``: some that were seen have records, or were acknowledged. ``left``: bytes at the end
+    of the last piece that must be given again: enough was found before them.
     """
 
     __slots__ = (
@@ -137,6 +137,7 @@ class AnswerScan:
         "_successes",
         "_topic",
         "_topics",
+        "carries",
         "done",
         "left",
     )
@@ -155,6 +156,7 @@ class AnswerScan:
         self._error = 0
         self._items = 0
         self._found: list[Answered] = []
+        self.carries = False
         self.done = False
         self.left = 0
 
@@ -215,9 +217,10 @@ class AnswerScan:
         if not layout.fetch or self._successes:
             return
         if layout.plain is None:
-            reader.at, self._partitions, _ = pass_plain(
+            reader.at, self._partitions, carries = pass_plain(
                 reader.buffer, reader.at, reader.end, self._partitions
             )
+            self.carries |= carries
             return
         frame, at, left = reader.buffer, reader.at, self._partitions
         plain, width = layout.plain.unpack_from, layout.plain.size
@@ -227,6 +230,7 @@ class AnswerScan:
             if error in HINTABLE or aborted > 0:
                 break
             left -= 1
+            self.carries |= size > 0
             at += width + size if size > 0 else width
         reader.at, self._partitions = at, left
 
@@ -260,6 +264,7 @@ class AnswerScan:
             size = self._size(reader, Reader.int32)
         elif layout.items:
             size = self._size(reader, Reader.int16)
+        self.carries |= size > 0 if layout.fetch else self._error == ErrorCode.NONE
         if self._error in HINTABLE or (self._successes and self._error == ErrorCode.NONE):
             brings = layout.fetch and size > 0
             self._found.append(Answered(self._topic, self._partition, self._error, brings))

@@ -40,6 +40,7 @@ class RouteTable:
             latencies=self._sampler,
             address_rewriting=rewriting,
             clients=self._clients,
+            settle=self._settings.hold.settle,
         )
         route = make_route(settings, mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)

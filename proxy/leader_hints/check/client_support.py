@@ -1,7 +1,7 @@
 """What each kind of client gets on a route: the versions offered to it, and hints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from leader_hints.apis.api_versions import ClientSoftware
@@ -46,6 +46,7 @@ KINDS = (
     ),
 )
 PLAIN = KINDS[-1]
+_SETTLED = "no byte changed; errors wait for settled Metadata"
 _UNKNOWN = {OTHERS: "clients that are not known"}
 #: As which another proxy is recognized: no configuration takes hints from it.
 AS_PROXY = ClientKind("another proxy", ClientSoftware(OWN_NAME, "1"), "")
@@ -67,7 +68,10 @@ def kinds(clients: ClientTable) -> tuple[ClientKind, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSupport:
-    """What one kind of client gets. Versions are the newest that are offered, -1 for none."""
+    """What one kind of client gets. Versions are the newest that are offered, -1 for none.
+
+    ``produce_settles``, ``fetch_settles``: without a hint, its errors wait for settled Metadata.
+    """
 
     client: str
     produce: int
@@ -75,6 +79,8 @@ class ClientSupport:
     produce_hints: bool
     fetch_hints: bool
     remark: str
+    produce_settles: bool = False
+    fetch_settles: bool = False
 
 
 def offered(
@@ -100,11 +106,26 @@ def support_of_kinds(
     *,
     topic_ids: bool,
     synthetic: bool = False,
+    settle: bool = False,
 ) -> tuple[ClientSupport, ...]:
-    """Return what each kind of client gets from a broker of ``maxima``; see :func:`offered`."""
-    return tuple(
+    """Return what each kind of client gets from a broker of ``maxima``; see :func:`offered`.
+
+    ``settle``: the setting `hold.settle`.
+    """
+    supported = (
         _support(kind, clients.forms(kind.software), maxima, mode, topic_ids, synthetic)
         for kind in kinds(clients)
+    )
+    if not (settle and mode is Mode.ON and plan_for(maxima).rows):
+        return tuple(supported)
+    return tuple(
+        replace(
+            support,
+            produce_settles=not support.produce_hints,
+            fetch_settles=not support.fetch_hints,
+            remark=_SETTLED if support.client == PLAIN.name else support.remark,
+        )
+        for support in supported
     )
 
 

@@ -136,7 +136,10 @@ class RouteFacts:
 
     ``mechanisms``: the SASL mechanisms that its listener asks for, ``None`` where it asks for none.
     ``silence``: why Metadata was not answered, ``None`` where it was. ``nodes``: all that several
-    connections reached; ``others``: proved to be none of them. ``clients``: which use hints.
+    connections reached; ``others``: proved to be none of them. ``clients``: which use hints;
+    ``settle``: errors to the others wait for settled Metadata.
+
+    Large because all rules about a route are pure functions of it.
     """
 
     name: str
@@ -154,6 +157,7 @@ class RouteFacts:
     listening: ListeningFacts = field(default_factory=ListeningFacts)
     brokers: tuple[Advertised, ...] = ()
     clients: ClientTable = BUILT_IN
+    settle: bool = False
 
     @property
     def node(self) -> int | None:

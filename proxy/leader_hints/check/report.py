@@ -44,6 +44,11 @@ class ClientReport(_Part):
     produce_hints: bool = Field(description="Whether it gets hints on Produce.")
     fetch_hints: bool = Field(description="Whether it gets hints on Fetch.")
     remark: str = Field(description="What else is to be known; may be empty.")
+    produce_settles: bool = Field(
+        default=False,
+        description="Whether its Produce errors wait, without a hint, for settled Metadata.",
+    )
+    fetch_settles: bool = Field(default=False, description="The same of its Fetch errors.")
 
 
 class RouteReport(_Part):
@@ -88,6 +93,7 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
             route.met.maxima,
             route.mode,
             route.clients,
+            settle=route.settle,
             topic_ids=route.topics.have_names,
             synthetic=route.topics.synthesized
             and not route.topics.have_ids
@@ -108,6 +114,8 @@ def _route(route: RouteFacts, findings: Sequence[Finding]) -> RouteReport:
                 produce_hints=support.produce_hints,
                 fetch_hints=support.fetch_hints,
                 remark=support.remark,
+                produce_settles=support.produce_settles,
+                fetch_settles=support.fetch_settles,
             )
             for support in clients
         ),
@@ -163,10 +171,10 @@ def _client_lines(clients: Sequence[ClientReport]) -> Iterator[str]:
         return
     yield f"  {'what clients get':28}{'Produce':12}Fetch"
     for client in clients:
-        produce = _version(client.produce_version, hints=client.produce_hints)
-        fetch = _version(client.fetch_version, hints=client.fetch_hints)
+        produce = _version(client.produce_version, client.produce_hints, client.produce_settles)
+        fetch = _version(client.fetch_version, client.fetch_hints, client.fetch_settles)
         yield f"    {client.client:26}{produce:12}{fetch:12}{client.remark}".rstrip()
 
 
-def _version(version: int, *, hints: bool) -> str:
-    return f"{version} hints" if hints else str(version)
+def _version(version: int, hints: bool, settles: bool) -> str:
+    return f"{version}{' hints' * hints}{' settled' * settles}"

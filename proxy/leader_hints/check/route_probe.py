@@ -100,6 +100,7 @@ class _RouteProbe:
             limits=self.limits,
             listening=self.listening,
             clients=self.route.config.clients,
+            settle=self.route.config.settle,
             brokers=tuple(broker for _, broker in sorted(self.brokers.items())),
         )
 
@@ -113,12 +114,16 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
     name_look_ups.install()
     mode = Mode(settings.hints)
     synthesize = settings.topic_ids == "synthesize" and mode is Mode.ON
-    clients = client_table(settings.client_uses)
+    config = RouteConfig(
+        synthesize=synthesize,
+        clients=client_table(settings.client_uses),
+        settle=settings.hold.settle,
+    )
     security = Security(settings.routes, settings.greeting_timeout)
     probes = [
         _RouteProbe(
             route,
-            make_route(route, mode, RouteConfig(synthesize=synthesize, clients=clients)),
+            make_route(route, mode, config),
             security.connectors[route.name],
             topics=TopicFacts(synthesized=synthesize),
         )

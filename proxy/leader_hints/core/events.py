@@ -61,10 +61,13 @@ class HintGiven:
 class HintMissed:
     """An error response was forwarded without a hint; see
     :class:`leader_hints.core.hints.miss_reason.MissReason`.
+
+    ``settling``: what came of it if it was to be settled (``Settling`` in that file), else "".
     """
 
     answered: ErrorAnswered
     reason: str
+    settling: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan
 class RouteConfig:
     """What stays the same as long as the process runs.
 
-    ``clients``: which clients use hints.
+    ``clients``: which clients use hints. ``settle``: errors to the others wait until they are
+    settled.
     ``synthesize``: topic ids are synthetic, if the brokers' proxies agree on it. ``relays_tls``: a
     link that begins in TLS is relayed unread, and not refused. ``latencies``: chooses the exchanges
     that are timed, ``None``: none is. ``address_rewriting``: of a virtual cluster, whose addresses
@@ -31,6 +32,7 @@ class RouteConfig:
     latencies: LatencySampler | None = None
     address_rewriting: AddressRewriting | None = None
     clients: ClientTable = BUILT_IN
+    settle: bool = False
 
 
 @dataclass(slots=True)

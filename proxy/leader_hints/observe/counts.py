@@ -68,6 +68,8 @@ class Counts:
         self.errors: Counter[tuple[str, str, str]] = Counter()
         self.given: Counter[tuple[str, str, str]] = Counter()
         self.missed: Counter[tuple[str, str, str, str]] = Counter()
+        #: Errors without a hint that were to be settled, by what came of that.
+        self.settled: Counter[tuple[str, str, str, str]] = Counter()
         self.moves: Counter[str] = Counter()
         self.clients: Counter[tuple[str, str]] = Counter()
         self.using: Counter[tuple[str, str]] = Counter()
@@ -91,7 +93,10 @@ class Counts:
         elif isinstance(event, HintMissed):
             answered = event.answered
             self._error(answered)
-            self.missed[answered.route, answered.api, mode(answered), event.reason] += 1
+            cell = answered.route, answered.api, mode(answered)
+            self.missed[*cell, event.reason] += 1
+            if event.settling:
+                self.settled[*cell, event.settling] += 1
         elif isinstance(event, LeaderMoved):
             self.moves[event.cluster] += 1
         elif isinstance(event, ClientSeen):

@@ -116,7 +116,8 @@ class Journal:
                 row = self._error(event.answered)
                 return row | {"hinted": True, "leader": event.leader, "epoch": event.epoch}
             case HintMissed():
-                return self._error(event.answered) | {"hinted": False, "reason": event.reason}
+                row = self._error(event.answered) | {"hinted": False, "reason": event.reason}
+                return row | {"settling": event.settling} if event.settling else row
             case LeaderMoved():
                 return _row("leader_change", **{name: getattr(event, name) for name in _MOVED})
             case HintsSwitched():

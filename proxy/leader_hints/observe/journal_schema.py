@@ -255,7 +255,8 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column(
         "observed",
         "boolean",
-        "The sidecar only counts: hinted, reason and hold_ms say what hints would have done.",
+        "The sidecar only counts: hinted, reason, settling and hold_ms say what hints would have "
+        "done.",
         ("error",),
     ),
     Column(
@@ -264,6 +265,14 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "Of an error: why no hint was given, as in the metric hints_missed; absent with a hint. Of "
         "a gap: why events were dropped, in words.",
         ("gap",),
+        ("error",),
+    ),
+    Column(
+        "settling",
+        "string",
+        "Of an error without a hint that was to wait for settled Metadata (setting hold.settle): "
+        "settled, or why not, as in the metric errors_settled; absent where it was not to wait.",
+        (),
         ("error",),
     ),
     Column(

@@ -94,6 +94,14 @@ FAMILIES = {
             ("route", "api", "mode", "reason"),
             "Failed partitions answered without a hint; in mode observe: that would have been.",
         ),
+        Family(
+            "errors_settled",
+            "counter",
+            ("route", "api", "mode", "outcome"),
+            "Of the failed partitions in hints_missed: those whose errors wait for settled "
+            "Metadata (setting hold.settle), by what came of it: settled, or why not; in mode "
+            "observe: what would have come.",
+        ),
         Family("hold_seconds", "histogram", ("route",), "How long error responses were kept back."),
         Family(
             "recovery_seconds",

@@ -24,7 +24,7 @@ from prometheus_client.samples import Sample
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.core.events import Event, HintGiven, HintMissed, Recovered
-from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.miss_reason import MissReason, Settling
 from leader_hints.core.mode import Mode
 from leader_hints.observe.counts import FAULTS
 from leader_hints.observe.journal import JournalCounters
@@ -231,6 +231,9 @@ class _Read:
         yield from _family("hints_given", _from_zero(hints, counts.given))
         missed = ((*cell, reason) for cell in hints for reason in MissReason)
         yield from _family("hints_missed", _from_zero(missed, counts.missed))
+        settles = {route.name for route in watched.routes if route.config.settle}
+        settled = ((*cell, came) for cell in hints if cell[0] in settles for came in Settling)
+        yield from _family("errors_settled", _from_zero(settled, counts.settled))
         known = [view.cluster_id for view, _ in clusters]
         moves = _from_zero(known, counts.moves)
         yield from _family("leader_moves", (((cluster,), n) for cluster, n in moves))

@@ -91,6 +91,14 @@ class RouteStatus(_Model):
     observed_missed: dict[str, int] = Field(
         description="In mode observe: would have got none, by reason."
     )
+    settled: dict[str, int] = Field(
+        default_factory=dict,
+        description="Of hints_missed: errors that wait for settled Metadata (hold.settle), by what "
+        "came of it: settled, or why not.",
+    )
+    observed_settled: dict[str, int] = Field(
+        default_factory=dict, description="In mode observe: what would have come of them."
+    )
     hold: Percentiles | None = Field(
         description="How long error responses were held; null: none was."
     )
@@ -254,12 +262,15 @@ class _Totals:
         self.errors: Counter[str] = Counter()
         self.given: Counter[tuple[str, str]] = Counter()
         self.missed: dict[tuple[str, str], Counter[str]] = {}
+        self.settled: dict[tuple[str, str], Counter[str]] = {}
         for (route, *_), n in counts.errors.items():
             self.errors[route] += n
         for (route, _, mode), n in counts.given.items():
             self.given[route, mode] += n
         for (route, _, mode, reason), n in counts.missed.items():
             self.missed.setdefault((route, mode), Counter())[str(reason)] += n
+        for (route, _, mode, outcome), n in counts.settled.items():
+            self.settled.setdefault((route, mode), Counter())[str(outcome)] += n
 
 
 def _route(
@@ -296,6 +307,8 @@ def _route(
         hints_missed={**totals.missed.get((name, "on"), {})},
         observed_given=totals.given[name, "observe"],
         observed_missed={**totals.missed.get((name, "observe"), {})},
+        settled={**totals.settled.get((name, "on"), {})},
+        observed_settled={**totals.settled.get((name, "observe"), {})},
         hold=_percentiles(past.holds(name)),
         recovery=[
             Recovery(api=api, hinted=hinted, times=_of(times))

@@ -20,8 +20,8 @@ class Summary:
         self._before = now
         if not added:
             return None
-        missed = "hints_missed "
-        return {
+        missed, settled = "hints_missed ", "settled "
+        summary: dict[str, Any] = {
             "links_open": sum(route.traffic.links_open for route in self._watched.routes),
             **{name: added[name] for name in ("links", "requests", "errors", "hints_given")},
             "hints_missed": {
@@ -29,6 +29,10 @@ class Summary:
             },
             "leader_moves": added["leader_moves"],
         }
+        outcomes = {
+            name.removeprefix(settled): n for name, n in added.items() if name.startswith(settled)
+        }
+        return summary | {"errors_settled": outcomes} if outcomes else summary
 
     def _totals(self) -> Counter[str]:
         counts = self._watched.counts
@@ -42,4 +46,6 @@ class Summary:
         )
         for (*_, reason), n in counts.missed.items():
             totals[f"hints_missed {reason}"] += n
+        for (*_, outcome), n in counts.settled.items():
+            totals[f"settled {outcome}"] += n
         return totals

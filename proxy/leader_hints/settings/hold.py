@@ -1,5 +1,7 @@
 """Holds: how long an error response waits for a hint."""
 
+from pydantic import Field
+
 from leader_hints.settings.fields import Group, seconds, whole
 
 
@@ -37,6 +39,15 @@ class HoldSettings(Group):
         "How long a hint waits until the hinted leader confirms that it leads, if it does not "
         "answer; more than refresh_interval_ms, or it is not asked twice. A client that arrives "
         "before the leader knows of its leadership pays a back-off.",
+    )
+
+    settle: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether errors that can carry no hint wait, too: until the Metadata of all "
+        "brokers names the new leader, within the bounds above. Then the client's first Metadata "
+        "is fresh, and most clients do not back off. No byte of the response changes. A broker "
+        "that has not answered for 50 ms is left out. Clusters in KRaft mode gain nothing by it.",
     )
 
     @property

@@ -31,6 +31,10 @@ class _Broker:
     node: int | None
     route: Route | None = None
 
+    @property
+    def reporter(self) -> int | str:
+        return "" if self.node is None else self.node
+
 
 def _view(*leaders: tuple[int, int], topic: str = "t", number: int = 1) -> LeaderView:
     view = LeaderView("cluster", lambda: BEGIN)

@@ -18,6 +18,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_moves import SILENT
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
@@ -69,6 +70,7 @@ _AFTER: Leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
 #: An id that is no topic's.
 _UNKNOWN = bytes(15) + b"\1"
 
+_OLD = MissReason.VERSION_WITHOUT_FIELD
 #: UNKNOWN_TOPIC_OR_PARTITION.
 _NO_ANSWER = 3
 
@@ -134,12 +136,21 @@ class _Scene:
         """The events of one kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
-    def hold(self, topic: str | bytes = "t", partition: int = 0, epoch: int = -1) -> None:
-        """Have a Fetch error of the first route's broker held; the client gives ``epoch``."""
+    def hold(
+        self,
+        topic: str | bytes = "t",
+        partition: int = 0,
+        epoch: int = -1,
+        unhinted: MissReason | None = None,
+    ) -> None:
+        """Have a Fetch error of the first route's broker held; the client gives ``epoch``.
+
+        ``unhinted``: until it is settled.
+        """
         failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
         state = LinkState(self.route, 1)
         scanned = Scanned(failures, False, 0, 0)
-        held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [epoch])
+        held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [epoch], unhinted)
         assert self.hold_timer.submit(held) is None
 
     def rounds(self, node: int, key: int) -> list[float]:
@@ -1507,3 +1518,98 @@ async def test_of_brokers_that_say_it_at_the_same_time_one_is_reported(
         scene.hold("t")
         await trio.sleep(1)
         assert len(scene.told(TopicsHidden)) == 1
+
+
+# Errors that are held until all brokers name the leader.
+
+
+async def test_a_broker_that_lags_is_asked_until_it_names_the_leader(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.brokers[3].answers[METADATA] = _lagging
+        scene.brokers[1].leaders = scene.brokers[2].leaders = _AFTER
+        scene.hold(unhinted=_OLD)
+        await trio.sleep(0.035)
+        assert scene.settled == []
+        del scene.brokers[3].answers[METADATA]
+        scene.brokers[3].leaders = _AFTER
+        await trio.sleep(1)
+        assert scene.settled == [(1.04, [None])]
+        assert scene.told(HintMissed)[-1].settling == "settled"
+        # The leader is known from the first round on. Then who has not named it is asked in each.
+        assert scene.rounds(2, METADATA) == [1.01, 1.03]
+        assert scene.rounds(3, METADATA) == [1.01, 1.02, 1.03, 1.04]
+        assert scene.rounds(3, LIST_OFFSETS) == [1.0]
+
+
+async def test_a_broker_that_does_not_answer_is_left_out(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        scene.brokers[3].gate = trio.Event()
+        scene.brokers[1].leaders = scene.brokers[2].leaders = _AFTER
+        scene.hold(unhinted=_OLD)
+        await trio.sleep(1)
+        ((at, hints),) = scene.settled
+        # In the round of that time, or the next one: the clock is in floating point.
+        assert 1 + SILENT <= at <= 1.01 + SILENT
+        assert hints == [None]
+        # It is silent still, so the next error does not wait for it, but a round for node 2 only.
+        scene.brokers[1].leaders = scene.brokers[2].leaders = {"t": [(2, 7), (2, 6), (3, 7)]}
+        scene.hold(unhinted=_OLD)
+        await trio.sleep(1)
+        assert scene.settled[1:] == [(2.01, [None])]
+
+
+async def test_a_broker_that_cannot_be_asked_is_left_out_at_once(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        scene.brokers[3].answers[METADATA] = _lagging
+        scene.brokers[1].leaders = scene.brokers[2].leaders = _AFTER
+        scene.hold(unhinted=_OLD)
+        await trio.sleep(0.015)
+        assert scene.settled == []
+        del scene.net.brokers[_shown(3)]
+        await scene.brokers[3].drop()
+        await trio.sleep(1)
+        assert scene.settled == [(1.02, [None])]
+
+
+async def test_questions_about_what_lags_are_as_many_as_about_what_nobody_knows(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        scene.brokers[3].answers[METADATA] = _lagging
+        scene.brokers[1].leaders = scene.brokers[2].leaders = _AFTER
+        scene.hold(unhinted=_OLD)
+        await trio.sleep(20)
+        assert 20 * 20 <= len(scene.rounds(3, METADATA)) <= 20 + 20 * 20 + 1
+        assert len(scene.rounds(3, LIST_OFFSETS)) == 1
+
+
+async def test_what_a_storm_leaves_to_be_settled_is_shared_among_refreshes(
+    autojump_clock: MockClock,
+) -> None:
+    """5,000 partitions in 50 topics moved: each broker must name all, some in each round."""
+    topics, width = [f"s{number}" for number in range(50)], 100
+    before = {topic: [(1, 5)] * width for topic in topics}
+    async with _scene(1, before=lambda scene: _believe(scene, before)) as scene:
+        _believe(scene, {topic: [(2, 6)] * width for topic in topics})
+        for topic in topics:
+            for partition in range(width):
+                scene.hold(topic, partition, unhinted=_OLD)
+        asked = [len(broker.asked) for broker in scene.brokers.values()]
+        await trio.sleep(0.5)
+        assert len(scene.settled) == len(topics) * width
+        assert max(at for at, _ in scene.settled) < 1.2
+        assert {event.settling for event in scene.told(HintMissed)} == {"settled"}
+        rounds: dict[float, int] = {}
+        for broker, begin in zip(scene.brokers.values(), asked, strict=True):
+            for one in broker.asked[begin:]:
+                if one.key == METADATA:
+                    at = round(one.at, 6)
+                    rounds[at] = rounds.get(at, 0) + width * len(one.topics or ())
+        assert max(rounds.values()) <= _SETTINGS.slice_partitions
+
+
+def _believe(scene: _Scene, leaders: Leaders) -> None:
+    for broker in scene.brokers.values():
+        broker.leaders = leaders

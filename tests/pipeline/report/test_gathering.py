@@ -67,6 +67,20 @@ def test_no_folder_is_an_error_and_an_empty_one_is_empty(
     assert found.listings.keys() == {listing.name for listing in listings.LISTINGS}
 
 
+def test_errors_that_waited_for_metadata_by_what_came_of_it(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    settled = [
+        _recovery(ms, hinted=False, settling="settled", observed=False) for ms in (10.0, 20.0, 90.0)
+    ]
+    late = _recovery(200.0, hinted=False, settling="metadata_behind", observed=False)
+    write(columns.RECOVERIES, [*settled, late, _recovery(1e6, hinted=False, observed=False)])
+    first, second = _gather(spark, tmp_path).rows(listings.SETTLED)
+    assert (first["settling"], first["episodes"], first["lost_ms"]) == ("metadata_behind", 1, 200.0)
+    assert (second["settling"], second["episodes"], second["errors"]) == ("settled", 3, 6)
+    assert (second["p50_ms"], second["p95_ms"]) == (20.0, 90.0)
+
+
 def test_recoveries_by_hint_client_topic_and_cluster(
     spark: SparkSession, tmp_path: Path, write: _Write
 ) -> None:

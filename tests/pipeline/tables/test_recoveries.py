@@ -57,6 +57,20 @@ def test_a_hint_that_was_only_counted_is_none(spark: SparkSession) -> None:
     assert row["uncertain_ms"] == 0
 
 
+def test_what_came_of_an_error_that_waited_is_of_the_first_one(spark: SparkSession) -> None:
+    waited, later = _told(
+        spark,
+        [
+            error(0.05, 1, settling="settled", reason="not_usable_by_client", hold_ms=50.0),
+            error(0.06, 2, settling="link_hold_spent", reason="not_usable_by_client"),
+            success(0.08, 3),
+            error(1, 4, client_id="later", observed=True, settling="metadata_behind"),
+        ],
+    )
+    assert (waited["settling"], waited["observed"], waited["recovery_ms"]) == ("settled", False, 80)
+    assert (later["settling"], later["observed"]) == ("metadata_behind", True)
+
+
 def test_clocks_are_corrected_before_events_are_put_in_order(spark: SparkSession) -> None:
     """The clock of ``b`` is 100 ms behind: its success seems to come before the error."""
     known = spark.sql(_CORRECTIONS)

@@ -6,7 +6,8 @@ are bugs about questions to brokers that are too many or too few; net/metadata o
 - cluster: all that is known of one cluster; it owns the parts that follow.
 - leader: a leader and its epoch; leader_view: the leader of each partition, and since which epoch.
 - leader_reports: what a report about one partition changes: newer, the same, or contradicting.
-- leader_moves: the former leader, and whether the new one has confirmed that it leads.
+- leader_moves: the former leader, whether the new one has confirmed that it leads, and which
+  brokers name it to clients.
 - known_topics: what a name or an id means; deleted and recreated topics; topic_leaders: one topic.
 - topic_changes: which topics there was news of; hidden_topics: those that ACLs hide from the proxy.
 - doubts: partitions of which brokers contradict what is known, and how that is settled.

@@ -1,10 +1,16 @@
-"""Recent leader moves: the former leader, and whether the new one has confirmed."""
+"""Recent leader moves: the former leader, whether the new one has confirmed, and who names it.
+
+A client without a hint asks any broker for Metadata. Brokers learn of a move one after the other,
+so an error is settled once the Metadata of all of them names the new leader.
+"""
 
 from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Protocol
 
 from leader_hints.apis.metadata import Led
 from leader_hints.core.clock import Clock
-from leader_hints.core.cluster.doubts import Place
+from leader_hints.core.cluster.doubts import Place, Reporter
 from leader_hints.core.cluster.leader import Leader
 
 #: Moves remembered in all: enough for every partition of a large broker to move at once.
@@ -12,6 +18,46 @@ RECENT_MOVES = 20_000
 #: Seconds after which an answer of the new leader cannot be of an earlier time as leader: it may
 #: have waited behind a response that was held.
 _WAITED = 0.25
+#: Seconds after which a broker that has not answered is left out: half a hold by default. Clients
+#: that ask it wait for longer than a hold in any case.
+SILENT = 0.05
+
+
+class Asked(Protocol):
+    """A broker that can be asked. ``unanswered_since``: infinity if it owes no answer."""
+
+    @property
+    def reporter(self) -> Reporter: ...
+
+    @property
+    def unanswered_since(self) -> float: ...
+
+
+class MetadataBrokers:
+    """Brokers as bits, since thousands of moves note which brokers name them.
+
+    ``awaited``: the bits of all that must name a move; 0 before any broker was asked.
+    """
+
+    def __init__(self) -> None:
+        self.awaited = 0
+        self._bits: dict[Reporter, int] = {}
+
+    def bit(self, reporter: Reporter) -> int:
+        """Return the bit of a broker."""
+        return self._bits.setdefault(reporter, 1 << len(self._bits))
+
+    def expect(self, brokers: Iterable[Asked], now: float) -> bool:
+        """Await these brokers, but those that are silent; return whether these are others."""
+        before, self.awaited = self.awaited, 0
+        for broker in brokers:
+            if now < broker.unanswered_since + SILENT:
+                self.awaited |= self.bit(broker.reporter)
+        return self.awaited != before
+
+    def all_in(self, named: int) -> bool:
+        """Whether ``named`` has all that are awaited, and any is."""
+        return self.awaited > 0 and named & self.awaited == self.awaited
 
 
 class LeaderMove:
@@ -20,26 +66,29 @@ class LeaderMove:
     ``confirmed``: whether the new leader confirms its leadership; ``None``: it has not answered.
     ``serves``: whether it has answered as leader, or has served a client. Metadata is no such
     answer: a KRaft broker's names it a while before its replica leads (BrokerMetadataPublisher sets
-    the image first).
+    the image first). ``named``: the brokers whose Metadata names the new leader, as the bits of
+    :class:`MetadataBrokers`.
     """
 
-    __slots__ = ("at", "before", "confirmed", "serves")
+    __slots__ = ("at", "before", "confirmed", "named", "serves")
 
     def __init__(self, before: Leader, at: float, confirmed: bool | None, serves: bool) -> None:
         self.before = before
         self.at = at
         self.confirmed = confirmed
         self.serves = serves
+        self.named = 0
 
 
 class LeaderMoves(OrderedDict[Place, LeaderMove]):
     """The last move of each partition that moved recently, the oldest first.
 
-    A leader without one has led for long.
+    A leader without one has led for long. ``brokers``: those whose Metadata is awaited.
     """
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
+        self.brokers = MetadataBrokers()
         self._clock = clock
 
     def add(self, place: Place, before: Leader, led: Led, *, confirmed: bool) -> None:
@@ -51,6 +100,15 @@ class LeaderMoves(OrderedDict[Place, LeaderMove]):
         self.move_to_end(place)
         if len(self) > RECENT_MOVES:
             self.popitem(last=False)
+
+    def name(self, place: Place, reporter: Reporter) -> bool:
+        """Note that a broker's Metadata names the new leader; whether it was the last awaited."""
+        move = self.get(place)
+        bit = self.brokers.bit(reporter)
+        if move is None or move.named & bit:
+            return False
+        move.named |= bit
+        return self.brokers.all_in(move.named)
 
     def served(self, place: Place) -> None:
         """Note that the new leader has served a client."""

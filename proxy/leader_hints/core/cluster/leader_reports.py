@@ -111,6 +111,15 @@ class LeaderReports:
             return []
         return self.adopt(topic, led)
 
+    def named(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> None:
+        """Take note that the Metadata of a broker has this leader, if it is the known one."""
+        place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
+        # Most partitions have not moved lately, and a poll is about all of them.
+        if place not in self._moves or self._known(topic, led.partition) != leader:
+            return
+        if led.leader != UNKNOWN and self._moves.name(place, reporter):
+            self._changes.add(topic.aliases)
+
     def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:
         """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
         now = self._clock()

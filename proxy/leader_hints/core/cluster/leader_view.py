@@ -15,7 +15,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Source
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Reporter, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -47,7 +47,8 @@ class LeaderView:
     ``clock``: seconds that never go back, by which moves are noted. ``topics``: which topics there
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
     brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
-    ``unknown_ids``: those that clients use and that have no name here.
+    ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: whose
+    Metadata is awaited where errors are to be settled.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -58,6 +59,7 @@ class LeaderView:
         #: When the topic with an id that had this name was forgotten last.
         self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
+        self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
         self.disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
@@ -110,6 +112,16 @@ class LeaderView:
         """Whether the present leader has answered as such, or has led for long."""
         move = self._moves.get((self.topics.key(topic), partition))
         return move is None or move.serves
+
+    def is_named(self, topic: Topic, partition: int, by: Reporter | None = None) -> bool:
+        """Whether the Metadata of a broker names the present leader, or of all that are awaited.
+
+        True as well where it has led for long.
+        """
+        move, brokers = self._moves.get((self.topics.key(topic), partition)), self.metadata_brokers
+        if move is None:
+            return True
+        return brokers.all_in(move.named) if by is None else move.named & brokers.bit(by) > 0
 
     def in_doubt(self, topic: Topic, partition: int) -> bool:
         """Whether brokers contradict what the view has, and that is not settled."""
@@ -196,6 +208,8 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
+            if self.metadata_brokers.awaited:
+                self._reports.named(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             for _ in self._reports.missing(topic, answer, before, contradicted, poll=poll):
                 yield moves

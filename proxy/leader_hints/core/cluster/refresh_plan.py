@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.cluster import Cluster
+from leader_hints.core.cluster.doubts import Reporter
 from leader_hints.core.cluster.refresh_share import RefreshShare
 from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
@@ -28,18 +29,25 @@ _REQUEST = 25
 #: learnt sooner by that.
 _ENOUGH = 2
 #: The last of so many rounds asks all brokers for Metadata, the others only those behind routes: it
-#: is mostly the new leader itself that confirms first.
+#: is mostly the new leader itself that confirms first. And those that do not name a leader yet
+#: whose move an error waits to see settled.
 _ALL_IN_EVERY = 4
 
 
 class Broker(Protocol):
-    """One that can be asked. ``node``: where it is proved; ``route``: that it is behind, if any."""
+    """One that can be asked. ``node``: where it is proved; ``route``: that it is behind, if any.
+
+    ``reporter``: as whose its Metadata counts.
+    """
 
     @property
     def node(self) -> int | None: ...
 
     @property
     def route(self) -> Route | None: ...
+
+    @property
+    def reporter(self) -> Reporter: ...
 
 
 _B = TypeVar("_B", bound=Broker)
@@ -100,7 +108,7 @@ class RefreshPlan:
         topics = _metadata_topics(wanted, unread, storm=storm)
         names = [*{name for name in map(view.topics.name, topics) if name is not None}]
         unnamed = [t for t in topics if isinstance(t, bytes) and view.topics.name(t) is None]
-        metadata = self._shared(names, cluster, brokers, storm=storm)
+        metadata = self._shared(wanted, names, cluster, brokers, storm=storm)
         if storm:
             requests = self._to_leaders(wanted, brokers, metadata)
         else:
@@ -114,12 +122,22 @@ class RefreshPlan:
         return len(wanted) * brokers > self._most
 
     def _shared(
-        self, names: Sequence[str], cluster: Cluster, brokers: Sequence[Broker], *, storm: bool
+        self,
+        wanted: WantedLeaders,
+        names: Sequence[str],
+        cluster: Cluster,
+        brokers: Sequence[Broker],
+        *,
+        storm: bool,
     ) -> dict[int, list[str]]:
         """Return the topics of which each broker is asked for Metadata, by its position."""
         asked, share = [*range(len(brokers))], self._share
         if not storm and self._rounds % _ALL_IN_EVERY:
-            asked = [at for at, broker in enumerate(brokers) if broker.route is not None]
+            asked = [
+                at
+                for at, broker in enumerate(brokers)
+                if broker.route is not None or wanted.lags(broker.reporter)
+            ]
             share = self._own_share
         sizes = [cluster.view.partitions(name) for name in names]
         topics: dict[int, list[str]] = {}

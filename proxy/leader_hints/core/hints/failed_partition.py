@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.hints.miss_reason import MissReason
@@ -21,6 +22,8 @@ class FailedPartition:
     since that it leads; ``None``: it has reported nothing. ``known``: the view's leader.
     ``found``: a good hint, first found at ``found_at``; it is given at ``good_at`` even if its
     leader has confirmed nothing. ``hint``: the hint that is given; ``reason``: why there is none.
+    ``settles``: its client can use no hint; its error waits until all brokers name the hint's
+    leader.
     """
 
     __slots__ = (
@@ -35,14 +38,24 @@ class FailedPartition:
         "led",
         "reason",
         "serves",
+        "settles",
         "since",
     )
 
-    def __init__(self, failure: Failure, client_epoch: int, since: float, led: int) -> None:
+    def __init__(
+        self,
+        failure: Failure,
+        client_epoch: int,
+        since: float,
+        led: int,
+        *,
+        settles: bool = False,
+    ) -> None:
         self.failure = failure
         self.client_epoch = client_epoch
         self.since = since
         self.led = led
+        self.settles = settles
         self.asked = False
         self.serves: bool | None = None
         self.known: Leader | None = None
@@ -58,8 +71,20 @@ class FailedPartition:
         return self.hint is not None or self.reason in _FINAL
 
     @property
+    def is_fenced_blindly(self) -> bool:
+        """Whether the client used an older epoch than its broker has, and it is not known which.
+
+        That may be of the leadership that is known already, so only the broker's answer shows
+        whether there is a newer one.
+        """
+        fenced = self.failure.error == ErrorCode.FENCED_LEADER_EPOCH
+        return self.settles and fenced and self.client_epoch < 0
+
+    @property
     def newest(self) -> int:
         """The newest epoch at which the client and the answering broker are known to have been."""
+        if self.is_fenced_blindly:
+            return self.led - 1
         return self.client_epoch if self.client_epoch >= 0 else self.led
 
 

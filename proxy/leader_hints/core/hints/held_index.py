@@ -153,9 +153,11 @@ class HeldIndex:
                         yield response, topic, name
 
 
-def _basis(route: Route) -> tuple[LeaderView | None, object, int | None, frozenset[int]]:
+def _basis(route: Route) -> tuple[LeaderView | None, int, object, int | None, frozenset[int]]:
     """Return what judgements rest on beside the time and the leaders."""
-    return route.broker.view, route.broker.endpoints, route.broker.node, route.broker.others
+    view = route.broker.view
+    awaited = view.metadata_brokers.awaited if view is not None else 0
+    return view, awaited, route.broker.endpoints, route.broker.node, route.broker.others
 
 
 def _discard(by_topic: dict[Topic, _Responses], topic: Topic, response: HeldResponse) -> None:

@@ -78,6 +78,8 @@ class HintJudge:
             partition.good_at = partition.found_at + rules.confirm
         else:
             partition.good_at = now if confirmed else math.inf
+        if partition.settles and not hint_rules.is_settled(route, partition):
+            partition.good_at = math.inf
 
     def _found_at(
         self, route: Route, partition: FailedPartition, found: LeaderHint, now: float
@@ -96,4 +98,5 @@ class HintJudge:
 
 def _make(response: HeldResponse, failure: Failure, epoch: int) -> FailedPartition:
     led = hint_rules.led_epoch(response.route, failure)
-    return FailedPartition(failure, epoch, response.since, led)
+    settles = response.held.unhinted is not None
+    return FailedPartition(failure, epoch, response.since, led, settles=settles)

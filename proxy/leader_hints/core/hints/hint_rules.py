@@ -174,9 +174,15 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
         return False
     if route.broker.is_self(hint.leader):
         # NOT_LEADER_OR_FOLLOWER is the answer of no leader, FENCED_LEADER_EPOCH may be of one.
-        fenced = error == ErrorCode.FENCED_LEADER_EPOCH
+        fenced = error == ErrorCode.FENCED_LEADER_EPOCH and not partition.is_fenced_blindly
         return True if fenced and partition.serves is None else partition.serves
     return view.is_confirmed(topic, number) if view is not None else None
+
+
+def is_settled(route: Route, partition: FailedPartition) -> bool:
+    """Whether any broker that the client may ask for Metadata names the leader."""
+    view = route.broker.view
+    return view is not None and view.is_named(*partition.failure[:2])
 
 
 def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Limit:

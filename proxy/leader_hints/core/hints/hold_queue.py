@@ -3,7 +3,9 @@
 The rules, in order; "now" means that the response goes on immediately:
 
 1. Every failed partition has a hint that satisfies the hint rules: now.
-2. The client cannot use a hint, it is a replica, or the error is another one: never comes here.
+2. It is a replica, or the error is another one: never comes here. If the client cannot use a hint,
+   the response comes here only to be settled: it waits as for hints, and until the Metadata of all
+   brokers names the leader, and goes on byte for byte (the setting `hold.settle`).
 3. A fresh answer reports that there is no leader, or no broker can be asked: now, without a hint.
 4. A deadline runs from the first error of (partition, broker, epoch). After it, such errors
    are not held for about a second: hints must not make a long outage longer. The deadline comes a
@@ -100,7 +102,7 @@ class HoldQueue:
         response = HeldResponse(
             held, next(self._numbers), now, detached=detached, deadline=deadline
         )
-        if not held.link.policies.hintable(held.key, held.version):
+        if held.switched_off:
             return self._finish(response, now, MissReason.HINTS_OFF)
         self._judge.judge(response, now)
         decided = response.partitions.judged or response.exposed
@@ -286,13 +288,13 @@ class HoldQueue:
             if partition.hint is None and partition.found is not None:
                 if hint_rules.confirmation(route, partition, partition.found) is False:
                     partition.reason = MissReason.LEADER_NOT_READY
-                else:
+                elif not partition.settles:
                     partition.hint = partition.found
         self._report.add(response, now, reason)
         if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(response, now)
         failures = len(response.held.scanned.failures)
-        if response.detached:
+        if response.detached or response.held.unhinted is not None:
             return [None] * failures
         hints = [partition.hint for partition in response.partitions.seen]
         return hints + [None] * (failures - len(hints))

@@ -9,12 +9,15 @@ from itertools import chain, islice
 
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.core.events import Event, HintGiven, HintMissed
+from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse
-from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.miss_reason import MissReason, Settling
 from leader_hints.core.link.held import Held
 
 #: Failed partitions that are reported in one step: each costs all takers of events.
 _AT_ONCE = 200
+
+_Outcome = tuple[Failure, int, LeaderHint | None, MissReason | Settling]
 
 
 class HoldReport:
@@ -32,11 +35,13 @@ class HoldReport:
 
         Its outcome is copied now, since its leaders may still be sought; the events are made later.
         """
-        outcomes = [
-            (one.failure, one.client_epoch, one.hint, one.reason or reason)
+        outcomes: list[_Outcome] = [
+            (one.failure, one.client_epoch, one.hint, one.reason or _late(one) or reason)
             for one in response.partitions.seen
         ]
-        rest = ((failure, epoch, None, reason) for failure, epoch in response.partitions.rest())
+        rest: Iterator[_Outcome] = (
+            (failure, epoch, None, reason) for failure, epoch in response.partitions.rest()
+        )
         held, hold_ms = response.held, (now - response.since) * 1000
         self._waiting.append(
             _event(held, failure, epoch, hint, why, hold_ms, observed=response.detached)
@@ -54,12 +59,18 @@ class HoldReport:
         return events
 
 
+def _late(partition: FailedPartition) -> Settling | None:
+    """Return that only Metadata was late, if that is so."""
+    late = partition.settles and partition.hint is None and partition.found is not None
+    return Settling.METADATA_BEHIND if late else None
+
+
 def _event(
     held: Held,
     failure: Failure,
     epoch: int,
     hint: LeaderHint | None,
-    reason: MissReason,
+    reason: MissReason | Settling,
     hold_ms: float,
     *,
     observed: bool,
@@ -67,6 +78,9 @@ def _event(
     answered = held.link.answered(
         held.key, held.version, failure, epoch, hold_ms, observed=observed
     )
+    if held.unhinted is not None:
+        settling = reason if hint is None else Settling.SETTLED
+        return HintMissed(answered=answered, reason=held.unhinted, settling=settling)
     if hint is not None:
         return HintGiven(answered=answered, leader=hint.leader, epoch=hint.epoch)
     return HintMissed(answered=answered, reason=reason)

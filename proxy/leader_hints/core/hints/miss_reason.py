@@ -1,4 +1,4 @@
-"""Why an error response went on without a hint for a partition.
+"""Why an error response went on without a hint for a partition, and whether it was settled.
 
 Tested in ``tests/docs/test_troubleshooting.py``.
 """
@@ -28,3 +28,14 @@ class MissReason(StrEnum):
     NOT_USABLE_BY_CLIENT = "not_usable_by_client"
     REPLICA = "replica"
     BUDGET = "budget"
+
+
+class Settling(StrEnum):
+    """What came of an error to a client without hints that waited to be settled.
+
+    A :class:`MissReason` in its place: why it was not settled. ``METADATA_BEHIND``: the leader was
+    known, and a broker did not name it in time.
+    """
+
+    SETTLED = "settled"
+    METADATA_BEHIND = "metadata_behind"

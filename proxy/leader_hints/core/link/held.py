@@ -7,18 +7,22 @@ from collections.abc import Sequence
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned, with_hints
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.flow import Pieces
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
 
 
 class Held:
     """A whole response frame and what the hint rules need of it.
 
     ``frame`` is memory of its own. ``epochs``: for each failure the leader epoch that the
-    client used, -1 where it is not known.
+    client used, -1 where it is not known. ``unhinted``: why the client gets no hint; then the
+    error waits until it is settled, and goes on byte for byte. Of such a response ``frame`` has
+    only the part that is kept back.
     """
 
-    __slots__ = ("epochs", "frame", "key", "link", "scanned", "version")
+    __slots__ = ("epochs", "frame", "key", "link", "scanned", "unhinted", "version")
 
     def __init__(
         self,
@@ -28,6 +32,7 @@ class Held:
         frame: memoryview,
         scanned: Scanned,
         epochs: Sequence[int],
+        unhinted: MissReason | None = None,
     ) -> None:
         self.link = link
         self.key = key
@@ -35,6 +40,14 @@ class Held:
         self.frame = frame
         self.scanned = scanned
         self.epochs = epochs
+        self.unhinted = unhinted
+
+    @property
+    def switched_off(self) -> bool:
+        """Whether the route's mode has come to rule out what it would wait for."""
+        if self.unhinted is not None:
+            return self.link.route.mode is Mode.OFF
+        return not self.link.policies.hintable(self.key, self.version)
 
     def answer(self, hints: Sequence[LeaderHint | None]) -> Pieces:
         """Return the response with ``hints``, one or ``None`` for each failure.

@@ -299,7 +299,7 @@ class RequestFlow(Flow):
                 return False
             return self._recode(frame, lambda own: self._recode_fetch(own, policy, correlation_id))
         request = None
-        if policy.hintable:
+        if policy.follows_session:
             if len(frame) == length:
                 request = self._copy(frame)
             elif self._begin_gather(frame, length):

@@ -88,6 +88,11 @@ class RequestPolicies:
             recoded=(key, version) in self.plan.recoded,
             hintable=hintable,
             unhinted=unhinted,
+            settles=(
+                self.route.config.settle
+                and unhinted is not None
+                and (key, version) not in self.plan.recoded
+            ),
             rewriter=self._rewriter(key, version),
         )
 

@@ -87,8 +87,11 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if self._passthrough is not None and self._passthrough.see(data[:at]):
+        scan = self._passthrough
+        if scan is not None and scan.see(data[:at]):
             self._passthrough = None
+            if self._is_held_midway(scan, data):
+                return []
         if self._unseen:
             return self._wait([], data, 0, self._later(at, size))
         if at >= size:
@@ -116,6 +119,7 @@ class ResponseFlow(Flow):
                 if outcome is not None:
                     if not self._do(outcome, exchange, frame, length):
                         if self.held is not None:
+                            self._skip = max(end - size, 0)
                             self._put_behind(data[end:])
                         if at > begun:
                             pieces.append(data[begun:at])
@@ -144,6 +148,19 @@ class ResponseFlow(Flow):
         if at > begun:
             pieces.append(data[begun:at])
         return pieces
+
+    def _is_held_midway(self, scan: PassthroughScan, data: memoryview) -> bool:
+        """Whether a response, of which all partitions have come by now, is held from here on.
+
+        What came before went on: no client can read it without its last partition.
+        """
+        held = self._notes.settled(scan, data[: self._skip])
+        if held is None or not self._hold(held, scan.exchange):
+            return False
+        end = self._skip
+        self._skip = max(end - len(data), 0)
+        self._put_behind(data[end:])
+        return True
 
     @property
     def _unseen(self) -> int:

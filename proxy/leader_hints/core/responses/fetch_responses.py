@@ -4,7 +4,7 @@ Tested in ``tests/core/link/test_link_recoded.py``.
 """
 
 from leader_hints.apis.fetch_older import Names, Raised, response_up
-from leader_hints.apis.fetch_response import FetchScan, glance
+from leader_hints.apis.fetch_response import FetchScan, begun_session, glance
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
 from leader_hints.core.responses.outcome import (
@@ -49,6 +49,15 @@ def go_on(
         return notes.passing(exchange, frame, length, version, whole=False)
     passing = notes.passing(exchange, frame, length, version)
     return notes.held(exchange, frame, scan.scanned) or passing
+
+
+def follow_session(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -> None:
+    """Take note of the session of a response that has begun."""
+    session = begun_session(frame)
+    if session is None:
+        notes.session_unread(exchange, None)
+    else:
+        notes.session_answered(exchange, *session)
 
 
 def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:

@@ -3,12 +3,13 @@
 Tested in ``tests/core/link/test_link.py``.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from leader_hints.apis.fetch_request import read_request, read_session
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.apis.leader_hint import Scanned
+from leader_hints.apis.leader_hint import Failure, Scanned
 from leader_hints.apis.response_scan import has_no_failure
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
@@ -55,6 +56,20 @@ class ResponseNotes:
         if whole and scan.left:
             scan.see_all(frame[len(frame) - scan.left :])
         return scan
+
+    def settling(
+        self, exchange: Exchange, frame: memoryview, length: int
+    ) -> PassthroughScan | Held | None:
+        """As :meth:`passing`, but return errors to be held until they are settled.
+
+        Nothing in the response changes, so what precedes its last partitions need not be kept.
+        """
+        policy = exchange.policy
+        if not self.link.route.awaited and has_no_failure(frame, policy.key, policy.version):
+            return None
+        recovery, reason = self._recovery, policy.unhinted
+        scan = PassthroughScan(self.link, recovery, exchange, policy.version, length, reason)
+        return self.settled(scan, frame) if scan.see(frame) else scan
 
     def over_budget(
         self, exchange: Exchange, frame: memoryview, length: int, scan: FetchScan | None
@@ -129,6 +144,29 @@ class ResponseNotes:
             epochs = link.route.sessions.epochs(request, scanned.failures)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
+    def settled(self, scan: PassthroughScan, piece: memoryview) -> Held | None:
+        """Return an error response to be held until it is settled; ``None``: it goes on.
+
+        ``piece``: the bytes that are kept back, with the last partition's header. Without them no
+        client can read the response.
+        """
+        policy, unhinted = scan.exchange.policy, scan.exchange.policy.unhinted
+        failures, scan.failures = scan.failures, []
+        if not failures or unhinted is None:
+            return None
+        epochs = self._epochs(scan.exchange, failures)
+        scanned = Scanned(tuple(failures), scan.carries, 0, 0)
+        key = ApiKey(policy.key)
+        return Held(self.link, key, policy.version, piece, scanned, epochs, unhinted)
+
+    def _epochs(self, exchange: Exchange, failures: Sequence[Failure]) -> list[int]:
+        """Return the epochs that a client used, as far as its request can be read."""
+        if exchange.request is not None and exchange.policy.follows_session:
+            with suppress(WireError):
+                request = read_request(memoryview(exchange.request))
+                return self.link.route.sessions.epochs(request, failures)
+        return [UNKNOWN_EPOCH] * len(failures)
+
     def hold_begins(self, held: Held) -> None:
         """Take note of the errors of a response that is held."""
         self._recovery.failed(
@@ -143,9 +181,15 @@ class ResponseNotes:
 
     def hold_lacks_budget(self, held: Held) -> None:
         """Take note of the errors of a response that cannot be kept, and so is not held."""
-        self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
+        if held.unhinted is None:
+            self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
+        else:
+            settling = MissReason.BUDGET
+            self._missed(held.key, held.version, held.scanned, held.unhinted, settling)
 
-    def _missed(self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason) -> None:
+    def _missed(
+        self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason, settling: str = ""
+    ) -> None:
         for failure in scanned.failures:
             answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)
-            self.link.events.append(HintMissed(answered=answered, reason=reason))
+            self.link.events.append(HintMissed(answered=answered, reason=reason, settling=settling))

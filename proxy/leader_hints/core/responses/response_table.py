@@ -17,8 +17,7 @@ from leader_hints.core.responses import (
     metadata_responses,
     produce_responses,
 )
-from leader_hints.core.responses.outcome import Reader
-from leader_hints.core.responses.passthrough_scan import PassthroughScan
+from leader_hints.core.responses.outcome import Outcome, Reader
 from leader_hints.core.responses.response_notes import ResponseNotes
 
 
@@ -35,11 +34,14 @@ class Readers(NamedTuple):
     recoded: Reader | None = None
 
 
-def counted(
-    notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
-) -> PassthroughScan | None:
-    """Count errors as they pass."""
-    return notes.passing(exchange, frame, length, exchange.policy.version, whole=False)
+def counted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
+    """Count errors as they pass, or have them held until they are settled."""
+    policy = exchange.policy
+    if policy.follows_session:
+        fetch_responses.follow_session(notes, exchange, frame)
+    if not policy.settles:
+        return notes.passing(exchange, frame, length, policy.version, whole=False)
+    return notes.settling(exchange, frame, length)
 
 
 BY_API: Mapping[int, Readers] = {

@@ -5,6 +5,8 @@ Tested in ``tests/core/responses/test_response_table.py``.
 
 from enum import IntEnum
 
+from leader_hints.apis.header import FLEXIBLE_FROM
+from leader_hints.apis.keys import ApiKey
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.traffic_counters import Cell
 from leader_hints.core.versions.address_rewriting import Rewriter
@@ -34,7 +36,9 @@ class RequestPolicy:
     ``key`` and ``version``: as the client asks. ``sent``: the version that goes to the broker;
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
     hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
-    and errors in it are counted; ``None``: nothing is counted. ``cell``: where they are counted.
+    and errors in it are counted; ``None``: nothing is counted. ``settles``: these errors wait until
+    they are settled. ``follows_session``: requests are Fetches whose epochs are needed. ``cell``:
+    where they are counted.
     ``rackless``: what is done in its place where a consumer names no rack; ``None``: the same.
     ``rewriter``: what puts a virtual cluster's addresses into the responses. ``use``: what the
     responses are read for, as an int, by which a table is faster. ``unreadable``: one of the
@@ -43,12 +47,14 @@ class RequestPolicy:
 
     __slots__ = (
         "cell",
+        "follows_session",
         "hintable",
         "key",
         "rackless",
         "recoded",
         "rewriter",
         "sent",
+        "settles",
         "unhinted",
         "unreadable",
         "use",
@@ -65,6 +71,7 @@ class RequestPolicy:
         recoded: bool = False,
         hintable: bool = False,
         unhinted: MissReason | None = None,
+        settles: bool = False,
         rewriter: Rewriter | None = None,
     ) -> None:
         self.key = key
@@ -74,6 +81,9 @@ class RequestPolicy:
         self.recoded = recoded
         self.hintable = hintable
         self.unhinted = unhinted
+        self.settles = settles
+        readable = key == ApiKey.FETCH and version >= FLEXIBLE_FROM[ApiKey.FETCH]
+        self.follows_session = readable and (hintable or settles)
         self.rackless: RequestPolicy | None = None
         self.rewriter = rewriter
         self.use = int(_use(hintable, unhinted, rewriter))

@@ -18,6 +18,7 @@ from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
+from leader_hints.core.cluster.doubts import Reporter
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
 from leader_hints.core.route import Route
@@ -27,6 +28,7 @@ from leader_hints.net.brokers.connector import Connector
 from leader_hints.net.metadata.peer_address import PeerAddress
 from leader_hints.net.metadata.pending_questions import PendingQuestions
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.reader import Reader
 
 #: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
 _API_VERSIONS_TRIED = (3, 0)
@@ -121,7 +123,8 @@ class BrokerPoller:
     """The broker behind ``route``, or another of its cluster: then it is ``node``.
 
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
-    be asked on a new connection.
+    be asked on a new connection. ``unanswered_since``: when the question was sent that it has not
+    answered; infinity if there is none.
     """
 
     def __init__(
@@ -138,6 +141,7 @@ class BrokerPoller:
         self.route = route
         self.connected = False
         self.leaving = False
+        self.unanswered_since = math.inf
         self._node = node
         self._settings = settings
         self._listener = listener
@@ -159,6 +163,12 @@ class BrokerPoller:
     def node(self) -> int | None:
         """The broker's node id, where it is proved; of another of the cluster it was said."""
         return self.route.broker.proved_node if self.route is not None else self._node
+
+    @property
+    def reporter(self) -> Reporter:
+        """As whose its answers count: the node's, or that of the route where it is not proved."""
+        node = self.node
+        return self.route.name if node is None and self.route is not None else node or 0
 
     def refresh(
         self,
@@ -322,7 +332,7 @@ class BrokerPoller:
     ) -> set[str]:
         asked_at = trio.current_time()
         body = metadata.write_request_body(self._version, topics)
-        reader = await connection.ask(ApiKey.METADATA, self._version, body)
+        reader = await self._answer(connection, ApiKey.METADATA, self._version, body)
         self._listener.refreshed(cause, trio.current_time() - asked_at)
         # A thousand brokers list each other: all of them share one list.
         before = self._brokers if self.route is not None else self._listener.listed(self)
@@ -339,9 +349,18 @@ class BrokerPoller:
     ) -> dict[Partition, int]:
         asked_at = trio.current_time()
         body = list_offsets.write_request_body(epochs)
-        reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
+        reader = await self._answer(connection, ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
         self._listener.refreshed(Cause.LEADERSHIP, trio.current_time() - asked_at)
         return list_offsets.read_errors(reader)
+
+    async def _answer(
+        self, connection: BrokerConnection, key: ApiKey, version: int, body: bytes
+    ) -> Reader:
+        self.unanswered_since = trio.current_time()
+        try:
+            return await connection.ask(key, version, body)
+        finally:
+            self.unanswered_since = math.inf
 
     async def _identify(self, connection: BrokerConnection) -> bool:
         """Find out the node id of the route's broker; see
