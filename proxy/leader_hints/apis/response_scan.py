@@ -217,10 +217,11 @@ class AnswerScan:
         if not layout.fetch or self._successes:
             return
         if layout.plain is None:
-            reader.at, self._partitions, carries = pass_plain(
+            reader.at, self._partitions, brought = pass_plain(
                 reader.buffer, reader.at, reader.end, self._partitions
             )
-            self.carries |= carries
+            if brought:
+                self.carries = True
             return
         frame, at, left = reader.buffer, reader.at, self._partitions
         plain, width = layout.plain.unpack_from, layout.plain.size
@@ -230,8 +231,9 @@ class AnswerScan:
             if error in HINTABLE or aborted > 0:
                 break
             left -= 1
-            self.carries |= size > 0
             at += width + size if size > 0 else width
+        if at - reader.at > width * (self._partitions - left):
+            self.carries = True
         reader.at, self._partitions = at, left
 
     def _open_partition(self, reader: Reader) -> None:
@@ -262,13 +264,18 @@ class AnswerScan:
         if layout.fetch:
             reader.skip(layout.replica)
             size = self._size(reader, Reader.int32)
-        elif layout.items:
-            size = self._size(reader, Reader.int16)
-        self.carries |= size > 0 if layout.fetch else self._error == ErrorCode.NONE
+        else:
+            if layout.items:
+                size = self._size(reader, Reader.int16)
+            if not self._error:
+                self.carries = True
         if self._error in HINTABLE or (self._successes and self._error == ErrorCode.NONE):
             brings = layout.fetch and size > 0
             self._found.append(Answered(self._topic, self._partition, self._error, brings))
-        reader.at += size
+        if size:
+            # Records; of Produce it is an error's message.
+            reader.at += size
+            self.carries |= layout.fetch
         self._partitions -= 1
         self.done = self._topics == 1 and not self._partitions
         if layout.flexible:

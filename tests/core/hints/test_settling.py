@@ -210,8 +210,7 @@ def test_what_was_not_settled_is_sought_on() -> None:
     learn(link.route, {0: (2, 6)}, source=2)
     counter.review(T + DEFAULT_RULES.deadline)
     (wanted,) = counter.queue.wanted_leaders()
-    assert wanted.settle
-    assert [node for node in (1, 2, 3) if wanted.lags(node)] == [1, 3]
+    assert [node for node in (1, 2, 3) if wanted.awaits_metadata_of(node)] == [1, 3]
 
 
 @pytest.mark.parametrize("unhinted", [OLD, None])

@@ -148,6 +148,7 @@ class _Scene:
         ``unhinted``: until it is settled.
         """
         failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
+        self.route.config = replace(self.route.config, settle=unhinted is not None)
         state = LinkState(self.route, 1)
         scanned = Scanned(failures, False, 0, 0)
         held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [epoch], unhinted)

@@ -5,7 +5,7 @@ so an error is settled once the Metadata of all of them names the new leader.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from leader_hints.apis.metadata import Led
@@ -33,33 +33,6 @@ class Asked(Protocol):
     def unanswered_since(self) -> float: ...
 
 
-class MetadataBrokers:
-    """Brokers as bits, since thousands of moves note which brokers name them.
-
-    ``awaited``: the bits of all that must name a move; 0 before any broker was asked.
-    """
-
-    def __init__(self) -> None:
-        self.awaited = 0
-        self._bits: dict[Reporter, int] = {}
-
-    def bit(self, reporter: Reporter) -> int:
-        """Return the bit of a broker."""
-        return self._bits.setdefault(reporter, 1 << len(self._bits))
-
-    def expect(self, brokers: Iterable[Asked], now: float) -> bool:
-        """Await these brokers, but those that are silent; return whether these are others."""
-        before, self.awaited = self.awaited, 0
-        for broker in brokers:
-            if now < broker.unanswered_since + SILENT:
-                self.awaited |= self.bit(broker.reporter)
-        return self.awaited != before
-
-    def all_in(self, named: int) -> bool:
-        """Whether ``named`` has all that are awaited, and any is."""
-        return self.awaited > 0 and named & self.awaited == self.awaited
-
-
 class LeaderMove:
     """The leader ``before``, and ``at`` what time the view learnt of the new one.
 
@@ -80,15 +53,57 @@ class LeaderMove:
         self.named = 0
 
 
+class MetadataBrokers:
+    """Which brokers' Metadata names the leaders to which partitions moved, and whose is awaited.
+
+    Brokers are bits, since thousands of moves note which of them name the leader. ``awaited``: the
+    bits of all that must; 0 before any broker was asked.
+    """
+
+    def __init__(self, moves: Mapping[Place, LeaderMove]) -> None:
+        self.awaited = 0
+        self._moves = moves
+        self._bits: dict[Reporter, int] = {}
+
+    def expect(self, brokers: Iterable[Asked], now: float) -> bool:
+        """Await these brokers, but those that are silent; return whether these are others."""
+        before, self.awaited = self.awaited, 0
+        for broker in brokers:
+            if now < broker.unanswered_since + SILENT:
+                self.awaited |= self._bit(broker.reporter)
+        return self.awaited != before
+
+    def names(self, reporter: Reporter, place: Place) -> bool:
+        """Note that a broker's Metadata names the leader; whether it was the last one awaited."""
+        move, bit = self._moves[place], self._bit(reporter)
+        if move.named & bit:
+            return False
+        move.named |= bit
+        return self.all_name(place)
+
+    def all_name(self, place: Place) -> bool:
+        """Whether any is awaited, and all name the leader; true as well where it led for long."""
+        move = self._moves.get(place)
+        return move is None or 0 < self.awaited == self.awaited & move.named
+
+    def lags(self, reporter: Reporter, place: Place) -> bool:
+        """Whether a broker's Metadata has not named the leader since a recent move."""
+        move = self._moves.get(place)
+        return move is not None and not move.named & self._bit(reporter)
+
+    def _bit(self, reporter: Reporter) -> int:
+        return self._bits.setdefault(reporter, 1 << len(self._bits))
+
+
 class LeaderMoves(OrderedDict[Place, LeaderMove]):
     """The last move of each partition that moved recently, the oldest first.
 
-    A leader without one has led for long. ``brokers``: those whose Metadata is awaited.
+    A leader without one has led for long. ``brokers``: those whose Metadata names the new leaders.
     """
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
-        self.brokers = MetadataBrokers()
+        self.brokers = MetadataBrokers(self)
         self._clock = clock
 
     def add(self, place: Place, before: Leader, led: Led, *, confirmed: bool) -> None:
@@ -100,15 +115,6 @@ class LeaderMoves(OrderedDict[Place, LeaderMove]):
         self.move_to_end(place)
         if len(self) > RECENT_MOVES:
             self.popitem(last=False)
-
-    def name(self, place: Place, reporter: Reporter) -> bool:
-        """Note that a broker's Metadata names the new leader; whether it was the last awaited."""
-        move = self.get(place)
-        bit = self.brokers.bit(reporter)
-        if move is None or move.named & bit:
-            return False
-        move.named |= bit
-        return self.brokers.all_in(move.named)
 
     def served(self, place: Place) -> None:
         """Note that the new leader has served a client."""

@@ -117,7 +117,7 @@ class LeaderReports:
         # Most partitions have not moved lately, and a poll is about all of them.
         if place not in self._moves or self._known(topic, led.partition) != leader:
             return
-        if led.leader != UNKNOWN and self._moves.name(place, reporter):
+        if led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
             self._changes.add(topic.aliases)
 
     def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:

@@ -15,7 +15,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Reporter, Source
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -47,8 +47,8 @@ class LeaderView:
     ``clock``: seconds that never go back, by which moves are noted. ``topics``: which topics there
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
     brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
-    ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: whose
-    Metadata is awaited where errors are to be settled.
+    ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
+    of them name the leaders to which partitions moved.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -113,16 +113,6 @@ class LeaderView:
         move = self._moves.get((self.topics.key(topic), partition))
         return move is None or move.serves
 
-    def is_named(self, topic: Topic, partition: int, by: Reporter | None = None) -> bool:
-        """Whether the Metadata of a broker names the present leader, or of all that are awaited.
-
-        True as well where it has led for long.
-        """
-        move, brokers = self._moves.get((self.topics.key(topic), partition)), self.metadata_brokers
-        if move is None:
-            return True
-        return brokers.all_in(move.named) if by is None else move.named & brokers.bit(by) > 0
-
     def in_doubt(self, topic: Topic, partition: int) -> bool:
         """Whether brokers contradict what the view has, and that is not settled."""
         return bool(self._doubts) and (self.topics.key(topic), partition) in self._doubts
@@ -186,6 +176,7 @@ class LeaderView:
         moves: list[LeaderMoved] = []
         contradicted: set[int] = set()
         before = topic.contradicted.get(broker.name, set()) if poll else set()
+        settles = self.metadata_brokers.awaited > 0
         for number, led in enumerate(answer.partitions, 1):
             if number % _LEARNT_AT_ONCE == 0:
                 yield moves
@@ -208,7 +199,7 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
-            if self.metadata_brokers.awaited:
+            if settles:
                 self._reports.named(topic, led, broker.name)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             for _ in self._reports.missing(topic, answer, before, contradicted, poll=poll):

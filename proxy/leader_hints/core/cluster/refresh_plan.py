@@ -136,7 +136,7 @@ class RefreshPlan:
             asked = [
                 at
                 for at, broker in enumerate(brokers)
-                if broker.route is not None or wanted.lags(broker.reporter)
+                if broker.route is not None or wanted.awaits_metadata_of(broker.reporter)
             ]
             share = self._own_share
         sizes = [cluster.view.partitions(name) for name in names]

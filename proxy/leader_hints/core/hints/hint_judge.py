@@ -78,7 +78,7 @@ class HintJudge:
             partition.good_at = partition.found_at + rules.confirm
         else:
             partition.good_at = now if confirmed else math.inf
-        if partition.settles and not hint_rules.is_settled(route, partition):
+        if not hint_rules.is_settled(route, partition):
             partition.good_at = math.inf
 
     def _found_at(

@@ -180,9 +180,11 @@ def confirmation(route: Route, partition: FailedPartition, hint: LeaderHint) -> 
 
 
 def is_settled(route: Route, partition: FailedPartition) -> bool:
-    """Whether any broker that the client may ask for Metadata names the leader."""
-    view = route.broker.view
-    return view is not None and view.is_named(*partition.failure[:2])
+    """Whether no error waits, or not any more, until all brokers' Metadata names the leader."""
+    if not partition.settles:
+        return True
+    (topic, number, *_), view = partition.failure, route.broker.view
+    return view is not None and view.metadata_brokers.all_name((view.topics.key(topic), number))
 
 
 def produce_limit(route: Route, partition: FailedPartition, recent: float) -> Limit:

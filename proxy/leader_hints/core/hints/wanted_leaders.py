@@ -9,6 +9,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.doubts import Reporter
 from leader_hints.core.cluster.leader import LAST_EPOCH, Leader
+from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.route import Route
 
@@ -38,23 +39,17 @@ class WantedLeaders:
         """At which epoch each leader is sought, by asking each broker whether it leads."""
         return self.epochs_of(self._partitions)
 
-    # For errors that are settled.
-
-    @property
-    def settle(self) -> bool:
-        """Whether an error waits until all brokers name the new leader."""
-        return any(one.settles for one in self._partitions)
-
-    def lags(self, reporter: Reporter) -> bool:
-        """Whether a broker's Metadata lacks a leader that is known, and that it is to name."""
-        return any(self._is_unnamed(one, reporter) for one in self._partitions)
-
-    def _is_unnamed(self, one: FailedPartition, by: Reporter | None = None) -> bool:
-        """Whether an error waits until its leader, which is known, is named by a broker, or all."""
-        if not one.settles or one.found is None:
-            return False
+    def awaits_metadata_of(self, reporter: Reporter) -> bool:
+        """Whether an error waits until this broker's Metadata names a leader that is known."""
         view = self.route.broker.view
-        return view is not None and not view.is_named(*one.failure[:2], by)
+        if view is None:
+            return False
+        key, lags = view.topics.key, view.metadata_brokers.lags
+        return any(
+            lags(reporter, (key(one.failure.topic), one.failure.partition))
+            for one in self._partitions
+            if one.settles and one.found is not None
+        )
 
     # For storms, in which all of it is too much.
 
@@ -74,12 +69,12 @@ class WantedLeaders:
     def unknown(self) -> set[Topic]:
         """As ``topics``, but only those with a partition whose leader is not known yet.
 
-        Nor known to all brokers, where an error waits for that.
+        Or not to all brokers, where an error waits for that.
         """
         return {
             one.failure.topic
             for one in self._partitions
-            if one.found is None or self._is_unnamed(one)
+            if one.found is None or not hint_rules.is_settled(self.route, one)
         }
 
     def questions(self, most: int) -> list[tuple[int, Sequence[FailedPartition]]]:

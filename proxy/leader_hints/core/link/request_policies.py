@@ -88,13 +88,13 @@ class RequestPolicies:
             recoded=(key, version) in self.plan.recoded,
             hintable=hintable,
             unhinted=unhinted,
-            settles=(
-                self.route.config.settle
-                and unhinted is not None
-                and (key, version) not in self.plan.recoded
-            ),
+            settles=unhinted is not None and self._settles(key, version),
             rewriter=self._rewriter(key, version),
         )
+
+    def _settles(self, key: int, version: int) -> bool:
+        """Whether errors without a hint are to be settled: not where responses are recoded."""
+        return self.route.config.settle and (key, version) not in self.plan.recoded
 
     def _is_offered(self, key: int, version: int) -> bool:
         """Whether a client may use it; to a virtual cluster none is sent that is not known."""

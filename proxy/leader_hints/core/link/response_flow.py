@@ -20,6 +20,7 @@ from leader_hints.core.responses.outcome import Fault, Gather, Instead, Outcome
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.core.responses.response_table import BY_API, OTHERS, reader_of
+from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.wire.scatter import Rest
 
 #: Size prefix, correlation id.
@@ -87,17 +88,10 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        scan = self._passthrough
-        if scan is not None and scan.see(data[:at]):
-            self._passthrough = None
-            if self._is_held_midway(scan, data):
-                return []
-        if self._unseen:
-            return self._wait([], data, 0, self._later(at, size))
-        if at >= size:
-            self._skip -= size
-            return [data]
-        self._skip = 0
+        if at:
+            if (rest := self._rest_of_begun(data)) is not None:
+                return rest
+            self._skip = 0
         pieces: Pieces = []
         #: From here on data is forwarded unchanged.
         begun = 0
@@ -119,8 +113,7 @@ class ResponseFlow(Flow):
                 if outcome is not None:
                     if not self._do(outcome, exchange, frame, length):
                         if self.held is not None:
-                            self._skip = max(end - size, 0)
-                            self._put_behind(data[end:])
+                            self._wait_behind(data, end)
                         if at > begun:
                             pieces.append(data[begun:at])
                         return pieces
@@ -149,18 +142,28 @@ class ResponseFlow(Flow):
             pieces.append(data[begun:at])
         return pieces
 
-    def _is_held_midway(self, scan: PassthroughScan, data: memoryview) -> bool:
-        """Whether a response, of which all partitions have come by now, is held from here on.
+    def _rest_of_begun(self, data: memoryview) -> Pieces | None:
+        """Go on with a frame that has begun; ``None`` if it ends in ``data``, and others follow."""
+        end, size = self._skip, len(data)
+        scan = self._passthrough
+        if scan is not None and scan.see(data[:end]):
+            self._passthrough = None
+            # What came before has gone on: no client can read that without the last partition.
+            held = self._notes.settled(scan, data[:end]) if isinstance(scan, SettlingScan) else None
+            if held is not None and self._hold(held):
+                self._wait_behind(data, end)
+                return []
+        if self._unseen:
+            return self._wait([], data, 0, self._later(end, size))
+        if end < size:
+            return None
+        self._skip -= size
+        return [data]
 
-        What came before went on: no client can read it without its last partition.
-        """
-        held = self._notes.settled(scan, data[: self._skip])
-        if held is None or not self._hold(held, scan.exchange):
-            return False
-        end = self._skip
+    def _wait_behind(self, data: memoryview, end: int) -> None:
+        """Have what came behind a frame that is held wait; ``end``: as in :meth:`_later`."""
         self._skip = max(end - len(data), 0)
         self._put_behind(data[end:])
-        return True
 
     @property
     def _unseen(self) -> int:
@@ -272,7 +275,7 @@ class ResponseFlow(Flow):
         elif isinstance(outcome, Gather):
             return self._keep(outcome, exchange, frame, length)
         elif isinstance(outcome, Held):
-            return not self._hold(outcome, exchange)
+            return not self._hold(outcome, recoded=exchange.recoded > 0)
         elif isinstance(outcome, Fault):
             self.fault = outcome.reason
             return False
@@ -294,14 +297,14 @@ class ResponseFlow(Flow):
             self._gather.exchange, self._gather.scan = exchange, outcome.scan
         return False
 
-    def _hold(self, held: Held, exchange: Exchange) -> bool:
+    def _hold(self, held: Held, *, recoded: bool = False) -> bool:
         """Keep an error response until it is released; false if it goes on, over budget."""
         frame = held.frame
-        if frame.obj is self._shared.obj or exchange.recoded:
+        if frame.obj is self._shared.obj or recoded:
             # What was gathered has its bytes reserved; this has not.
             if not self._account.take(len(frame)):
                 self._notes.hold_lacks_budget(held)
-                if exchange.recoded:
+                if recoded:
                     self._instead = [frame]
                 return False
             self._owed += len(frame)

@@ -8,5 +8,5 @@ message in apis, about the choice of a hint in core/hints.
 - fetch_responses, produce_responses, metadata_responses, api_versions_responses: the readers.
 - addresses: a virtual cluster's addresses in place of the brokers'.
 - response_notes: what is noted whatever becomes of a response; passthrough_scan: what is read of
-  one in passing.
+  one in passing; settling_scan: the same where errors are to wait until they are settled.
 """

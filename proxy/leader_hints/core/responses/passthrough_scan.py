@@ -5,7 +5,6 @@ from contextlib import suppress
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.fetch_request import Asker, read_asker
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.apis.leader_hint import Failure
 from leader_hints.apis.response_scan import Answered, AnswerScan
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
@@ -24,20 +23,16 @@ class PassthroughScan:
     Successes are reported where some are awaited on the route. ``over``: nothing more of it is of
     interest. ``left``: bytes at the end of what it has seen last that it must see again, in a later
     turn.
-
-    ``exchange``: that it answers. ``failures``: errors that are to be settled, and that are not
-    counted yet.
     """
 
     __slots__ = (
         "_asker",
+        "_exchange",
         "_link",
         "_reason",
         "_recovery",
         "_scan",
         "_to_come",
-        "exchange",
-        "failures",
         "left",
         "over",
     )
@@ -53,8 +48,7 @@ class PassthroughScan:
     ) -> None:
         self._link = link
         self._recovery = recovery
-        self.exchange = exchange
-        self.failures: list[Failure] = []
+        self._exchange = exchange
         self._to_come = length
         self._reason = reason
         self._asker: Asker | None = None
@@ -85,62 +79,33 @@ class PassthroughScan:
                     self._failed(answered, failed)
                 else:
                     self._succeeded(answered)
-            self._report(failed)
+            if failed:
+                # Together: there may be as many routes as brokers.
+                link, api = self._link, api_name(self._exchange.policy.key)
+                self._recovery.failed(link.route, link.client.id or "", api, failed)
             if not self._scan.done and self._to_come <= 0:
                 raise Truncated("response ends before its partitions do")
         except WireError as error:
-            name, version = api_name(self.exchange.policy.key), self.exchange.policy.version
+            name, version = api_name(self._exchange.policy.key), self._exchange.policy.version
             self._link.misunderstood("broker", f"{name} v{version}: {error}")
-            self._give_up()
             return True
         return self._scan.done
 
-    @property
-    def carries(self) -> bool:
-        """Whether other partitions have brought records or acknowledgements so far."""
-        return self._scan.carries
-
-    def _give_up(self) -> None:
-        """Count the errors that were to be settled in a response that cannot be read."""
-        failures, self.failures = self.failures, []
-        failed: list[tuple[str, int]] = []
-        if self._reason is not None:
-            for failure in failures:
-                self._count(failure, self._reason, failed)
-        self._report(failed)
-
-    def _report(self, failed: list[tuple[str, int]]) -> None:
-        """Report partitions together: there may be as many routes as brokers."""
-        if failed:
-            link, api = self._link, api_name(self.exchange.policy.key)
-            self._recovery.failed(link.route, link.client.id or "", api, failed)
-
-    def _failed(self, answered: Answered, failed: list[tuple[str, int]]) -> None:
-        """Keep an error that is to be settled; count another one."""
+    def _failed(self, answered: Failed, failed: list[tuple[str, int]]) -> None:
+        """Report an error that gets no hint; add its partition to those that ``failed``."""
         if self._reason is None:
             return
-        replica = self._read_asker().replica
-        if self.exchange.policy.settles and not replica and self._is_known():
-            topic, partition, error, _ = answered
-            self.failures.append(Failure(topic, partition, error, 0, 0))
-        else:
-            self._count(answered, MissReason.REPLICA if replica else self._reason, failed)
-
-    def _count(self, answered: Failed, reason: MissReason, failed: list[tuple[str, int]]) -> None:
-        """Report an error that goes on now; add its partition to those that ``failed``."""
-        link, policy = self._link, self.exchange.policy
-        told = link.answered(ApiKey(policy.key), policy.version, answered, UNKNOWN_EPOCH, 0.0)
+        link, exchange = self._link, self._exchange
+        reason = MissReason.REPLICA if self._read_asker().replica else self._reason
+        key = ApiKey(exchange.policy.key)
+        told = link.answered(key, exchange.policy.version, answered, UNKNOWN_EPOCH, 0.0)
         if reason is not MissReason.REPLICA:
             failed.append((told.topic, told.partition))
         link.events.append(HintMissed(answered=told, reason=reason))
 
-    def _is_known(self) -> bool:
-        """Whether the request is at hand, where a replica may have sent it."""
-        return self.exchange.policy.key != ApiKey.FETCH or self.exchange.request is not None
-
     def _succeeded(self, answered: Answered) -> None:
         link = self._link
-        if self.exchange.policy.key == ApiKey.FETCH:
+        if self._exchange.policy.key == ApiKey.FETCH:
             asker = self._read_asker()
             if asker.replica or not (answered.brings or asker.full):
                 return
@@ -148,7 +113,7 @@ class PassthroughScan:
             self._produced(answered)
         client = Client(link.number, link.client.id or "", link.client.software)
         name, topic = (
-            api_name(self.exchange.policy.key),
+            api_name(self._exchange.policy.key),
             link.route.broker.topic_name(answered.topic),
         )
         recovered = self._recovery.succeeded(link.route, client, name, topic, answered.partition)
@@ -165,8 +130,8 @@ class PassthroughScan:
         """Return who asked, read once and only where something is to be reported."""
         if self._asker is None:
             self._asker = Asker(replica=False, full=False)
-            if self.exchange.request is not None:
+            if self._exchange.request is not None:
                 # Not all of it may have been at hand, or the broker will refuse it.
                 with suppress(WireError):
-                    self._asker = read_asker(memoryview(self.exchange.request))
+                    self._asker = read_asker(memoryview(self._exchange.request))
         return self._asker

@@ -9,7 +9,7 @@ from contextlib import suppress
 from leader_hints.apis.fetch_request import read_request, read_session
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.apis.leader_hint import Scanned
 from leader_hints.apis.response_scan import has_no_failure
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
@@ -18,6 +18,7 @@ from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
+from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import WireError
 
@@ -59,16 +60,16 @@ class ResponseNotes:
 
     def settling(
         self, exchange: Exchange, frame: memoryview, length: int
-    ) -> PassthroughScan | Held | None:
-        """As :meth:`passing`, but return errors to be held until they are settled.
+    ) -> SettlingScan | Held | None:
+        """Look at a response that goes on, but for errors that are to be settled.
 
-        Nothing in the response changes, so what precedes its last partitions need not be kept.
+        Return what is to see the rest of it, or the errors if all of them have come. Nothing in it
+        changes, so what precedes its last partition may go on, and need not be kept.
         """
         policy = exchange.policy
         if not self.link.route.awaited and has_no_failure(frame, policy.key, policy.version):
             return None
-        recovery, reason = self._recovery, policy.unhinted
-        scan = PassthroughScan(self.link, recovery, exchange, policy.version, length, reason)
+        scan = SettlingScan(self.link, self._recovery, exchange, length)
         return self.settled(scan, frame) if scan.see(frame) else scan
 
     def over_budget(
@@ -144,31 +145,37 @@ class ResponseNotes:
             epochs = link.route.sessions.epochs(request, scanned.failures)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
-    def settled(self, scan: PassthroughScan, piece: memoryview) -> Held | None:
+    def settled(self, scan: SettlingScan, piece: memoryview) -> Held | None:
         """Return an error response to be held until it is settled; ``None``: it goes on.
 
         ``piece``: the bytes that are kept back, with the last partition's header. Without them no
         client can read the response.
         """
-        policy, unhinted = scan.exchange.policy, scan.exchange.policy.unhinted
-        failures, scan.failures = scan.failures, []
-        if not failures or unhinted is None:
+        exchange, policy, failures = scan.exchange, scan.exchange.policy, scan.failures
+        if not failures:
             return None
-        epochs = self._epochs(scan.exchange, failures)
-        scanned = Scanned(tuple(failures), scan.carries, 0, 0)
-        key = ApiKey(policy.key)
-        return Held(self.link, key, policy.version, piece, scanned, epochs, unhinted)
-
-    def _epochs(self, exchange: Exchange, failures: Sequence[Failure]) -> list[int]:
-        """Return the epochs that a client used, as far as its request can be read."""
-        if exchange.request is not None and exchange.policy.follows_session:
+        epochs: Sequence[int] = [UNKNOWN_EPOCH] * len(failures)
+        if exchange.request is not None and policy.follows_session:
             with suppress(WireError):
                 request = read_request(memoryview(exchange.request))
-                return self.link.route.sessions.epochs(request, failures)
-        return [UNKNOWN_EPOCH] * len(failures)
+                epochs = self.link.route.sessions.epochs(request, failures)
+        return Held(
+            self.link,
+            ApiKey(policy.key),
+            policy.version,
+            piece,
+            Scanned(tuple(failures), scan.carries, 0, 0),
+            epochs,
+            policy.unhinted,
+        )
 
     def hold_begins(self, held: Held) -> None:
-        """Take note of the errors of a response that is held."""
+        """Take note of the errors of a response that is held.
+
+        Those that are to be settled were noted when they were seen.
+        """
+        if held.unhinted is not None:
+            return
         self._recovery.failed(
             self.link.route,
             self.link.client.id or "",
@@ -184,11 +191,11 @@ class ResponseNotes:
         if held.unhinted is None:
             self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
         else:
-            settling = MissReason.BUDGET
-            self._missed(held.key, held.version, held.scanned, held.unhinted, settling)
+            budget = MissReason.BUDGET
+            self._missed(held.key, held.version, held.scanned, held.unhinted, settling=budget)
 
     def _missed(
-        self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason, settling: str = ""
+        self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason, *, settling: str = ""
     ) -> None:
         for failure in scanned.failures:
             answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)

@@ -18,6 +18,7 @@ from leader_hints.core.responses import (
     produce_responses,
 )
 from leader_hints.core.responses.outcome import Outcome, Reader
+from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.response_notes import ResponseNotes
 
 
@@ -29,27 +30,38 @@ class Readers(NamedTuple):
 
     hints: Reader | None = None
     errors: Reader | None = None
+    settling: Reader | None = None
     addresses: Reader | None = addresses.readdressed
     nothing: Reader | None = None
     recoded: Reader | None = None
 
 
-def counted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
-    """Count errors as they pass, or have them held until they are settled."""
-    policy = exchange.policy
-    if policy.follows_session:
+def counted(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
+) -> PassthroughScan | None:
+    """Count errors as they pass."""
+    return notes.passing(exchange, frame, length, exchange.policy.version, whole=False)
+
+
+def settled(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
+    """Have errors held until they are settled."""
+    if exchange.policy.follows_session:
         fetch_responses.follow_session(notes, exchange, frame)
-    if not policy.settles:
-        return notes.passing(exchange, frame, length, policy.version, whole=False)
     return notes.settling(exchange, frame, length)
 
 
 BY_API: Mapping[int, Readers] = {
     ApiKey.PRODUCE: Readers(
-        hints=produce_responses.hinted, errors=counted, recoded=produce_responses.recoded
+        hints=produce_responses.hinted,
+        errors=counted,
+        settling=settled,
+        recoded=produce_responses.recoded,
     ),
     ApiKey.FETCH: Readers(
-        hints=fetch_responses.hinted, errors=counted, recoded=fetch_responses.recoded
+        hints=fetch_responses.hinted,
+        errors=counted,
+        settling=settled,
+        recoded=fetch_responses.recoded,
     ),
     ApiKey.METADATA: Readers(
         addresses=metadata_responses.with_addresses,

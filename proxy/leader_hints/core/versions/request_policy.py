@@ -18,15 +18,17 @@ NOT_OFFERED = 1 << 16
 class ResponseUse(IntEnum):
     """What a response that is not recoded is read for.
 
-    ``HINTS``: errors that get a hint. ``ERRORS``: errors that are only counted. ``ADDRESSES``:
-    those of brokers, which are replaced. ``NOTHING``: it passes; see
-    :mod:`leader_hints.core.responses.response_table` for the APIs that are read anyway.
+    ``HINTS``: errors that get a hint. ``ERRORS``: errors that are only counted. ``SETTLING``:
+    errors that are to be settled. ``ADDRESSES``: those of brokers, which are replaced. ``NOTHING``:
+    it passes; see :mod:`leader_hints.core.responses.response_table` for the APIs that are read
+    anyway.
     """
 
     HINTS = 0
     ERRORS = 1
-    ADDRESSES = 2
-    NOTHING = 3
+    SETTLING = 2
+    ADDRESSES = 3
+    NOTHING = 4
 
 
 class RequestPolicy:
@@ -36,9 +38,8 @@ class RequestPolicy:
     ``key`` and ``version``: as the client asks. ``sent``: the version that goes to the broker;
     ``recoded``: requests need more than that number changed. ``hintable``: the client can use a
     hint in the response, so it must be looked at. ``unhinted``: why it gets none where it is not,
-    and errors in it are counted; ``None``: nothing is counted. ``settles``: these errors wait until
-    they are settled. ``follows_session``: requests are Fetches whose epochs are needed. ``cell``:
-    where they are counted.
+    and errors in it are counted; ``None``: nothing is counted. ``follows_session``: it is a Fetch
+    whose leader epochs are needed, and can be read. ``cell``: where they are counted.
     ``rackless``: what is done in its place where a consumer names no rack; ``None``: the same.
     ``rewriter``: what puts a virtual cluster's addresses into the responses. ``use``: what the
     responses are read for, as an int, by which a table is faster. ``unreadable``: one of the
@@ -54,7 +55,6 @@ class RequestPolicy:
         "recoded",
         "rewriter",
         "sent",
-        "settles",
         "unhinted",
         "unreadable",
         "use",
@@ -81,18 +81,21 @@ class RequestPolicy:
         self.recoded = recoded
         self.hintable = hintable
         self.unhinted = unhinted
-        self.settles = settles
         readable = key == ApiKey.FETCH and version >= FLEXIBLE_FROM[ApiKey.FETCH]
         self.follows_session = readable and (hintable or settles)
         self.rackless: RequestPolicy | None = None
         self.rewriter = rewriter
-        self.use = int(_use(hintable, unhinted, rewriter))
+        self.use = int(_use(hintable, unhinted, settles, rewriter))
         self.unreadable = False
 
 
-def _use(hintable: bool, unhinted: MissReason | None, rewriter: Rewriter | None) -> ResponseUse:
+def _use(
+    hintable: bool, unhinted: MissReason | None, settles: bool, rewriter: Rewriter | None
+) -> ResponseUse:
     if hintable:
         return ResponseUse.HINTS
+    if settles:
+        return ResponseUse.SETTLING
     if unhinted is not None:
         return ResponseUse.ERRORS
     return ResponseUse.NOTHING if rewriter is None else ResponseUse.ADDRESSES

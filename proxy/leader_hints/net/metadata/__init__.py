@@ -5,8 +5,8 @@ decided in core/cluster (refresh_plan, poll_plan).
 
 - refresher: polls, and asks more while responses are held; broker_answers: takes what comes of it.
 - poller_set: the pollers of all clusters; broker_poller: one of them; pending_questions: what it is
-  to ask next; peer_address: whether its name leads elsewhere by now; upstream_states: whether
-  routes' brokers answer.
+  to ask next; reconnect_pause: until it is connected to again; peer_address: whether its name leads
+  elsewhere by now; upstream_states: whether routes' brokers answer.
 - synthetic_id_survey: asks brokers whether they give synthetic topic ids.
 - hold_timer: wakes held responses when the view has moved or their time is over.
 """

@@ -27,6 +27,7 @@ from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.net.metadata.peer_address import PeerAddress
 from leader_hints.net.metadata.pending_questions import PendingQuestions
+from leader_hints.net.metadata.reconnect_pause import ReconnectPause
 from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 
@@ -146,10 +147,9 @@ class BrokerPoller:
         self._settings = settings
         self._listener = listener
         self._connector = connector
-        self._pause = settings.reconnect_min
+        self._pause = ReconnectPause(settings.reconnect_min, settings.reconnect_max)
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
-        self._reached = trio.Event()
         self._peer = PeerAddress()
         self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
@@ -198,7 +198,7 @@ class BrokerPoller:
 
         ``peer``: the IP address where that was, "" if it is not known.
         """
-        self._reached.set()
+        self._pause.end()
         if self._peer.has_moved(peer, trio.current_time()) and self.connected:
             self.reconnect()
 
@@ -220,7 +220,7 @@ class BrokerPoller:
                 self.connected = False
                 self._listener.failed(error)
                 self._listener.lost(self, "a defect of leader-hints; see its log")
-            await self._rest(connected=connected)
+            await self._pause.wait(connected=connected)
 
     async def _connect(self) -> BrokerConnection:
         """Connect, in turn: a cluster may have a thousand brokers, which all come back at once."""
@@ -228,20 +228,6 @@ class BrokerPoller:
         return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
-
-    async def _rest(self, *, connected: bool) -> None:
-        """Pause until the next attempt.
-
-        That others reach the broker is news only where it could not be ``connected`` to: they may
-        do so for as long as it refuses the proxy's own credentials.
-        """
-        self._reached = trio.Event()
-        pause, self._pause = self._pause, min(2 * self._pause, self._settings.reconnect_max)
-        await trio.sleep(self._settings.reconnect_min)
-        with trio.move_on_after(pause - self._settings.reconnect_min):
-            if connected:
-                await trio.sleep_forever()
-            await self._reached.wait()
 
     async def _open(self, connection: BrokerConnection) -> None:
         maxima: dict[int, int] = {}
@@ -272,7 +258,7 @@ class BrokerPoller:
             if now >= poll_at:
                 await self._poll(connection)
                 # Not sooner: a broker that breaks at each poll must not be tried without pause.
-                self._pause = self._settings.reconnect_min
+                self._pause.reset()
                 pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not await self._identify(connection):
                     now = trio.current_time()
@@ -298,7 +284,7 @@ class BrokerPoller:
             with trio.move_on_after(self._settings.poll):
                 await connection.wait(trio.Event())
             await connection.ask(ApiKey.API_VERSIONS, 0, b"")
-            self._pause = self._settings.reconnect_min
+            self._pause.reset()
 
     async def _refresh(self, connection: BrokerConnection) -> None:
         asked = self._pending.take()

@@ -149,9 +149,10 @@ class Refresher:
             if cluster is None:
                 continue
             brokers = self._pollers.connected(cluster.view.cluster_id)
-            awaited = cluster.view.metadata_brokers
-            if wanted.settle and awaited.expect(brokers, trio.current_time()):
-                self._hold_timer.news()
+            if wanted.route.config.settle:
+                others = cluster.view.metadata_brokers.expect(brokers, trio.current_time())
+                if others:
+                    self._hold_timer.news()
             planned = self._plan.round(wanted, cluster, brokers, self._answers.slices.waiting)
             if planned.unnamed:
                 # The route's own broker has just answered for them.
