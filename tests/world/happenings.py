@@ -14,6 +14,9 @@ BUSY, CALM = "busy", "calm"
 #: Seconds: of peace at first, and until the last happening.
 PEACE = 3.0
 UNTIL = 11.0
+#: Seeds from which on half of the worlds hold errors that can carry no hint: those before stay as
+#: they are, since open worlds and mutants name them.
+SETTLING_FROM = 100_000
 
 
 class Happening(NamedTuple):
@@ -118,7 +121,7 @@ def profile(seed: int) -> Profile:
         crossed=(),
         synthesize=False,
         rogue=draw.random() < 0.2,
-        settle=random.Random(f"{seed} settle").random() < 0.5,
+        settle=seed >= SETTLING_FROM and random.Random(f"{seed} settle").random() < 0.5,
     )
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 

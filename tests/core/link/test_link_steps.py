@@ -3,6 +3,7 @@
 import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -312,6 +313,32 @@ def test_many_partitions_of_a_response_that_passes_are_noted_in_several_turns(
     assert len(link.state.events) == (5002 if error else 1)
     assert steps.most < _MOST
     assert link.responses.held is None
+    link.close()
+    assert steps.budget.used == 0
+
+
+@pytest.mark.parametrize("version", [11, 12, 15])
+@pytest.mark.parametrize("budget", [1 << 22, 0])
+def test_many_errors_that_are_to_be_settled_are_kept_in_several_turns(
+    version: int, budget: int
+) -> None:
+    """To find the epochs of 5,000 errors took a step of 31,000 lines."""
+    on = route_before("3.6")
+    on.config = replace(on.config, settle=True)
+    steps = _Steps(on)
+    link, topic = steps.link, ONE if version >= 13 else "one"
+    steps.take(link.requests, fetch_request(version, 1, {(topic, 0): 5}))
+    link.responses._fit(_SHARED, 1)
+    steps.sent.clear()
+    steps.budget.per_link = budget
+    failed = _fetched(version, 5000, NOT_LEADER)
+    steps.take(link.responses, failed)
+    assert link.responses.held is not None
+    assert len(link.responses.held.scanned.failures) == 5000
+    assert link.state.events == []
+    steps._send(link.responses, link.responses.release([None] * 5000))
+    assert steps.sent == failed
+    assert steps.most < _MOST
     link.close()
     assert steps.budget.used == 0
 

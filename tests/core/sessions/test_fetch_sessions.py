@@ -17,7 +17,8 @@ _CAPACITY = 2
 
 
 def _epoch(sessions: FetchSessions, request: FetchRequest, topic: Topic, partition: int) -> int:
-    (epoch,) = sessions.epochs(request, [Failure(topic, partition, 6, 0, 0)])
+    failures = [Failure(topic, partition, 6, 0, 0)]
+    (epoch,) = sessions.epochs(request.asked, request.session_id, failures)
     return epoch
 
 

@@ -102,8 +102,8 @@ class HoldQueue:
         response = HeldResponse(
             held, next(self._numbers), now, detached=detached, deadline=deadline
         )
-        if held.switched_off:
-            return self._finish(response, now, MissReason.HINTS_OFF)
+        if (refusal := held.refusal) is not None:
+            return self._finish(response, now, refusal)
         self._judge.judge(response, now)
         decided = response.partitions.judged or response.exposed
         reason = self._why_not(response, now) if decided else None

@@ -19,10 +19,19 @@ class Held:
     ``frame`` is memory of its own. ``epochs``: for each failure the leader epoch that the
     client used, -1 where it is not known. ``unhinted``: why the client gets no hint; then the
     error waits until it is settled, and goes on byte for byte. Of such a response ``frame`` has
-    only the part that is kept back.
+    only the part that is kept back. ``over_budget``: nothing is left of the budget for that.
     """
 
-    __slots__ = ("epochs", "frame", "key", "link", "scanned", "unhinted", "version")
+    __slots__ = (
+        "epochs",
+        "frame",
+        "key",
+        "link",
+        "over_budget",
+        "scanned",
+        "unhinted",
+        "version",
+    )
 
     def __init__(
         self,
@@ -41,13 +50,18 @@ class Held:
         self.scanned = scanned
         self.epochs = epochs
         self.unhinted = unhinted
+        self.over_budget = False
 
     @property
-    def switched_off(self) -> bool:
-        """Whether the route's mode has come to rule out what it would wait for."""
+    def refusal(self) -> MissReason | None:
+        """Why it must not be held, whatever is known of its leaders; ``None`` if it may be."""
+        if self.over_budget:
+            return MissReason.BUDGET
         if self.unhinted is not None:
-            return self.link.route.mode is Mode.OFF
-        return not self.link.policies.hintable(self.key, self.version)
+            off = self.link.route.mode is Mode.OFF
+        else:
+            off = not self.link.policies.hintable(self.key, self.version)
+        return MissReason.HINTS_OFF if off else None
 
     def answer(self, hints: Sequence[LeaderHint | None]) -> Pieces:
         """Return the response with ``hints``, one or ``None`` for each failure.

@@ -301,13 +301,17 @@ class ResponseFlow(Flow):
         """Keep an error response until it is released; false if it goes on, over budget."""
         frame = held.frame
         if frame.obj is self._shared.obj or recoded:
-            # What was gathered has its bytes reserved; this has not.
-            if not self._account.take(len(frame)):
+            # What was gathered, or waited behind another one, has its bytes reserved; this has not.
+            if self._account.take(len(frame)):
+                self._owed += len(frame)
+            elif held.unhinted is not None:
+                # It is released before anything else is received.
+                held.over_budget = True
+            else:
                 self._notes.hold_lacks_budget(held)
                 if recoded:
                     self._instead = [frame]
                 return False
-            self._owed += len(frame)
             held.frame = memoryview(bytes(frame))
         self._notes.hold_begins(held)
         self.held = held

@@ -3,7 +3,6 @@
 Tested in ``tests/core/link/test_link.py``.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 from leader_hints.apis.fetch_request import read_request, read_session
@@ -142,7 +141,8 @@ class ResponseNotes:
             if request.replica_id >= 0:
                 self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA)
                 return None
-            epochs = link.route.sessions.epochs(request, scanned.failures)
+            asked, session_id = request.asked, request.session_id
+            epochs = link.route.sessions.epochs(asked, session_id, scanned.failures)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
     def settled(self, scan: SettlingScan, piece: memoryview) -> Held | None:
@@ -151,23 +151,11 @@ class ResponseNotes:
         ``piece``: the bytes that are kept back, with the last partition's header. Without them no
         client can read the response.
         """
-        exchange, policy, failures = scan.exchange, scan.exchange.policy, scan.failures
-        if not failures:
+        if not scan.failures:
             return None
-        epochs: Sequence[int] = [UNKNOWN_EPOCH] * len(failures)
-        if exchange.request is not None and policy.follows_session:
-            with suppress(WireError):
-                request = read_request(memoryview(exchange.request))
-                epochs = self.link.route.sessions.epochs(request, failures)
-        return Held(
-            self.link,
-            ApiKey(policy.key),
-            policy.version,
-            piece,
-            Scanned(tuple(failures), scan.carries, 0, 0),
-            epochs,
-            policy.unhinted,
-        )
+        policy, scanned = scan.policy, Scanned(tuple(scan.failures), scan.carries, 0, 0)
+        key, version, unhinted = ApiKey(policy.key), policy.version, policy.unhinted
+        return Held(self.link, key, version, piece, scanned, scan.epochs, unhinted)
 
     def hold_begins(self, held: Held) -> None:
         """Take note of the errors of a response that is held.
@@ -188,15 +176,9 @@ class ResponseNotes:
 
     def hold_lacks_budget(self, held: Held) -> None:
         """Take note of the errors of a response that cannot be kept, and so is not held."""
-        if held.unhinted is None:
-            self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
-        else:
-            budget = MissReason.BUDGET
-            self._missed(held.key, held.version, held.scanned, held.unhinted, settling=budget)
+        self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
 
-    def _missed(
-        self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason, *, settling: str = ""
-    ) -> None:
+    def _missed(self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason) -> None:
         for failure in scanned.failures:
             answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)
-            self.link.events.append(HintMissed(answered=answered, reason=reason, settling=settling))
+            self.link.events.append(HintMissed(answered=answered, reason=reason))

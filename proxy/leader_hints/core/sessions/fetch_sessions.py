@@ -119,10 +119,13 @@ class FetchSessions:
                 self.weight -= _weight_of(topic)
         self._fit()
 
-    def epochs(self, request: FetchRequest, failures: Iterable[Failure]) -> list[int]:
-        """Return the epoch that the client used for each failure, -1 where it is not known."""
+    def epochs(self, asked: Asked, session_id: int, failures: Iterable[Failure]) -> list[int]:
+        """Return the epoch that the client used for each failure, -1 where it is not known.
+
+        ``asked``: by its last request.
+        """
         nothing: dict[int, int] = {}
-        asked, session = request.asked, self._sessions.get(request.session_id, {})
+        session = self._sessions.get(session_id, {})
         epochs = []
         for topic, partition, *_ in failures:
             epoch = asked.get(topic, nothing).get(partition)
