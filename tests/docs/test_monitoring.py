@@ -28,7 +28,7 @@ from tests.mock.moving import TOPIC, Scene, open_scene
 _CHOSEN = {"type": "prometheus", "uid": "${datasource}"}
 _DEADLINE_S = 60.0
 _SETTINGS = """\
-hold: {{deadline_ms: 0}}
+hold: {{deadline_ms: 0, settle: true}}
 limits: {{first_bytes_ms: 500}}
 metrics: {{topics: true}}
 journal: {{kind: files, path: {path}}}
@@ -116,16 +116,18 @@ def test_each_rule_is_seen_to_fire_and_not_to_fire_and_is_explained() -> None:
     assert set(re.findall(r"^\| `(LeaderHints\w+)` \|", operating, flags=re.MULTILINE)) == names
 
 
-def _stir(first: Scene, second: Scene) -> None:
+def _stir(first: Scene, second: Scene, third: Scene) -> None:
     """Have errors without a hint and with one, bytes that are not Kafka's, and a limit reached.
 
     Nothing is held, so the first to meet a move gets no hint; the second, that comes later, does.
+    The third can use none: its errors are settled or not.
     """
     for partition in (0, 1):
         leader, _ = first.cluster.leaders[TOPIC, partition]
         first.cluster.set_leader(TOPIC, partition, leader % 3 + 1)
         first.produce(partition)
         second.produce(partition)
+        third.produce(partition)
     for sent in (b"GET / HTTP/1.1\r\n\r\n", _UNKNOWN_API_VERSIONS, b""):
         with socket.create_connection(first.proxy.routes[0][0], timeout=10) as client:
             client.sendall(sent)
@@ -145,8 +147,13 @@ def test_no_query_of_the_dashboard_is_empty(tmp_path: Path) -> None:
     ):
         first, second = dataclasses.replace(scene), scene
         stack.enter_context(second.another_producer())
-        second.produce(0)
-        second.produce(1)
+        # A client that is not known to use hints.
+        third = dataclasses.replace(scene)
+        unknown = third.another_producer(client_software_name="a", client_software_version="1")
+        stack.enter_context(unknown)
+        for producer in (second, third):
+            producer.produce(0)
+            producer.produce(1)
 
         def empty() -> list[str]:
             return [
@@ -158,7 +165,7 @@ def test_no_query_of_the_dashboard_is_empty(tmp_path: Path) -> None:
             ]
 
         def full() -> bool:
-            _stir(first, second)
+            _stir(first, second, third)
             return not empty()
 
         try:

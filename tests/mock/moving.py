@@ -33,10 +33,13 @@ class Scene:
         produce_on_the_move(self.cluster, self.producer)
 
     @contextmanager
-    def another_producer(self) -> Iterator[None]:
-        """Use a producer with connections of its own until the end of the block."""
+    def another_producer(self, **settings: str) -> Iterator[None]:
+        """Use a producer with connections of its own until the end of the block.
+
+        ``settings``: of the producer, with underscores for points.
+        """
         first = self.producer
-        with producing(self.bootstrap) as self.producer:
+        with producing(self.bootstrap, **settings) as self.producer:
             yield
         self.producer = first
 
@@ -86,6 +89,7 @@ def open_scene(folder: Path, hints: Hints = "on", arguments: Sequence[str] = ())
         yield made
 
 
-def producing(bootstrap: str) -> Producer:
-    """A producer, as a context manager."""
-    return Producer({"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 0})
+def producing(bootstrap: str, **settings: str) -> Producer:
+    """A producer, as a context manager; ``settings`` have underscores for points."""
+    given = {name.replace("_", "."): value for name, value in settings.items()}
+    return Producer({"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 0, **given})
