@@ -232,9 +232,10 @@ class AnswerScan:
                 break
             left -= 1
             at += width + size if size > 0 else width
-        if at - reader.at > width * (self._partitions - left):
-            self.carries = True
-        reader.at, self._partitions = at, left
+        if at > reader.at:
+            if at - reader.at > width * (self._partitions - left):
+                self.carries = True
+            reader.at, self._partitions = at, left
 
     def _open_partition(self, reader: Reader) -> None:
         at = reader.at
@@ -264,6 +265,8 @@ class AnswerScan:
         if layout.fetch:
             reader.skip(layout.replica)
             size = self._size(reader, Reader.int32)
+            if size:
+                self.carries = True
         else:
             if layout.items:
                 size = self._size(reader, Reader.int16)
@@ -272,10 +275,7 @@ class AnswerScan:
         if self._error in HINTABLE or (self._successes and self._error == ErrorCode.NONE):
             brings = layout.fetch and size > 0
             self._found.append(Answered(self._topic, self._partition, self._error, brings))
-        if size:
-            # Records; of Produce it is an error's message.
-            reader.at += size
-            self.carries |= layout.fetch
+        reader.at += size
         self._partitions -= 1
         self.done = self._topics == 1 and not self._partitions
         if layout.flexible:
