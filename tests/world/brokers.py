@@ -76,7 +76,10 @@ class Asked(NamedTuple):
 
 
 class BrokerProcess:
-    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`."""
+    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`.
+
+    ``endpoints``: those of addresses, by number.
+    """
 
     def __init__(
         self,
@@ -275,8 +278,13 @@ class BrokerProcess:
             for place, error in errors.items()
             if error.hinted and (name := self._name(place[0])) is not None
         }
-        alive = {leader.node for leader in leaders.values()} & self.model.metadata.alive
-        return Hints(leaders, {node: self._endpoints[node] for node in sorted(alive)})
+        nodes = {leader.node for leader in leaders.values()}
+        listed = self._listed()
+        return Hints(leaders, {node: listed[node] for node in sorted(nodes & listed.keys())})
+
+    def _listed(self) -> dict[int, Endpoint]:
+        alive = self.model.metadata.alive
+        return {node: self._endpoints[alive[node]] for node in sorted(alive)}
 
     def _name(self, topic: str | bytes, names: Mapping[bytes, str] = _NO_NAMES) -> str | None:
         if isinstance(topic, str):
@@ -303,8 +311,8 @@ class BrokerProcess:
         """Answer Metadata."""
         hidden = self._hidden_from(principal)
         topics = self.model.describe(wire.read_metadata_request(request), hidden)
-        alive = {node: self._endpoints[node] for node in sorted(self.model.metadata.alive)}
-        return wire.metadata_response(request.correlation, request.version, "k", alive, topics)
+        listed = self._listed()
+        return wire.metadata_response(request.correlation, request.version, "k", listed, topics)
 
     def offsets(self, request: Request, principal: str) -> bytes:
         """Answer ListOffsets."""

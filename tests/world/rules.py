@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
-from tests.world.model.truth import Term
+from tests.world.model.truth import Alive, Leader, Term
 from tests.world.product import DEADLINE, POLL, Proxy
 from tests.world.progress import Twin, behind
+from tests.world.wire import Endpoint
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -31,6 +32,8 @@ _TWINS = 30
 _EACH = 4
 #: Partitions of a topic that has grown.
 _MOST_PARTITIONS = 4
+#: Seconds within which processes hear where brokers are that have changed their addresses.
+_MOVED = 3.0
 #: Seconds in which a client at peace has a success of each partition.
 _PROGRESS = 2.0
 
@@ -124,9 +127,22 @@ def hint_has_its_leaders_endpoint(lived: Lived) -> Found:
     """A hint comes with the endpoint at which its leader is advertised, where there is room."""
     for seen, text in _hints(lived.world):
         room = seen.version >= (10 if seen.api == PRODUCE else 16)
-        endpoint = lived.world.endpoints[seen.hint.node] if seen.hint and room else None
-        if seen.endpoint != endpoint:
+        endpoints = _endpoints(lived.world, seen.hint) if seen.hint and room else {None}
+        if seen.endpoint not in endpoints:
             yield seen.at, f"{text}, at {seen.endpoint}"
+
+
+def _endpoints(world: World, leader: Leader) -> set[Endpoint | None]:
+    """Return those that a leader has been registered at since it was elected."""
+    since = min((t.since for _, t in _terms(world) if t.leader == leader), default=0.0)
+    listed = [
+        (at, record.addresses[leader.node])
+        for at, record in world.truth.log
+        if isinstance(record, Alive) and leader.node in record.addresses
+    ]
+    before = [address for at, address in listed if at <= since][-1:]
+    after = [address for at, address in listed if at > since]
+    return {world.endpoints[address] for address in before + after}
 
 
 def nothing_is_held_too_long(lived: Lived) -> Found:
@@ -169,9 +185,10 @@ def views_go_forward(lived: Lived) -> Found:
 def brokers_are_known(lived: Lived) -> Found:
     """No broker is proved to be another than it is.
 
-    One limit is stated. Brokers are asked by name: one that leads a topic at the epoch at which
+    Two limits are stated. Brokers are asked by name: one that leads a topic at the epoch at which
     another node leads the former, or the next, of its name is taken for that until it is asked
-    again.
+    again. And one that has changed its address is taken for the one that was there before, until
+    the process has heard of it.
     """
     for proxy in lived.world.proxies:
         since: dict[int, float] = {}
@@ -180,6 +197,8 @@ def brokers_are_known(lived: Lived) -> Found:
             if at - last.get(node, -1.0) > 2 * LOOK:
                 since[node] = at
             last[node] = at
+            if 0.0 <= at - lived.world.swapped_at < _MOVED:
+                continue
             long = at - since[node] > POLL + 2.0
             if long or not _confusable(lived.world, node, proved):
                 yield at, f"broker {node} is taken for {proved}"
