@@ -339,7 +339,7 @@ class World:
             self.truth.assign_ids(self.schedule.now)
 
     def _swap(self, happening: Happening) -> None:
-        """Stop two brokers and start each at the other's address, as pods that are made anew are.
+        """Stop two brokers and start each at the other's address, as new pods may.
 
         Who is behind a proxy, and what is advertised, goes with the address.
         """

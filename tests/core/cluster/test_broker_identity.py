@@ -207,7 +207,7 @@ def _moved(route: Route, **ports: int) -> dict[int, Endpoint]:
 
 
 def test_a_node_that_is_advertised_elsewhere_may_not_stand_here_any_more() -> None:
-    """Two pods that are made anew at each other's address lead nothing at first: no answer tells
+    """Two pods that are created again at each other's address lead nothing at first: no answer tells
     them apart.
     """
     route = _route()

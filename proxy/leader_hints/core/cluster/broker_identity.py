@@ -12,7 +12,7 @@ own Metadata lists it, and then one that leads nothing is left in its place. So 
 of itself counts as the word of a node only where that node is proved.
 
 What is proved stays so over restarts, as long as the node is advertised at one address. A node that
-is advertised elsewhere may have moved, as a pod that is made anew, and another node may stand here.
+is advertised elsewhere may have moved, as a new pod has, and another node may stand here.
 Where that one leads nothing, and the former one neither, no answer would ever tell.
 
 Brokers are asked by name. While a broker lags behind the view, or leads the view, after a topic was
