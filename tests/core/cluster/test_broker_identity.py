@@ -207,9 +207,7 @@ def _moved(route: Route, **ports: int) -> dict[int, Endpoint]:
 
 
 def test_a_node_that_is_advertised_elsewhere_may_not_stand_here_any_more() -> None:
-    """Two pods that are created again at each other's address lead nothing at first: no answer tells
-    them apart.
-    """
+    """New pods at each other's address lead nothing at first: no answer tells them apart."""
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
     assert listed(route.broker, _moved(route, n1=2, n2=1))
