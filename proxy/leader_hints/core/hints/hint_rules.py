@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Failure, LeaderHint
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.miss_reason import MissReason
@@ -65,8 +66,16 @@ def _own_id(route: Route, partition: FailedPartition, recent: float) -> bool:
 
 
 def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
-    """Whether the broker itself has answered after the error."""
-    return partition.asked
+    """Whether the broker itself has answered after the error, and does not contradict the view.
+
+    The leader's own confirmation settles a contradiction. But one that has not learnt that a topic
+    was recreated still leads the former one, and confirms that.
+    """
+    broker = route.broker
+    if not partition.asked or broker.view is None:
+        return partition.asked
+    source = Source(broker.proved_node, route.name)
+    return not broker.view.is_contradicted_by(source, *partition.failure[:2])
 
 
 def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> bool:
