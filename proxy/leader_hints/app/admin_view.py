@@ -19,6 +19,9 @@ from leader_hints.net.admin.admin_pages import AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness, SharedLook
 from leader_hints.observe.status import status
 
+#: Seconds between two looks at brokers to which no client can be connected.
+_LOOK = 10.0
+
 
 class AdminView:
     """Answers for the whole process. ``stopping``: it is not ready any more, since it ends."""
@@ -48,6 +51,7 @@ class AdminView:
 
         listeners = Listeners(parts.pump, parts.observers.emit)
         bound = await listeners.open(address, handle, nursery)
+        nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))
         if not address.is_loopback:
             parts.observers.emit(AdminExposed(listen=bound))
@@ -68,8 +72,23 @@ class AdminView:
             (route, upstream, connectors[route.name].upstream)
             for route, upstream in table.with_upstreams()
         ]
-        upstream, unreachable = parts.refresher.upstream, parts.joining.unreachable
-        return await Readiness(routes, upstream, OWN_NAME, unreachable).check()
+        unreachable = parts.joining.unreachable
+        asked = [*unreachable]
+        reasons = await Readiness(routes, parts.upstream, OWN_NAME).check()
+        for name in asked:
+            if not reasons[name]:
+                unreachable.pop(name, None)
+        return reasons
+
+    async def _look_again(self) -> None:
+        """Look at brokers to which no client can be connected until one can, or a look can.
+
+        Else they would count as down until the next client comes.
+        """
+        while True:
+            await trio.sleep(_LOOK)
+            if self._parts.joining.unreachable:
+                await self._brokers.found()
 
     def status(self) -> bytes:
         """Return the status of the process as a JSON document."""

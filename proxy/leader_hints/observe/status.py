@@ -50,7 +50,8 @@ class Upstream(_Model):
 
     address: str = Field(description="HOST:PORT.")
     answers: bool | None = Field(
-        description="Whether it answers the proxy's own questions; null: it is not asked."
+        description="Whether it answers the proxy's own questions, and takes new connections as "
+        "far as clients have tried; null: it is not asked, and no client has failed."
     )
     error: str = Field(description="Why it does not answer; empty where it does.")
     node: int | None = Field(description="Its node id; null: not known yet.")

@@ -39,18 +39,6 @@ async def test_a_broker_that_answers_the_subscription_is_not_asked(
         assert net.attempts == []
 
 
-async def test_a_broker_that_no_client_could_be_connected_to_is_asked_all_the_same(
-    autojump_clock: MockClock,
-) -> None:
-    async with network() as net:
-        route, connector = Route("r0", Mode.ON), Connector(open_tcp=net.open)
-        routes, unreachable = [(route, _ONE, connector)], {"r0"}
-        ready = Readiness(routes, lambda of: Upstream(True), "leader-hints", unreachable)
-        assert (await ready.check())["r0"].startswith("broker one:9092: ")
-        net.brokers[_ONE] = _broker()
-        assert await ready.check() == {"r0": ""}
-
-
 @pytest.mark.parametrize("answers", [None, False])
 async def test_a_broker_is_asked_for_its_versions(
     autojump_clock: MockClock, answers: bool | None
