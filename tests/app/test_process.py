@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from leader_hints import app
 from leader_hints.address import Address
 from leader_hints.app import admin_view, fixed_routes, periodic
 from leader_hints.errors import ListenError
+from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
@@ -302,6 +305,35 @@ async def test_an_admin_server_that_others_can_reach_is_a_warning(log: _Log) -> 
         (line,) = log.events("admin_exposed")
         assert line["level"] == "warning"
         assert line["listen"].startswith("0.0.0.0:")
+
+
+async def test_links_are_served_while_a_status_of_many_routes_is_made(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, made_in = 0, []
+
+    def noted(*of: Any) -> Iterator[RouteStatus]:
+        for status in route_statuses(*of):
+            made_in.append(rounds)
+            yield status
+
+    monkeypatch.setattr(admin_view, "route_statuses", noted)
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await trio.lowlevel.checkpoint()
+
+    routes = [(_ANY, Address("127.0.0.1", 9))] * 5
+    async with _serving(_settings(*routes, admin=_ANY, hints="off"), log):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            assert (await _ask(_admin(log), "/status"))[0] == 200
+            nursery.cancel_scope.cancel()
+        assert len(made_in) == len(routes)
+        # The counter may have its turn before or after a step in the same round.
+        assert max(Counter(made_in).values()) <= 2
 
 
 async def test_a_route_is_ready_when_its_broker_answers(log: _Log) -> None:

@@ -16,8 +16,9 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.net.admin.admin import Admin
 from leader_hints.net.admin.admin_pages import AdminPages, MorePages
-from leader_hints.net.admin.readiness import Readiness, SharedLook
-from leader_hints.observe.status import status
+from leader_hints.net.admin.readiness import Readiness
+from leader_hints.net.admin.shared_work import SharedWork
+from leader_hints.observe.status import route_statuses, status
 
 #: Seconds between two looks at brokers to which no client can be connected.
 _LOOK = 10.0
@@ -29,7 +30,7 @@ class AdminView:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._started = time.time()
-        self._brokers = SharedLook(self._look_at_brokers)
+        self._brokers = SharedWork(self._look_at_brokers)
         self.stopping = False
 
     async def serve(
@@ -63,7 +64,7 @@ class AdminView:
             return {route.name: "stopping" for route in table.routes}
         if len(table.bound) < len(table.routes):
             return {route.name: "not listening yet" for route in table.routes}
-        return await self._brokers.found()
+        return await self._brokers.result()
 
     async def _look_at_brokers(self) -> Mapping[str, str]:
         parts, table = self._parts, self._parts.table
@@ -88,16 +89,20 @@ class AdminView:
         while True:
             await trio.sleep(_LOOK)
             if self._parts.joining.unreachable:
-                await self._brokers.found()
+                await self._brokers.result()
 
-    def status(self) -> bytes:
+    async def status(self) -> bytes:
         """Return the status of the process as a JSON document."""
         parts, table = self._parts, self._parts.table
         addresses = {
             route.name: (table.bound.get(route.name, ""), str(upstream))
             for route, upstream in table.with_upstreams()
         }
-        now = status(parts.watched, parts.history, addresses, self._started, time.time())
+        routes = []
+        for route in route_statuses(parts.watched, parts.history, addresses):
+            routes.append(route)
+            await trio.lowlevel.checkpoint()
+        now = status(parts.watched, parts.history, routes, self._started, time.time())
         return now.model_dump_json().encode()
 
     def modes(self) -> Mapping[str, Mode]:

@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from leader_hints.address import Address
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.admin.readiness import Readiness, SharedLook
+from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.observe.watched import Upstream
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
@@ -78,47 +78,3 @@ async def test_a_broker_that_hangs_is_not_waited_for_long(autojump_clock: MockCl
             "r1": "broker two:9092: no answer within 2 s",
         }
         assert trio.current_time() - begin == 2
-
-
-async def test_requests_during_a_look_share_it(autojump_clock: MockClock) -> None:
-    """Each look has a connection to each broker, and anybody may ask at any time."""
-    begun = 0
-
-    async def look() -> dict[str, str]:
-        nonlocal begun
-        begun += 1
-        await trio.sleep(1)
-        return {"r0": f"look {begun}"}
-
-    shared, found = SharedLook(look), []
-
-    async def ask() -> None:
-        found.append(await shared.found())
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(50):
-            nursery.start_soon(ask)
-    assert found == [{"r0": "look 1"}] * 50
-    assert await shared.found() == {"r0": "look 2"}
-
-
-async def test_a_look_that_is_given_up_is_made_again_by_another(autojump_clock: MockClock) -> None:
-    begun = 0
-
-    async def look() -> dict[str, str]:
-        nonlocal begun
-        begun += 1
-        await trio.sleep(1)
-        return {"r0": f"look {begun}"}
-
-    shared, first = SharedLook(look), trio.CancelScope()
-
-    async def give_up() -> None:
-        with first:
-            await shared.found()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(give_up)
-        await trio.testing.wait_all_tasks_blocked(0.1)
-        first.deadline = trio.current_time() + 0.1
-        assert await shared.found() == {"r0": "look 2"}

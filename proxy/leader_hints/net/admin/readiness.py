@@ -1,7 +1,7 @@
 """Whether each route can serve clients now."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
@@ -62,36 +62,3 @@ class Readiness:
         except (BrokerError, WireError) as error:
             return f"broker {address}: {error}"
         return ""
-
-
-class _Running:
-    """A look under way. ``found``: ``None`` until it is over, and where it was given up."""
-
-    def __init__(self) -> None:
-        self.over = trio.Event()
-        self.found: Mapping[str, str] | None = None
-
-
-class SharedLook:
-    """Has all who ask during a ``look`` share what it finds.
-
-    A look may have a connection to each broker for seconds, and anybody may ask at any time.
-    """
-
-    def __init__(self, look: Callable[[], Awaitable[Mapping[str, str]]]) -> None:
-        self._look = look
-        self._running: _Running | None = None
-
-    async def found(self) -> Mapping[str, str]:
-        """Return what the look under way finds, or that of a new one."""
-        while (running := self._running) is not None:
-            await running.over.wait()
-            if running.found is not None:
-                return running.found
-        running = self._running = _Running()
-        try:
-            running.found = await self._look()
-        finally:
-            self._running = None
-            running.over.set()
-        return running.found
