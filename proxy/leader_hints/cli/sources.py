@@ -298,6 +298,6 @@ def _yaml_problem(error: Exception) -> str:
         reason = getattr(error, "problem", None) or " ".join(str(error).split())
         reason = _QUOTED.sub("***", reason)
     else:
-        # Its own words are of nothing but the value, which may be a secret.
+        # Such errors say nothing but the value, which may be a secret.
         reason = "a value is not of its type, or too long"
     return f"{place}: no valid YAML: {reason} (a value that begins with [ or * needs quotes)"

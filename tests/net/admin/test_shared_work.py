@@ -20,7 +20,7 @@ class _Work:
         return f"result {number}"
 
 
-async def test_who_asks_during_work_shares_it(autojump_clock: MockClock) -> None:
+async def test_requests_during_work_share_it(autojump_clock: MockClock) -> None:
     shared, results = SharedWork(_Work().do), []
 
     async def ask() -> None:
