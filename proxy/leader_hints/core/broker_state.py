@@ -3,7 +3,7 @@
 Tested in ``tests/core/test_route.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from leader_hints.apis.fetch_response import Topic
@@ -70,6 +70,11 @@ class BrokerState:
         if node == self.node:
             return True
         return False if node in self.others or self.proved_node is not None else None
+
+    def elsewhere(self, nodes: Set[int]) -> Set[int]:
+        """Return those of ``nodes`` that are proved to be other brokers."""
+        known = nodes if self.proved_node is not None else nodes & self.others
+        return known - {self.node} if self.node in known else known
 
     def topic_name(self, topic: Topic) -> str:
         """Return the name of a topic given by name or id; of an unknown id its hex digits."""

@@ -1,6 +1,7 @@
 """What is known of one cluster, and what of it is reported or polled."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved, TopicsHidden
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from tests.harness.lines import lines_of
 
 _ENDPOINTS = {node: Endpoint(f"b-{node}", 9092, None) for node in (1, 2, 3)}
 _HIDDEN = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -185,9 +187,27 @@ def test_no_broker_of_a_route_is_ever_polled_as_another(
     routes = [_route(node, f"r{number}") for number, (node, _) in enumerate(nodes)]
     for route, (_, guessed) in zip(routes, nodes, strict=True):
         route.broker.guessed, route.broker.others = guessed, ruled_out - {route.broker.node}
-    others = _cluster().others(routes[0], routes) or {}
-    for node in others:
-        assert all(route.broker.is_self(node) is False for route in routes)
+    others = _cluster().others(routes[0], routes)
+    assert others == {
+        node: endpoint
+        for node, endpoint in _ENDPOINTS.items()
+        if all(route.broker.is_self(node) is False for route in routes)
+    }
+
+
+@pytest.mark.parametrize("proved", [True, False])
+def test_a_further_route_costs_no_look_at_each_broker(*, proved: bool) -> None:
+    """With 300 routes and 1000 brokers a look took 80 ms of one step, at each news of a route."""
+    nodes = range(100)
+    endpoints = {node: Endpoint(f"b-{node}", 9092, None) for node in nodes}
+    routes = [_route(node if proved else None, f"r{node}") for node in range(50)]
+    for route in routes:
+        route.broker.endpoints, route.broker.others = endpoints, frozenset(range(50, 100))
+    few, many = (
+        lines_of(partial(_cluster().others, routes[0], routes[:count])) for count in (10, 50)
+    )
+    assert many - few < 40 * 20
+    assert [*(_cluster().others(routes[0], routes) or ())] == [*range(50, 100)]
 
 
 # All clusters.
