@@ -120,6 +120,8 @@ class LeaderView:
 
         That may be settled, by its leader's confirmation, and the broker may be right even so.
         """
+        if not self.disagreements:
+            return False
         known = self.leader(topic, partition)
         place = self.topics.key(topic), partition
         return known is not None and self.disagreements.contradicts(place, source, known)

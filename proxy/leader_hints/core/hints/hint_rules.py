@@ -66,16 +66,20 @@ def _own_id(route: Route, partition: FailedPartition, recent: float) -> bool:
 
 
 def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
-    """Whether the broker itself has answered after the error, and does not contradict the view.
+    """Whether the broker itself has answered after the error, and does not contradict the view."""
+    return partition.asked and not is_contradicted(route, partition)
+
+
+def is_contradicted(route: Route, partition: FailedPartition) -> bool:
+    """Whether what the broker reported last contradicts the view.
 
     The leader's own confirmation settles a contradiction. But one that has not learnt that a topic
     was recreated still leads the former one, and confirms that.
     """
     broker = route.broker
-    if not partition.asked or broker.view is None:
-        return partition.asked
     source = Source(broker.proved_node, route.name)
-    return not broker.view.is_contradicted_by(source, *partition.failure[:2])
+    view = broker.view
+    return view is not None and view.is_contradicted_by(source, *partition.failure[:2])
 
 
 def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> bool:
