@@ -213,7 +213,8 @@ class Disagreements:
     def contradicts(self, place: Place, source: Source, known: Leader) -> bool:
         """Whether a broker reported last what contradicts the known leader."""
         reports = self._reports.get(place, {})
-        return any(reports.get(name, known) not in (known, (-1, known.epoch)) for name in source)
+        named = (reports.get(name, known) for name in source if name is not None)
+        return any(leader not in (known, (-1, known.epoch)) for leader in named)
 
     def outvoted(self, place: Place, source: Source, leader: Leader, known: Leader) -> bool:
         """Whether at least as many others contradict what a broker reports in place of ``known``.
