@@ -103,7 +103,9 @@ def _served(
 
 def _waited(world: World, seen: Seen) -> Iterator[tuple[float, float]]:
     """Iterate over from when until when a Fetch counts that had an error in the end."""
-    failure = world.failures.get(seen.request, {}).get(seen.place)
+    failures = world.failures.get(seen.request, {})
+    # Where the proxy has recoded it to names, the broker has not seen the client's id.
+    failure = failures.get(seen.place) or failures.get((seen.name, seen.place[1]))
     if failure is None:
         # The proxy itself refuses an id that it cannot name any more.
         return
