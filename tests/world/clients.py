@@ -21,11 +21,11 @@ from tests.world.wire import Answer, Endpoint, Result
 #: Seconds: between successes of one partition, until an answer must have come, until a refused
 #: address is tried again, and between refreshes of Metadata without a reason.
 _PERIOD = 0.15
-#: Within so many seconds all that a client does has its turn: the longest is a Fetch that waits.
-_LONGEST_TURN = 0.5
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 2.0
+#: Milliseconds for which a Fetch may wait.
+_LONG_POLL = 500
 _HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 
@@ -296,7 +296,8 @@ class Client:
         if self._paused:
             self._paused = False
             self._starts += 1
-            wait = self._random.random() * _LONGEST_TURN if self._luck else 0.0
+            # By then all that a client does has its turn: a Fetch that waits takes longest.
+            wait = self._random.random() * _LONG_POLL / 1000 if self._luck else 0.0
             self._network.schedule.after(wait, self._tick, self._starts)
 
     def pause(self) -> None:
@@ -489,7 +490,7 @@ class Client:
         self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
     ) -> bytes:
         if not self.kind.sessions:
-            return wire.fetch_request(version, number, self.name, epochs)
+            return wire.fetch_request(version, number, self.name, epochs, wait=_LONG_POLL)
         session = self._session(connection)
         asked, forgotten = session.ask(epochs, by_id=version >= wire.IDS_FROM)
         return wire.fetch_request(
@@ -499,6 +500,7 @@ class Client:
             asked,
             session=(session.number, session.epoch),
             forgotten=forgotten,
+            wait=_LONG_POLL,
         )
 
     def _session(self, connection: _Connection) -> _Session:

@@ -24,7 +24,6 @@ OPEN: Final[Mapping[int, str]] = {
     1505: "ids_stay_offered",
     1664: "clients_make_progress",
     1728: "clients_make_progress",
-    1764: "clients_make_progress",
     1901: "at_rest_the_view_is_right",
     1970: "ids_stay_offered",
     1984: "clients_make_progress",

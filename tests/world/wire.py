@@ -524,11 +524,11 @@ def fetch_request(
 
 
 def read_fetch_request(request: Request) -> Asked:
-    """Read its session, and the epochs by partition."""
+    """Read its session, the epochs by partition, and how long it may wait."""
     reader, version = request.reader, request.version
     if version < 15:
         reader.number("i")
-    *_, session, session_epoch = reader.unpack("iiibii")
+    wait, *_, session, session_epoch = reader.unpack("iiibii")
     epochs: dict[Place, int] = {}
     for _ in range(reader.count()):
         topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
@@ -545,7 +545,7 @@ def read_fetch_request(request: Request) -> Asked:
         topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
         forgotten += ((topic, number) for number in reader.unpack(f"{reader.count()}i"))
         reader.tags()
-    return Asked(session, session_epoch, epochs, forgotten)
+    return Asked(session, session_epoch, epochs, forgotten, wait / 1000)
 
 
 def fetch_response(
