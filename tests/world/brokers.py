@@ -48,8 +48,8 @@ class Refusal(NamedTuple):
 Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
 
 
-#: By client and correlation id, by name and partition: incarnation and leader by the replica that
-#: served it.
+#: By client and correlation id, by name and partition: incarnation, and the leader that served it.
+#: What a follower serves is not here.
 Services = dict[tuple[str, int], dict[tuple[str, int], tuple[int, Leader]]]
 
 
@@ -250,8 +250,9 @@ class BrokerProcess:
                 refused[name, number] = Refusal(
                     self.now, self.node, known.number, own, epoch, native
                 )
-            elif error is Error.NONE and known is not None:
-                served[name, number] = known.number, known.leaders[number]
+            elif error is Error.NONE and (replica := self.model.topic(name)):
+                if replica.leaders[number].node == self.node:
+                    served[name, number] = replica.number, replica.leaders[number]
         failed = {
             place: Failure(self.now, self.node, epochs[place])
             for place, error in errors.items()

@@ -24,8 +24,9 @@ _PERIOD = 0.15
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 2.0
-#: Milliseconds for which a Fetch may wait.
-_LONG_POLL = 500
+#: Seconds for which a Fetch may wait.
+LONG_POLL = 0.5
+_WAIT = int(LONG_POLL * 1000)
 _HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 
@@ -145,16 +146,27 @@ class Seen(NamedTuple):
     endpoint: Endpoint | None
 
 
+class Turn(NamedTuple):
+    """From when until when a partition waited until its leader's connection was free."""
+
+    since: float
+    until: float
+    leader: Leader
+
+
 class _Work:
     """A partition that a client writes to, or reads. ``again_at``: not before then.
 
-    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata.
+    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata. ``turns``: those
+    that it has waited for; ``waits``: since when it waits for one, and for which connection.
     """
 
-    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served")
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served", "turns", "waits")
 
     def __init__(self) -> None:
         self.served: list[Served] = []
+        self.turns: list[Turn] = []
+        self.waits: tuple[float, Leader, _Connection] | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -164,6 +176,19 @@ class _Work:
         self.busy = False
         self.again_at = 0.0
         self.rewinds = 0
+
+    def wait(self, now: float, connection: "_Connection") -> None:
+        """Wait for a turn, or go on to."""
+        assert self.leader is not None
+        if self.waits is None or self.waits[1] != self.leader:
+            self.wait_no_longer(now)
+            self.waits = now, self.leader, connection
+
+    def wait_no_longer(self, now: float, connection: "_Connection | None" = None) -> None:
+        """Wait for no turn any more; ``connection``: of that one, ``None``: of any."""
+        if self.waits is not None and connection in (None, self.waits[2]):
+            self.turns.append(Turn(self.waits[0], now, self.waits[1]))
+            self.waits = None
 
 
 @dataclass(slots=True)
@@ -297,12 +322,14 @@ class Client:
             self._paused = False
             self._starts += 1
             # By then all that a client does has its turn: a Fetch that waits takes longest.
-            wait = self._random.random() * _LONG_POLL / 1000 if self._luck else 0.0
+            wait = self._random.random() * LONG_POLL if self._luck else 0.0
             self._network.schedule.after(wait, self._tick, self._starts)
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
         self._paused = True
+        for work in self.work.values():
+            work.wait_no_longer(self.now)
 
     def begin_again(self) -> None:
         """Forget all that is known, as a process that is started again."""
@@ -336,8 +363,13 @@ class Client:
                 by_leader.setdefault(endpoint, []).append(place)
         for endpoint, places in by_leader.items():
             connection = self._connection(endpoint)
-            if connection is not None and connection.asked is None and connection.maxima:
+            if connection is None:
+                continue
+            if connection.asked is None and connection.maxima:
                 self._send_work(connection, places)
+                continue
+            for place in places:
+                self.work[place].wait(self.now, connection)
 
     # Connections.
 
@@ -347,11 +379,7 @@ class Client:
             return connection
         if self.now < self._refused.get(endpoint, 0.0):
             return None
-        end = self._network.connect(endpoint, self.name)
-        if end is None:
-            self._refused[endpoint] = self.now + _RECONNECT
-            self._wants_metadata = True
-            return None
+        end = self._network.attempt(endpoint, self.name)
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
         kind = self.kind
@@ -376,6 +404,8 @@ class Client:
             return
         del self._connections[connection.endpoint]
         self._refused[connection.endpoint] = self.now + _RECONNECT
+        for work in self.work.values():
+            work.wait_no_longer(self.now, connection)
         asked, connection.asked = connection.asked, None
         self._wants_metadata = True
         if asked is not None:
@@ -476,6 +506,7 @@ class Client:
             version, by_id = wire.IDS_FROM - 1, False
         for name, partition in places:
             work = self.work[name, partition]
+            work.wait_no_longer(self.now)
             work.busy = True
             assert work.leader is not None
             topic = self._topic_ids[name] if by_id else name
@@ -490,7 +521,7 @@ class Client:
         self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
     ) -> bytes:
         if not self.kind.sessions:
-            return wire.fetch_request(version, number, self.name, epochs, wait=_LONG_POLL)
+            return wire.fetch_request(version, number, self.name, epochs, wait=_WAIT)
         session = self._session(connection)
         asked, forgotten = session.ask(epochs, by_id=version >= wire.IDS_FROM)
         return wire.fetch_request(
@@ -500,7 +531,7 @@ class Client:
             asked,
             session=(session.number, session.epoch),
             forgotten=forgotten,
-            wait=_LONG_POLL,
+            wait=_WAIT,
         )
 
     def _session(self, connection: _Connection) -> _Session:

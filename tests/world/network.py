@@ -39,16 +39,20 @@ class End:
             self.open = False
             self._network.schedule.after(self._network.latency, self._leave)
 
+    def fail(self) -> None:
+        """Take it that there was nobody at the other end."""
+        if self.open:
+            self.open = False
+            self.ended()
+
     def _arrive(self, data: bytes) -> None:
         peer = self._peer
         if peer is not None and peer.open:
             peer.taken(data)
 
     def _leave(self) -> None:
-        peer = self._peer
-        if peer is not None and peer.open:
-            peer.open = False
-            peer.ended()
+        if self._peer is not None:
+            self._peer.fail()
 
 
 class Network:
@@ -65,6 +69,17 @@ class Network:
         near.join(far)
         accept = self.hosts.get(address)
         return near if accept is not None and accept(far) else None
+
+    def attempt(self, address: tuple[str, int], principal: str) -> End:
+        """As :meth:`connect`; that it is refused is learnt later, as that a connection has ended.
+
+        So it is the same where a proxy accepts it first, and then does not reach its broker.
+        """
+        near = self.connect(address, principal)
+        if near is None:
+            near = End(self, principal)
+            self.schedule.after(self.latency, near.fail)
+        return near
 
 
 class Stream(trio.abc.Stream):
