@@ -146,8 +146,10 @@ class Seen(NamedTuple):
     endpoint: Endpoint | None
 
 
-class Turn(NamedTuple):
-    """From when until when a partition waited until its leader's connection was free."""
+class Waited(NamedTuple):
+    """From when until when a partition has waited in vain: until its leader's connection was free,
+    or for the answer to a Fetch until that connection was lost.
+    """
 
     since: float
     until: float
@@ -157,15 +159,15 @@ class Turn(NamedTuple):
 class _Work:
     """A partition that a client writes to, or reads. ``again_at``: not before then.
 
-    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata. ``turns``: those
-    that it has waited for; ``waits``: since when it waits for one, and for which connection.
+    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata. ``waits``: since
+    when it waits for its turn, and on which connection.
     """
 
-    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served", "turns", "waits")
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served", "waited", "waits")
 
     def __init__(self) -> None:
         self.served: list[Served] = []
-        self.turns: list[Turn] = []
+        self.waited: list[Waited] = []
         self.waits: tuple[float, Leader, _Connection] | None = None
         self.forget()
 
@@ -187,7 +189,7 @@ class _Work:
     def wait_no_longer(self, now: float, connection: "_Connection | None" = None) -> None:
         """Wait for no turn any more; ``connection``: of that one, ``None``: of any."""
         if self.waits is not None and connection in (None, self.waits[2]):
-            self.turns.append(Turn(self.waits[0], now, self.waits[1]))
+            self.waited.append(Waited(self.waits[0], now, self.waits[1]))
             self.waits = None
 
 
@@ -269,7 +271,8 @@ class Client:
     """Writes to or reads all partitions of some topics, for as long as the world lasts.
 
     ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
-    draws itself: which broker it asks for Metadata, and where it is not 0, when it begins.
+    draws itself: which broker it asks for Metadata, and where it is not 0, when it begins, and how
+    far away brokers are.
     """
 
     def __init__(
@@ -363,9 +366,9 @@ class Client:
                 by_leader.setdefault(endpoint, []).append(place)
         for endpoint, places in by_leader.items():
             connection = self._connection(endpoint)
-            if connection is None:
+            if connection is None or not connection.maxima:
                 continue
-            if connection.asked is None and connection.maxima:
+            if connection.asked is None:
                 self._send_work(connection, places)
                 continue
             for place in places:
@@ -379,7 +382,9 @@ class Client:
             return connection
         if self.now < self._refused.get(endpoint, 0.0):
             return None
-        end = self._network.attempt(endpoint, self.name)
+        # As far as through a proxy, at most: a millisecond may decide whom a client asks first.
+        detour = self._random.random() * self._network.latency if self._luck else 0.0
+        end = self._network.attempt(endpoint, self.name, detour)
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
         kind = self.kind
@@ -413,8 +418,12 @@ class Client:
                 self._session(connection).lost()
             if asked.key == METADATA:
                 self._asks_metadata = False
-            for place in asked.epochs:
-                self._back_off(self._name(place))
+            for place, epoch in asked.epochs.items():
+                name = self._name(place)
+                work = self.work[name] if name is not None else None
+                if asked.key == FETCH and work and work.leader and work.leader.epoch == epoch:
+                    work.waited.append(Waited(asked.at, self.now, work.leader))
+                self._back_off(name)
 
     def _back_off(self, place: tuple[str, int] | None) -> None:
         work = self.work.get(place) if place is not None else None

@@ -12,12 +12,9 @@ from typing import Final
 OPEN: Final[Mapping[int, str]] = {
     347: "ids_stay_offered",
     493: "after_a_rest_hints_are_given",
-    576: "clients_make_progress",
-    812: "clients_make_progress",
     1230: "ids_stay_offered",
     1494: "clients_do_not_spin",
     1505: "ids_stay_offered",
-    1728: "clients_make_progress",
     1901: "at_rest_the_view_is_right",
     1970: "ids_stay_offered",
 }

@@ -2,10 +2,10 @@
 
 Progress is the time for which a partition was served by its leader. A record that is written counts
 until the next one is due. A Fetch counts from when it was sent until it was answered, or until the
-broker refused it: so long it would have got what was written. What a broker served that had not
-learnt of the leader of the time does not count: nobody else has such records. Nor does what a follower served: it has
-them late. (So brokers of 2.4 serve consumers whose epochs they have forgotten; the proxy's links
-ask the leader alone.)
+broker refused it, or its connection was lost: so long it would have got what was written. What a
+broker served that had not learnt of the leader of the time does not count: nobody else has such
+records. Nor does what a follower served: it has them late. (So brokers of 2.4 serve consumers whose
+epochs they have forgotten; the proxy's links ask the leader alone.)
 
 What waits for its turn counts as if it had been sent: a client asks a broker one thing after the
 other, and a Fetch of other partitions waits for half a second there. Which of them comes too late
@@ -37,8 +37,8 @@ _MESSAGES = 6
 Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
 #: Lives the same world without proxies. Its first argument decides what clients draw themselves:
-#: when they begin, and which broker they ask for Metadata. The second has the numbers of those that
-#: ask anything: clients do not know of each other.
+#: when they begin, how far away brokers are, and which of them they ask for Metadata. The second has
+#: the numbers of those that ask anything: clients do not know of each other.
 Twin = Callable[[int, frozenset[int]], World]
 
 
@@ -91,9 +91,8 @@ def _progress(world: World, client: Client) -> dict[Place, _Progress]:
         for place, work in client.work.items()
     }
     for place, work in client.work.items():
-        for turn in work.turns:
-            until = min(turn.until, turn.since + LONG_POLL)
-            intervals[place] += _led(world, place, turn.leader, turn.since, until)
+        for since, until, leader in work.waited:
+            intervals[place] += _led(world, place, leader, since, min(until, since + LONG_POLL))
     if client.api == FETCH:
         for seen in client.seen:
             intervals[seen.name, seen.place[1]].extend(_waited(world, seen))
