@@ -250,9 +250,8 @@ class BrokerProcess:
                 refused[name, number] = Refusal(
                     self.now, self.node, known.number, own, epoch, native
                 )
-            elif error is Error.NONE and (replica := self.model.topic(name)):
-                if replica.leaders[number].node == self.node:
-                    served[name, number] = replica.number, replica.leaders[number]
+            elif error is Error.NONE and (served_by := self._serves(name, number)):
+                served[name, number] = served_by
         failed = {
             place: Failure(self.now, self.node, epochs[place])
             for place, error in errors.items()
@@ -265,6 +264,13 @@ class BrokerProcess:
         if refused:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors
+
+    def _serves(self, name: str, number: int) -> tuple[int, Leader] | None:
+        """Return the incarnation by its replica and itself, if it is the leader by that."""
+        replica = self.model.topic(name)
+        if replica is None or replica.leaders[number].node != self.node:
+            return None
+        return replica.number, replica.leaders[number]
 
     def hints(self, request: Request, errors: Mapping[Place, Error]) -> Hints:
         """Return the hints that go with errors, if this broker gives any."""

@@ -10,11 +10,7 @@ from typing import Final
 
 #: By seed the first rule that breaks.
 OPEN: Final[Mapping[int, str]] = {
-    347: "ids_stay_offered",
     493: "after_a_rest_hints_are_given",
-    1230: "ids_stay_offered",
     1494: "clients_do_not_spin",
-    1505: "ids_stay_offered",
     1901: "at_rest_the_view_is_right",
-    1970: "ids_stay_offered",
 }

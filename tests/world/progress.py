@@ -37,7 +37,7 @@ _MESSAGES = 6
 Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
 #: Lives the same world without proxies. Its first argument decides what clients draw themselves:
-#: when they begin, how far away brokers are, and which of them they ask for Metadata. The second has
+#: when they begin, how far away brokers are, and which of them they ask for Metadata. The second is
 #: the numbers of those that ask anything: clients do not know of each other.
 Twin = Callable[[int, frozenset[int]], World]
 
