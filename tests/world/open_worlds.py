@@ -10,7 +10,5 @@ from typing import Final
 
 #: By seed the first rule that breaks.
 OPEN: Final[Mapping[int, str]] = {
-    493: "after_a_rest_hints_are_given",
     1494: "clients_do_not_spin",
-    1901: "at_rest_the_view_is_right",
 }

@@ -345,6 +345,8 @@ class World:
         self.say(f"{broker.node} is started, of {release.name}")
         if release.hints:
             self.native_since = min(self.native_since, self.schedule.now)
+        # It has another session, if it was fenced before it was stopped.
+        self._forgotten.discard(broker.node)
         broker.start(release, *self._lags())
         self.truth.joined(self.schedule.now, broker.node)
 
