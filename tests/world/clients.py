@@ -186,6 +186,11 @@ class _Work:
             self.wait_no_longer(now)
             self.waits = now, self.leader, connection
 
+    def lost(self, since: float, now: float, epoch: int) -> None:
+        """Take it that a Fetch gets no answer."""
+        if self.leader is not None and self.leader.epoch == epoch:
+            self.waited.append(Waited(since, now, self.leader))
+
     def wait_no_longer(self, now: float, connection: "_Connection | None" = None) -> None:
         """Wait for no turn any more; ``connection``: of that one, ``None``: of any."""
         if self.waits is not None and connection in (None, self.waits[2]):
@@ -420,9 +425,8 @@ class Client:
                 self._asks_metadata = False
             for place, epoch in asked.epochs.items():
                 name = self._name(place)
-                work = self.work[name] if name is not None else None
-                if asked.key == FETCH and work and work.leader and work.leader.epoch == epoch:
-                    work.waited.append(Waited(asked.at, self.now, work.leader))
+                if asked.key == FETCH and name is not None:
+                    self.work[name].lost(asked.at, self.now, epoch)
                 self._back_off(name)
 
     def _back_off(self, place: tuple[str, int] | None) -> None:
