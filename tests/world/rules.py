@@ -44,10 +44,13 @@ class Broken(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """A world with the proxy. ``twin``: lives the same world without it."""
+    """A world with the proxy. ``twin``: lives the same world without it; ``newer``: with brokers
+    of a release that takes Fetch by topic ids, as the proxy does.
+    """
 
     world: World
     twin: Twin
+    newer: Twin
 
 
 Found = Iterator[tuple[float, str]]
@@ -270,13 +273,19 @@ def clients_do_not_spin(lived: Lived) -> Found:
     """No client meets error upon error that it does not meet without the proxy.
 
     Some clients try again without a pause until their next Metadata, so there may be hundreds
-    within a tenth of a second. What counts is for how long.
+    within a tenth of a second. What counts is for how long. A broker that has not learnt of a
+    recreated topic does not know its id, and Java does not pause then: with newer brokers it does
+    the same without the proxy.
     """
     for number, client in enumerate(lived.world.clients):
         at = _spins_at(client)
         if at is None:
             continue
-        others = (lived.twin(luck, frozenset({number})).clients[number] for luck in range(_TWINS))
+        others = (
+            twin(luck, frozenset({number})).clients[number]
+            for twin in (lived.twin, lived.newer)
+            for luck in range(_TWINS)
+        )
         if all(_spins_at(other) is None for other in others):
             yield at, f"{client.name} met errors in {_MOST_ERRORS} hundredths of a second"
 

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from tests.world.model.broker import ShownTopic
@@ -17,6 +17,8 @@ IDS_FROM = 13
 #: Records are of no interest here.
 _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
+#: Bodies that are remembered of each kind: the same are packed and read again and again.
+_REMEMBERED = 1024
 #: Nearly all varints are one byte.
 _BYTES = [bytes([value]) for value in range(128)]
 
@@ -271,6 +273,17 @@ def metadata_response(
     topics: Iterable[ShownTopic],
 ) -> bytes:
     """Metadata v9 to v12."""
+    body = _metadata_body(version, cluster, tuple(endpoints.items()), tuple(topics))
+    return _response(METADATA, version, correlation, body)
+
+
+@lru_cache(_REMEMBERED)
+def _metadata_body(
+    version: int,
+    cluster: str,
+    endpoints: tuple[tuple[int, Endpoint], ...],
+    topics: tuple[ShownTopic, ...],
+) -> bytes:
     writer = Writer(flexible=True)
     body = struct.pack(">i", 0)
     body += writer.array(
@@ -279,12 +292,12 @@ def metadata_response(
         + struct.pack(">i", endpoint.port)
         + writer.text(None)
         + writer.tags
-        for node, endpoint in endpoints.items()
+        for node, endpoint in endpoints
     )
-    body += writer.text(cluster) + struct.pack(">i", min(endpoints, default=-1))
+    first = min((node for node, _ in endpoints), default=-1)
+    body += writer.text(cluster) + struct.pack(">i", first)
     body += writer.array(_topic(writer, version, topic) for topic in topics)
-    body += (struct.pack(">i", 0) if version <= 10 else b"") + writer.tags
-    return _response(METADATA, version, correlation, body)
+    return body + (struct.pack(">i", 0) if version <= 10 else b"") + writer.tags
 
 
 def _topic(writer: Writer, version: int, topic: ShownTopic) -> bytes:
@@ -327,7 +340,14 @@ class SeenTopic(NamedTuple):
 
 def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
     """Read Metadata v9 to v12: endpoints by node, and topics."""
-    reader = _body(METADATA, version, payload)
+    endpoints, topics = _read_metadata(version, payload[4:])
+    return endpoints.copy(), topics
+
+
+@lru_cache(_REMEMBERED)
+def _read_metadata(version: int, body: bytes) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
+    reader = Reader(body, flexible=True)
+    reader.tags()
     reader.number("i")
     endpoints = {}
     for _ in range(reader.count()):
