@@ -120,6 +120,13 @@ def profile(seed: int) -> Profile:
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 
 
+def newer(of: Profile) -> Profile:
+    """Return the same with brokers that take Fetch by topic ids from the beginning."""
+    latest = [name for name, release in RELEASES.items() if not release.hints][-1]
+    later = latest if of.later and not RELEASES[of.later].hints else of.later
+    return replace(of, releases=(latest,) * len(of.releases), later=later)
+
+
 def _special(drawn: Profile, draw: random.Random) -> Profile:
     """Have the world be of a kind that few are."""
     if drawn.fronted == NODES:

@@ -41,7 +41,8 @@ class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
     knew an epoch of a former topic, of which partition. ``outdated``: which client
-    did so, and since when first. ``begun``: when processes were started.
+    did so, and since when first. ``begun``: when processes were started. ``native_since``: since
+    when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
     anything; ``None``: all. Without ``proxied`` there are no proxies; where a
@@ -68,6 +69,7 @@ class World:
         self.at_rest: list[str] = []
         self.behind: set[tuple[float, str, str, int]] = set()
         self.outdated: dict[tuple[str, str, int], float] = {}
+        self.native_since = math.inf
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
         self.truth = Truth(NODES, ids=profile.ids)
@@ -387,6 +389,10 @@ class World:
     def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
         release = release or broker.model.release
         self.say(f"{broker.node} is started, of {release.name}")
+        if release.hints:
+            self.native_since = min(self.native_since, self.schedule.now)
+        # It has another session, if it was fenced before it was stopped.
+        self._forgotten.discard(broker.node)
         broker.start(release, *self._lags())
         self.truth.joined(self.schedule.now, broker.node, self.addresses[broker.node])
 

@@ -90,7 +90,8 @@ def test_a_broker_that_may_lead_later_is_asked_again(error: int | None) -> None:
         (ErrorCode.UNKNOWN_LEADER_EPOCH, False),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, False),
         (ErrorCode.FENCED_LEADER_EPOCH, None),
-        (3, None),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+        (_HIDDEN, None),
     ],
 )
 def test_a_leader_that_metadata_names_confirms_or_denies(
@@ -100,6 +101,19 @@ def test_a_leader_that_metadata_names_confirms_or_denies(
     cluster.view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 6),)), 3)
     cluster.learn_leadership(2, {_T0: 6}, {_T0: error})
     assert cluster.view.is_confirmed(*_T0) is confirmed
+
+
+def test_a_leader_that_does_not_know_the_topic_yet_settles_no_doubt() -> None:
+    """It has just been started, and what was cut off from the controller may confirm the other."""
+    now = 0.0
+    cluster = Cluster(LeaderView("k", lambda: now))
+    for leader, source in ((Led(0, 1, 5), 1), (Led(0, 2, 1), 2)):
+        cluster.view.learn(TopicMetadata(0, "t", ZERO_ID, (leader,)), source)
+    now = 1.0
+    cluster.learn_leadership(2, {_T0: 1}, {_T0: ErrorCode.NONE})
+    learnt = cluster.learn_leadership(1, {_T0: 5}, {_T0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+    assert (learnt.moves, cluster.view.leader(*_T0)) == ([], Leader(1, 5))
+    assert cluster.learn_leadership(1, {_T0: 5}, {_T0: ErrorCode.NOT_LEADER_OR_FOLLOWER}).moves
 
 
 def test_that_an_epoch_is_over_is_news_once() -> None:

@@ -79,6 +79,8 @@ class Cluster:
                 learnt.moves.extend(view.leader_confirms(name, partition, leader))
             elif answer is not None and answer.denies:
                 learnt.moves.extend(view.leader_denies(name, partition, leader))
+            elif answer is LeadershipAnswer.UNAWARE:
+                view.leader_is_unaware(name, partition, leader)
             if answer is LeadershipAnswer.NEVER_LEADS:
                 self.candidates.denied(node, (name, partition), epoch)
             if answer is LeadershipAnswer.EPOCH_OVER:

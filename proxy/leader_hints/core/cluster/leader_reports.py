@@ -190,12 +190,15 @@ class LeaderReports:
 
         Return the move where that settles which node leads instead.
         """
-        place = topic.key, partition
-        move = self._moves.get(place)
+        self.is_not_ready(topic, partition)
+        return self._settle(topic, partition, self._doubts.denied((topic.key, partition)))
+
+    def is_not_ready(self, topic: TopicLeaders, partition: int) -> None:
+        """Take it that the known leader has not confirmed, and cannot yet."""
+        move = self._moves.get((topic.key, partition))
         if move is not None and move.confirmed is None:
             move.confirmed = False
             self._changes.add(topic.aliases)
-        return self._settle(topic, partition, self._doubts.denied(place))
 
     def _contradicted(self, topic: TopicLeaders, led: Led, source: Source) -> None:
         place = topic.key, led.partition

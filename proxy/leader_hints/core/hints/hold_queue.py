@@ -208,7 +208,7 @@ class HoldQueue:
                 if topic not in about:
                     continue
                 answer = leadership_answer(errors.get((about[topic], number)))
-                if answer is None:
+                if answer in (None, LeadershipAnswer.UNAWARE):
                     continue
                 serves = answer is LeadershipAnswer.LEADS
                 # One at a newer epoch may lead at that. Of a recreated topic a broker does not know
