@@ -11,7 +11,7 @@ T = TypeVar("T")
 #: Work of which each step takes a millisecond at most, and what comes of it.
 Steps = Generator[None, None, T]
 #: Topics, partitions and the like that one step looks at.
-ENTRIES_AT_ONCE = 256
+ENTRIES_AT_ONCE = 128
 
 
 def at_once(steps: Steps[T]) -> T:
