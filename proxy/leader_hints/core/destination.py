@@ -86,10 +86,11 @@ class Destinations:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = routes
-        self._last: dict[tuple[str, int | None], Verdict] = {}
+        #: By route: of its own broker's address (``None``) and of others'.
+        self._last: dict[str, dict[int | None, Verdict]] = {of.name: {} for of in routes}
         self._crossings: dict[tuple[str, int | None], _Crossing] = {}
         #: Seconds until the next look where the last one proved nothing, but might have.
-        self._unproved: dict[tuple[str, int | None], float] = {}
+        self._unproved: dict[str, dict[int | None, float]] = {of.name: {} for of in routes}
 
     def pause(self, route: Route) -> float:
         """Return the seconds until ``route`` is to be looked at again where nothing changes.
@@ -97,32 +98,33 @@ class Destinations:
         What was found once is looked for again soon, and so is what a look did not prove; but after
         each further look that proves nothing the pause is doubled.
         """
-        keys = [key for key in self._last.keys() | self._unproved.keys() if key[0] == route.name]
-        return min((self._pause_of(route, key) for key in keys), default=_LATEST)
+        nodes = self._last[route.name].keys() | self._unproved[route.name].keys()
+        return min((self._pause_of(route, node) for node in nodes), default=_LATEST)
 
-    def _pause_of(self, route: Route, key: tuple[str, int | None]) -> float:
-        verdict = self._last.get(key)
-        if verdict is Verdict.CROSSED and key not in self._crossings:
+    def _pause_of(self, route: Route, node: int | None) -> float:
+        verdict = self._last[route.name].get(node)
+        if verdict is Verdict.CROSSED and (route.name, node) not in self._crossings:
             return _SOON
         if verdict is Verdict.PAST and not route.advertised.past:
             return _SOON
-        return self._unproved.get(key, _LATEST)
+        return self._unproved[route.name].get(node, _LATEST)
 
     def take(self, route: Route, look: Look) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
         own = look.node == route.broker.node
-        key = route.name, (None if own else look.node)
+        node = None if own else look.node
+        last, unproved = self._last[route.name], self._unproved[route.name]
         verdict = _judge(route, look) if own else _judge_other(look)
         events: list[Event] = []
         # A look that shows nothing, such as while a broker restarts, leaves a suspicion as it is.
         if verdict is Verdict.UNKNOWN:
             if own or look.arrived is not None:
-                self._unproved[key] = min(2 * self._unproved.get(key, _SOON / 2), _LATEST)
+                unproved[node] = min(2 * unproved.get(node, _SOON / 2), _LATEST)
         else:
-            self._unproved.pop(key, None)
-            before, self._last[key] = self._last.get(key), verdict
+            unproved.pop(node, None)
+            before, last[node] = last.get(node), verdict
             if verdict is Verdict.RIGHT or verdict is before:
-                events += self._conclude(route, key, look, verdict)
+                events += self._conclude(route, (route.name, node), look, verdict)
         self._note()
         return events
 
@@ -173,9 +175,12 @@ class Destinations:
             for key, crossing in self._crossings.items()
             if crossing.stands(self._routes)
         }
-        present = {(of.name, node) for of in self._routes for node in (None, *of.broker.endpoints)}
-        self._last = {key: verdict for key, verdict in self._last.items() if key in present}
-        self._unproved = {key: pause for key, pause in self._unproved.items() if key in present}
+        for route in self._routes:
+            # There may be as many routes as brokers, and nearly all know of their own one alone.
+            for known in (self._last[route.name], self._unproved[route.name]):
+                for node in [*known]:
+                    if node is not None and node not in route.broker.endpoints:
+                        del known[node]
         crossings = self._crossings.values()
         for route in self._routes:
             route.advertised.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}

@@ -98,10 +98,14 @@ class Cluster:
         if self._placement == placement:
             return None
         self._placement = placement
+        # There may be as many routes as brokers, nearly all of them proved.
+        unproved = [route.broker for route in routes if route.broker.proved_node is None]
+        behind = {route.broker.proved_node for route in routes}
         return {
             node: endpoint
             for node, endpoint in listener.broker.endpoints.items()
-            if all(route.broker.is_self(node) is False for route in routes)
+            if node not in behind
+            and all(broker.is_self(node) is False for broker in unproved)
             and listener.advertised.misled.get(node) != endpoint
         }
 
