@@ -22,3 +22,15 @@ def at_once(steps: Steps[T]) -> T:
         except StopIteration as end:
             done: T = end.value
             return done
+
+
+def together(steps: Steps[T], number: int) -> Steps[T]:
+    """Do so many steps as one."""
+    while True:
+        for _ in range(number):
+            try:
+                next(steps)
+            except StopIteration as end:
+                done: T = end.value
+                return done
+        yield
