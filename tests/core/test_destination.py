@@ -135,6 +135,22 @@ def test_what_nobody_advertises_any_more_is_forgotten() -> None:
     assert [route.advertised.crossed for route in scene.routes] == ["", ""]
 
 
+def test_a_look_costs_little_however_many_routes_and_brokers_there_are() -> None:
+    """With 300 routes before 300 brokers a look took 17 ms, with 1,000 some 200 ms."""
+    addresses = {node: Endpoint("host", node, None) for node in range(100)}
+    view = LeaderView("k")
+    routes = [
+        Route(f"r{node}", Mode.ON, broker=BrokerState(view=view, endpoints=addresses, node=node))
+        for node in addresses
+    ]
+    destinations = Destinations(routes)
+    for node, route in enumerate(routes):
+        destinations.take(route, Look(node=node, endpoint=addresses[node], arrived=route))
+    look = Look(node=0, endpoint=addresses[0], arrived=routes[0])
+    assert lines_of(lambda: destinations.take(routes[0], look)) < 2500
+    assert lines_of(lambda: destinations.pause(routes[0])) < 50
+
+
 @pytest.mark.parametrize(
     ("own", "found"),
     [

@@ -163,6 +163,16 @@ def test_an_address_at_which_another_broker_answers_is_not_polled() -> None:
     assert _cluster().others(one, [one]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
 
 
+def test_who_is_polled_is_found_at_little_cost_with_many_routes_and_brokers() -> None:
+    routes = [_route(node, f"r{node}") for node in range(100)]
+    for route in routes:
+        route.broker.endpoints = {n: Endpoint(f"b-{n}", 9092, None) for n in range(200)}
+    others: list[dict[int, Endpoint] | None] = []
+    cluster = _cluster()
+    assert lines_of(lambda: others.append(cluster.others(routes[0], routes))) < 2500
+    assert (others[0] or {}).keys() == {*range(100, 200)}
+
+
 def _moves(route: Route) -> None:
     route.broker.endpoints = {**_ENDPOINTS, 4: Endpoint("b-4", 9092, None)}
 

@@ -9,6 +9,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned, with_hints
 from leader_hints.core.link.flow import Pieces
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.wire.steps import Steps
 
 
 class Held:
@@ -36,8 +37,8 @@ class Held:
         self.scanned = scanned
         self.epochs = epochs
 
-    def answer(self, hints: Sequence[LeaderHint | None]) -> Pieces:
-        """Return the response with ``hints``, one or ``None`` for each failure.
+    def answer(self, hints: Sequence[LeaderHint | None]) -> Steps[Pieces]:
+        """Return the response with ``hints``, one or ``None`` for each failure, in steps.
 
         :raises WireError: a tag section is not well formed.
         """

@@ -5,7 +5,7 @@ Tested in ``tests/core/link/test_link.py``.
 
 from contextlib import suppress
 
-from leader_hints.apis.fetch_request import read_request, read_session
+from leader_hints.apis.fetch_request import read_in_steps, read_session
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import Scanned
@@ -19,6 +19,14 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import Steps, together
+
+#: Failed partitions that are noted in one step.
+_FAILED_AT_ONCE = 1000
+#: Steps of reading a request that are done as one: the client waits.
+_READ_AT_ONCE = 4
+#: How often one step looks on at what passes in a response that is held.
+_SEEN_AT_ONCE = 5
 
 
 class ResponseNotes:
@@ -110,8 +118,8 @@ class ResponseNotes:
             # It may have changed any of them.
             route.sessions = route.sessions.empty()
 
-    def held(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> Held | None:
-        """Return an error response to be held; ``None`` where it must not wait.
+    def held(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> Steps[Held | None]:
+        """Return an error response to be held, in steps; ``None`` where it must not wait.
 
         That is a replica's, and one to a request that cannot be read: it might be a replica's.
         """
@@ -119,31 +127,59 @@ class ResponseNotes:
         epochs = [UNKNOWN_EPOCH] * len(scanned.failures)
         if exchange.request is not None:
             try:
-                request = read_request(memoryview(exchange.request))
+                reading = read_in_steps(memoryview(exchange.request))
+                request = yield from together(reading, _READ_AT_ONCE)
             except WireError as error:
                 link.misunderstood("client", f"Fetch v{policy.version} request: {error}")
                 return None
             if request.replica_id >= 0:
                 self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA)
                 return None
+            if len(scanned.failures) > _FAILED_AT_ONCE:
+                yield
             epochs = link.route.sessions.epochs(request, scanned.failures)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
-    def hold_begins(self, held: Held) -> None:
-        """Take note of the errors of a response that is held."""
-        self._recovery.failed(
-            self.link.route,
-            self.link.client.id or "",
-            api_name(held.key),
-            (
-                (self.link.route.broker.topic_name(failure.topic), failure.partition)
-                for failure in held.scanned.failures
-            ),
-        )
+    def holding(
+        self, exchange: Exchange, frame: memoryview, scanned: Scanned
+    ) -> Steps[Held | PassthroughScan | None]:
+        """Do all of :meth:`passing`, :meth:`held` and :meth:`hold_begins`, in steps.
 
-    def hold_lacks_budget(self, held: Held) -> None:
+        ``frame``: a whole response, which stays. Return what becomes of it.
+        """
+        version = exchange.policy.version
+        passing = self.passing(exchange, frame, len(frame), version, whole=False)
+        while passing is not None and passing.left:
+            yield
+            for _ in range(_SEEN_AT_ONCE):
+                if passing.left:
+                    passing.see(frame[len(frame) - passing.left :])
+        held = yield from self.held(exchange, frame, scanned)
+        if held is None:
+            return passing
+        yield from self.hold_begins(held)
+        return held
+
+    def hold_begins(self, held: Held) -> Steps[None]:
+        """Take note of the errors of a response that is held, in steps."""
+        failures, broker = held.scanned.failures, self.link.route.broker
+        for begin in range(0, len(failures), _FAILED_AT_ONCE):
+            if len(failures) > _FAILED_AT_ONCE:
+                yield
+            self._recovery.failed(
+                self.link.route,
+                self.link.client.id or "",
+                api_name(held.key),
+                (
+                    (broker.topic_name(failure.topic), failure.partition)
+                    for failure in failures[begin : begin + _FAILED_AT_ONCE]
+                ),
+            )
+
+    def hold_lacks_budget(self, exchange: Exchange, scanned: Scanned) -> None:
         """Take note of the errors of a response that cannot be kept, and so is not held."""
-        self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
+        policy = exchange.policy
+        self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.BUDGET)
 
     def _missed(self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason) -> None:
         for failure in scanned.failures:
