@@ -115,17 +115,6 @@ class LeaderView:
         """Whether brokers contradict what the view has, and that is not settled."""
         return bool(self._doubts) and (self.topics.key(topic), partition) in self._doubts
 
-    def is_contradicted_by(self, source: Source, topic: Topic, partition: int) -> bool:
-        """Whether a broker reported last of a partition what contradicts the view.
-
-        That may be settled, by its leader's confirmation, and the broker may be right even so.
-        """
-        if not self.disagreements:
-            return False
-        known = self.leader(topic, partition)
-        place = self.topics.key(topic), partition
-        return known is not None and self.disagreements.contradicts(place, source, known)
-
     def claim(self, topic: Topic, partition: int) -> Leader | None:
         """Return the leader that was reported last in place of the known one, where in doubt."""
         return self._doubts.claim((self.topics.key(topic), partition))

@@ -76,10 +76,13 @@ def is_contradicted(route: Route, partition: FailedPartition) -> bool:
     The leader's own confirmation settles a contradiction. But one that has not learnt that a topic
     was recreated still leads the former one, and confirms that.
     """
-    broker = route.broker
-    source = Source(broker.proved_node, route.name)
-    view = broker.view
-    return view is not None and view.is_contradicted_by(source, *partition.failure[:2])
+    view = route.broker.view
+    if view is None or not view.disagreements:
+        return False
+    topic, number = partition.failure[:2]
+    known, source = view.leader(topic, number), Source(route.broker.proved_node, route.name)
+    place = view.topics.key(topic), number
+    return known is not None and view.disagreements.contradicts(place, source, known)
 
 
 def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> bool:
