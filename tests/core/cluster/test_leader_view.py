@@ -180,7 +180,9 @@ class View(RuleBasedStateMachine):
                     self.reports.pop((topic, partition), None)
         if poll:
             of_all = self.contradicted.get(name, set())
-            others = {pair for pair in of_all if pair[0] != source}
+            # It is known now who reported that before.
+            same = (source, None) if source == 0 else (source,)
+            others = {pair for pair in of_all if pair[0] not in same}
             self.contradicted[name] = others | contradicted
         for moved in moves:
             was = before[topic, moved.partition]
