@@ -19,6 +19,7 @@ from leader_hints.apis.leader_hint import (
     Scanned,
     with_hints,
 )
+from leader_hints.wire.steps import at_once
 from tests.apis.messages import (
     Entity,
     as_version,
@@ -106,7 +107,7 @@ def test_a_hint_adds_leader_and_endpoints_and_changes_nothing_else(
         frame = response_frame(answer, 77, unknown_tags)
         scanned = _scan(key, asked, frame)
         hints = data.draw(_hints(len(scanned.failures)))
-        result = b"".join(with_hints(memoryview(frame), key, asked, scanned, hints))
+        result = b"".join(at_once(with_hints(memoryview(frame), key, asked, scanned, hints)))
         if not any(hints):
             assert result == frame
             return

@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,8 +15,9 @@ import trio
 
 from leader_hints import app
 from leader_hints.address import Address
-from leader_hints.app import fixed_routes, periodic
+from leader_hints.app import admin_view, fixed_routes, periodic
 from leader_hints.errors import ListenError
+from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
@@ -304,6 +307,35 @@ async def test_an_admin_server_that_others_can_reach_is_a_warning(log: _Log) -> 
         assert line["listen"].startswith("0.0.0.0:")
 
 
+async def test_links_are_served_while_a_status_of_many_routes_is_made(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, made_in = 0, []
+
+    def noted(*of: Any) -> Iterator[RouteStatus]:
+        for status in route_statuses(*of):
+            made_in.append(rounds)
+            yield status
+
+    monkeypatch.setattr(admin_view, "route_statuses", noted)
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await trio.lowlevel.checkpoint()
+
+    routes = [(_ANY, Address("127.0.0.1", 9))] * 5
+    async with _serving(_settings(*routes, admin=_ANY, hints="off"), log):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            assert (await _ask(_admin(log), "/status"))[0] == 200
+            nursery.cancel_scope.cancel()
+        assert len(made_in) == len(routes)
+        # The counter may have its turn before or after a step in the same round.
+        assert max(Counter(made_in).values()) <= 2
+
+
 async def test_a_route_is_ready_when_its_broker_answers(log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         _, upstream = _tcp_broker(nursery)
@@ -346,6 +378,60 @@ async def test_a_route_is_not_ready_while_only_old_connections_go_on(log: _Log) 
             assert status == 503
             assert not log.events("subscription_lost")
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("hints", ["on", "off"])
+async def test_a_broker_that_takes_no_new_connection_is_down_until_it_takes_one(
+    log: _Log, hints: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metric stayed 1, and its alert said nothing. Nor may it stay 0 until a client comes."""
+    monkeypatch.setattr(admin_view, "_LOOK", 0.01)
+    before = None if hints == "off" else True
+    async with trio.open_nursery() as nursery:
+        broker = FakeBroker(1, [Broker(1, "one", 9092)], {"t": [(1, 5)]})
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        upstream = Address(*listener.socket.getsockname())
+        taken = trio.CancelScope()
+
+        async def take() -> None:
+            with taken:
+                await trio.serve_listeners(broker.serve, [listener], handler_nursery=nursery)
+
+        nursery.start_soon(take)
+        settings = _settings((_ANY, upstream), admin=_ANY, hints=hints)
+        async with _serving(settings, log) as (address,):
+            if before:
+                await _until(lambda: log.events("subscription_ready"))
+            assert await _upstream(_admin(log)) == (before, "")
+            taken.cancel()
+            await _until(lambda: listener.socket.fileno() == -1)
+            await _expect_reset(await _connect(address))
+            reason = "cannot connect: connection refused"
+            assert await _upstream(_admin(log)) == (False, reason)
+            assert await _upstream_up(_admin(log)) == ["0.0"]
+            with trio.socket.socket() as again:
+                again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                await again.bind((upstream.host, upstream.port))
+                again.listen()
+                nursery.start_soon(trio.serve_listeners, broker.serve, [trio.SocketListener(again)])
+                with trio.fail_after(_SECONDS):
+                    while await _upstream(_admin(log)) != (before, ""):
+                        await trio.lowlevel.checkpoint()
+                assert await _upstream_up(_admin(log)) == (["1.0"] if before else [])
+                nursery.cancel_scope.cancel()
+
+
+async def _upstream(admin: Address) -> tuple[bool | None, str]:
+    """What the status says of the broker of the only route."""
+    (route,) = json.loads((await _ask(admin, "/status"))[1])["routes"]
+    return route["upstream"]["answers"], route["upstream"]["error"]
+
+
+async def _upstream_up(admin: Address) -> list[str]:
+    """The values of the metric."""
+    _, page = await _ask(admin, "/metrics")
+    lines = [line for line in page.decode().splitlines() if "_upstream_up{" in line]
+    return [line.split()[1] for line in lines]
 
 
 async def test_however_many_ask_whether_routes_are_ready_a_broker_has_one_connection(

@@ -230,10 +230,16 @@ def test_what_is_wrong_with_security_is_said_and_no_secret_is_shown(
         ("routes: [{listen: a:1, upstream: b:1, sasl: hunter2}]", "routes[0].sasl is ***; allowed"),
         ("routes: {listen: a:1, sasl: {password: hunter2}}", "routes is ***; allowed: a list of"),
         ("hints: {password: hunter2}", "hints is ***; allowed: on, observe, off"),
+        (
+            "routes: [{listen: a:1, upstream: b:1, sasl: {password: file:a,hunter2}}]",
+            "unknown key routes[0].sasl.*** (value ***); did you mean ",
+        ),
         ("sasl: {password: *hunter2}", "no valid YAML: found undefined alias ***"),
         ("sasl:\n  password: !hunter2", "no valid YAML: could not determine a constructor for the"),
-        ("sasl: {password: !!int hunter2}", "no valid YAML: invalid literal for int() with base"),
-        ("sasl: {password: !!bool hunter2}", "no valid YAML: ***"),
+        ("sasl: {password: !!int hunter2}", "no valid YAML: a value is not of its type"),
+        ("sasl: {password: !!bool hunter2}", "no valid YAML: a value is not of its type"),
+        ("""sasl: {password: !!bool "'\\"hunter2"}""", "no valid YAML: a value is not of its type"),
+        ("sasl: {password: !!timestamp hunter2}", "no valid YAML: a value is not of its type"),
     ],
 )
 def test_a_secret_at_the_wrong_place_of_a_file_is_not_shown(

@@ -15,16 +15,15 @@ from tests.world.model.releases import (
     PRODUCE,
     Release,
 )
-from tests.world.model.sessions import Begun, Place, Sessions
+from tests.world.model.sessions import Asked, Begun, Place, Sessions
 from tests.world.model.truth import Image, Leader, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.wire import Endpoint, Hints, Request
 
 #: How the principals of the proxies' own connections begin.
 PROXY = "proxy"
-#: Seconds until an answer is sent; those of a Fetch that finds nothing new.
+#: Seconds until an answer is sent.
 _SERVICE = 0.0005
-_LONG_POLL = 0.5
 _NO_NAMES: Final[Mapping[bytes, str]] = {}
 #: Versions that have room for hints and their endpoints.
 _HINTS_FROM = {PRODUCE: 10, FETCH: 16}
@@ -49,8 +48,8 @@ class Refusal(NamedTuple):
 Refusals = dict[tuple[str, int], dict[tuple[str, int], Refusal]]
 
 
-#: By client and correlation id, by name and partition: incarnation and leader by the replica that
-#: served it.
+#: By client and correlation id, by name and partition: incarnation, and the leader that served it.
+#: What a follower serves is not here.
 Services = dict[tuple[str, int], dict[tuple[str, int], tuple[int, Leader]]]
 
 
@@ -66,7 +65,7 @@ class Failure(NamedTuple):
 Failures = dict[tuple[str, int], dict[Place, Failure]]
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A request of a proxy's own; ``by`` which process; ``whole``: Metadata of all topics."""
 
     at: float
@@ -76,7 +75,10 @@ class Asked(NamedTuple):
 
 
 class BrokerProcess:
-    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`."""
+    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`.
+
+    ``endpoints``: those of addresses, by number.
+    """
 
     def __init__(
         self,
@@ -92,7 +94,7 @@ class BrokerProcess:
         failures: Failures,
     ) -> None:
         self.model = model
-        self.asked: list[Asked] = []
+        self.asked: list[Question] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
         self.sessions = sessions
@@ -251,8 +253,8 @@ class BrokerProcess:
                 refused[name, number] = Refusal(
                     self.now, self.node, known.number, own, epoch, native
                 )
-            elif error is Error.NONE and known is not None:
-                served[name, number] = known.number, known.leaders[number]
+            elif error is Error.NONE and (served_by := self._serves(name, number)):
+                served[name, number] = served_by
         failed = {
             place: Failure(self.now, self.node, epochs[place])
             for place, error in errors.items()
@@ -266,6 +268,13 @@ class BrokerProcess:
             self.refusals[request.client_id or "", request.correlation] = refused
         return errors
 
+    def _serves(self, name: str, number: int) -> tuple[int, Leader] | None:
+        """Return the incarnation by its replica and itself, if it is the leader by that."""
+        replica = self.model.topic(name)
+        if replica is None or replica.leaders[number].node != self.node:
+            return None
+        return replica.number, replica.leaders[number]
+
     def hints(self, request: Request, errors: Mapping[Place, Error]) -> Hints:
         """Return the hints that go with errors, if this broker gives any."""
         if request.version < _HINTS_FROM[request.key] or not self.model.release.hints:
@@ -275,19 +284,23 @@ class BrokerProcess:
             for place, error in errors.items()
             if error.hinted and (name := self._name(place[0])) is not None
         }
-        alive = {leader.node for leader in leaders.values()} & self.model.metadata.alive
-        return Hints(leaders, {node: self._endpoints[node] for node in sorted(alive)})
+        nodes = {leader.node for leader in leaders.values()}
+        listed = self._listed()
+        return Hints(leaders, {node: listed[node] for node in sorted(nodes & listed.keys())})
+
+    def _listed(self) -> dict[int, Endpoint]:
+        alive = self.model.metadata.alive
+        return {node: self._endpoints[alive[node]] for node in sorted(alive)}
 
     def _name(self, topic: str | bytes, names: Mapping[bytes, str] = _NO_NAMES) -> str | None:
         if isinstance(topic, str):
             return topic
         return names.get(topic) or self.model.name_of(topic)
 
-    def begin_fetch(self, request: Request) -> Begun:
+    def begin_fetch(self, asked: Asked, version: int) -> Begun:
         """Take a Fetch request into its session."""
         names = {topic.id: topic.name for topic in self.model.metadata.topics.values()}
-        by_id = request.version >= wire.IDS_FROM
-        return self.sessions.begin(wire.read_fetch_request(request), names, by_id=by_id)
+        return self.sessions.begin(asked, names, by_id=version >= wire.IDS_FROM)
 
     def _hidden_from(self, principal: str) -> Collection[str]:
         return self.hidden if is_proxy(principal) else ()
@@ -303,8 +316,8 @@ class BrokerProcess:
         """Answer Metadata."""
         hidden = self._hidden_from(principal)
         topics = self.model.describe(wire.read_metadata_request(request), hidden)
-        alive = {node: self._endpoints[node] for node in sorted(self.model.metadata.alive)}
-        return wire.metadata_response(request.correlation, request.version, "k", alive, topics)
+        listed = self._listed()
+        return wire.metadata_response(request.correlation, request.version, "k", listed, topics)
 
     def offsets(self, request: Request, principal: str) -> bytes:
         """Answer ListOffsets."""
@@ -349,8 +362,8 @@ class _Connection:
             request = self._requests.popleft()
             if is_proxy(self.end.principal):
                 whole = request.key == METADATA and wire.asks_for_all(request)
-                asked = Asked(self._broker.now, self.end.principal, request.key, whole)
-                self._broker.asked.append(asked)
+                question = Question(self._broker.now, self.end.principal, request.key, whole)
+                self._broker.asked.append(question)
             self._broker._network.schedule.after(_SERVICE, self._answer, request)
 
     def look_again(self) -> None:
@@ -374,10 +387,11 @@ class _Connection:
             self._send(wire.produce_response(correlation, request.version, errors, hints))
         else:
             assert request.key == FETCH, request
-            self._fetch(request, broker.begin_fetch(request))
+            self._fetch(request, wire.read_fetch_request(request))
 
-    def _fetch(self, request: Request, begun: Begun) -> None:
+    def _fetch(self, request: Request, asked: Asked) -> None:
         broker = self._broker
+        begun = broker.begin_fetch(asked, request.version)
         forgetful = begun.partial and broker.model.release.forgets_epochs
 
         def look(over: bool) -> None:
@@ -390,7 +404,7 @@ class _Connection:
                 self._send_fetched(request, begun, errors)
 
         self._waiting = look
-        self._broker._network.schedule.after(_LONG_POLL, look, True)
+        broker._network.schedule.after(asked.wait, look, True)
         look(False)
 
     def _send_fetched(self, request: Request, begun: Begun, errors: Mapping[Place, Error]) -> None:

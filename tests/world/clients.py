@@ -21,11 +21,12 @@ from tests.world.wire import Answer, Endpoint, Result
 #: Seconds: between successes of one partition, until an answer must have come, until a refused
 #: address is tried again, and between refreshes of Metadata without a reason.
 _PERIOD = 0.15
-#: Within so many seconds all that a client does has its turn: the longest is a Fetch that waits.
-_LONGEST_TURN = 0.5
 _PATIENCE = 2.0
 _RECONNECT = 0.1
 _METADATA_AGE = 2.0
+#: Seconds for which a Fetch may wait.
+LONG_POLL = 0.5
+_WAIT = int(LONG_POLL * 1000)
 _HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 
@@ -145,16 +146,29 @@ class Seen(NamedTuple):
     endpoint: Endpoint | None
 
 
+class Waited(NamedTuple):
+    """From when until when a partition has waited in vain: until its leader's connection was free,
+    or for the answer to a Fetch until that connection was lost.
+    """
+
+    since: float
+    until: float
+    leader: Leader
+
+
 class _Work:
     """A partition that a client writes to, or reads. ``again_at``: not before then.
 
-    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata.
+    ``hinted_at``: when its leader was learnt from a hint, ``None``: from Metadata. ``waits``: since
+    when it waits for its turn, and on which connection.
     """
 
-    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served")
+    __slots__ = ("again_at", "busy", "hinted_at", "leader", "rewinds", "served", "waited", "waits")
 
     def __init__(self) -> None:
         self.served: list[Served] = []
+        self.waited: list[Waited] = []
+        self.waits: tuple[float, Leader, _Connection] | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -164,6 +178,24 @@ class _Work:
         self.busy = False
         self.again_at = 0.0
         self.rewinds = 0
+
+    def wait(self, now: float, connection: "_Connection") -> None:
+        """Wait for a turn, or go on to."""
+        assert self.leader is not None
+        if self.waits is None or self.waits[1] != self.leader:
+            self.wait_no_longer(now)
+            self.waits = now, self.leader, connection
+
+    def lost(self, since: float, now: float, epoch: int) -> None:
+        """Take it that a Fetch gets no answer."""
+        if self.leader is not None and self.leader.epoch == epoch:
+            self.waited.append(Waited(since, now, self.leader))
+
+    def wait_no_longer(self, now: float, connection: "_Connection | None" = None) -> None:
+        """Wait for no turn any more; ``connection``: of that one, ``None``: of any."""
+        if self.waits is not None and connection in (None, self.waits[2]):
+            self.waited.append(Waited(self.waits[0], now, self.waits[1]))
+            self.waits = None
 
 
 @dataclass(slots=True)
@@ -244,7 +276,8 @@ class Client:
     """Writes to or reads all partitions of some topics, for as long as the world lasts.
 
     ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
-    draws itself: which broker it asks for Metadata, and where it is not 0, when it begins.
+    draws itself: which broker it asks for Metadata, and where it is not 0, when it begins, and how
+    far away brokers are.
     """
 
     def __init__(
@@ -296,12 +329,15 @@ class Client:
         if self._paused:
             self._paused = False
             self._starts += 1
-            wait = self._random.random() * _LONGEST_TURN if self._luck else 0.0
+            # By then all that a client does has its turn: a Fetch that waits takes longest.
+            wait = self._random.random() * LONG_POLL if self._luck else 0.0
             self._network.schedule.after(wait, self._tick, self._starts)
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
         self._paused = True
+        for work in self.work.values():
+            work.wait_no_longer(self.now)
 
     def begin_again(self) -> None:
         """Forget all that is known, as a process that is started again."""
@@ -335,8 +371,13 @@ class Client:
                 by_leader.setdefault(endpoint, []).append(place)
         for endpoint, places in by_leader.items():
             connection = self._connection(endpoint)
-            if connection is not None and connection.asked is None and connection.maxima:
+            if connection is None or not connection.maxima:
+                continue
+            if connection.asked is None:
                 self._send_work(connection, places)
+                continue
+            for place in places:
+                self.work[place].wait(self.now, connection)
 
     # Connections.
 
@@ -346,11 +387,9 @@ class Client:
             return connection
         if self.now < self._refused.get(endpoint, 0.0):
             return None
-        end = self._network.connect(endpoint, self.name)
-        if end is None:
-            self._refused[endpoint] = self.now + _RECONNECT
-            self._wants_metadata = True
-            return None
+        # As far as through a proxy, at most: a millisecond may decide whom a client asks first.
+        detour = self._random.random() * self._network.latency if self._luck else 0.0
+        end = self._network.attempt(endpoint, self.name, detour)
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
         kind = self.kind
@@ -375,6 +414,8 @@ class Client:
             return
         del self._connections[connection.endpoint]
         self._refused[connection.endpoint] = self.now + _RECONNECT
+        for work in self.work.values():
+            work.wait_no_longer(self.now, connection)
         asked, connection.asked = connection.asked, None
         self._wants_metadata = True
         if asked is not None:
@@ -382,8 +423,11 @@ class Client:
                 self._session(connection).lost()
             if asked.key == METADATA:
                 self._asks_metadata = False
-            for place in asked.epochs:
-                self._back_off(self._name(place))
+            for place, epoch in asked.epochs.items():
+                name = self._name(place)
+                if asked.key == FETCH and name is not None:
+                    self.work[name].lost(asked.at, self.now, epoch)
+                self._back_off(name)
 
     def _back_off(self, place: tuple[str, int] | None) -> None:
         work = self.work.get(place) if place is not None else None
@@ -475,6 +519,7 @@ class Client:
             version, by_id = wire.IDS_FROM - 1, False
         for name, partition in places:
             work = self.work[name, partition]
+            work.wait_no_longer(self.now)
             work.busy = True
             assert work.leader is not None
             topic = self._topic_ids[name] if by_id else name
@@ -489,7 +534,7 @@ class Client:
         self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
     ) -> bytes:
         if not self.kind.sessions:
-            return wire.fetch_request(version, number, self.name, epochs)
+            return wire.fetch_request(version, number, self.name, epochs, wait=_WAIT)
         session = self._session(connection)
         asked, forgotten = session.ask(epochs, by_id=version >= wire.IDS_FROM)
         return wire.fetch_request(
@@ -499,6 +544,7 @@ class Client:
             asked,
             session=(session.number, session.epoch),
             forgotten=forgotten,
+            wait=_WAIT,
         )
 
     def _session(self, connection: _Connection) -> _Session:

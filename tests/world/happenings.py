@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, NamedTuple
 
 from tests.world.clients import KINDS
@@ -126,6 +127,13 @@ def profile(seed: int) -> Profile:
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 
 
+def newer(of: Profile) -> Profile:
+    """Return the same with brokers that take Fetch by topic ids from the beginning."""
+    latest = [name for name, release in RELEASES.items() if not release.hints][-1]
+    later = latest if of.later and not RELEASES[of.later].hints else of.later
+    return replace(of, releases=(latest,) * len(of.releases), later=later)
+
+
 def _special(drawn: Profile, draw: random.Random) -> Profile:
     """Have the world be of a kind that few are."""
     if drawn.fronted == NODES:
@@ -233,7 +241,8 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            return sorted([*drawn, *_upgrades(seed), *_evictions(seed), *_losses(seed)])
+            others = (_upgrades(seed), _evictions(seed), _losses(seed), _swaps(seed))
+            return sorted([*drawn, *chain.from_iterable(others)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -271,6 +280,14 @@ def _losses(seed: int) -> Iterator[Happening]:
     if draw.random() < 0.25:
         at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.2, 0.6, 1.5])
         yield Happening(round(at, 4), "lose", draw.randint(0, 3), draw.choice(NODES), seconds)
+
+
+def _swaps(seed: int) -> Iterator[Happening]:
+    """Draw when two brokers change their addresses, in some worlds."""
+    draw = random.Random(f"{seed} swaps")
+    if draw.random() < 0.08 and not profile(seed).crossed:
+        at, seconds = draw.uniform(PEACE, UNTIL - 2.0), draw.choice([0.2, 0.6, 1.5])
+        yield Happening(round(at, 4), "swap", draw.randint(0, 3), draw.choice(NODES), seconds)
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

@@ -11,7 +11,8 @@ Accept = Callable[["End"], bool]
 
 
 class End:
-    """One end of a connection. ``principal``: who connected.
+    """One end of a connection. ``principal``: who connected. ``detour``: seconds by which all that
+    is sent from here takes longer.
 
     ``taken``: called with what arrives; ``ended``: called once the other end has closed.
     """
@@ -20,6 +21,7 @@ class End:
         self._network = network
         self._peer: End | None = None
         self.principal = principal
+        self.detour = 0.0
         self.open = True
         self.taken: Callable[[bytes], None] = lambda data: None
         self.ended: Callable[[], None] = lambda: None
@@ -31,13 +33,19 @@ class End:
     def send(self, data: bytes) -> None:
         """Send bytes, if it is open."""
         if self.open and data:
-            self._network.schedule.after(self._network.latency, self._arrive, data)
+            self._network.schedule.after(self._network.latency + self.detour, self._arrive, data)
 
     def close(self) -> None:
         """Close it; the other end learns of that when all that was sent has arrived."""
         if self.open:
             self.open = False
-            self._network.schedule.after(self._network.latency, self._leave)
+            self._network.schedule.after(self._network.latency + self.detour, self._leave)
+
+    def fail(self) -> None:
+        """Take it that there was nobody at the other end."""
+        if self.open:
+            self.open = False
+            self.ended()
 
     def _arrive(self, data: bytes) -> None:
         peer = self._peer
@@ -45,10 +53,8 @@ class End:
             peer.taken(data)
 
     def _leave(self) -> None:
-        peer = self._peer
-        if peer is not None and peer.open:
-            peer.open = False
-            peer.ended()
+        if self._peer is not None:
+            self._peer.fail()
 
 
 class Network:
@@ -59,12 +65,24 @@ class Network:
         self.latency = latency
         self.hosts: dict[tuple[str, int], Accept] = {}
 
-    def connect(self, address: tuple[str, int], principal: str) -> End | None:
+    def connect(self, address: tuple[str, int], principal: str, detour: float = 0.0) -> End | None:
         """Return the near end of a new connection, ``None`` where it is refused."""
         near, far = End(self, principal), End(self, principal)
+        near.detour = far.detour = detour
         near.join(far)
         accept = self.hosts.get(address)
         return near if accept is not None and accept(far) else None
+
+    def attempt(self, address: tuple[str, int], principal: str, detour: float) -> End:
+        """As :meth:`connect`; that it is refused is learnt later, as that a connection has ended.
+
+        So it is the same where a proxy accepts it first, and then does not reach its broker.
+        """
+        near = self.connect(address, principal, detour)
+        if near is None:
+            near = End(self, principal)
+            self.schedule.after(self.latency + detour, near.fail)
+        return near
 
 
 class Stream(trio.abc.Stream):

@@ -6,7 +6,7 @@ All that the world knows of the proxy's classes is in this file.
 import math
 import socket
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import trio
@@ -89,8 +89,9 @@ class Proxy:
     errors that wait until all brokers name the leader, and how often. ``altered``: when a client
     that uses no hint was sent other bytes than its broker's.
 
-    ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``large``,
-    ``synthesize`` and ``settle``: see :class:`tests.world.happenings.Profile`.
+    ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``broker_at``:
+    the broker that is there now. ``large``, ``synthesize`` and ``settle``: see
+    :class:`tests.world.happenings.Profile`.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Proxy:
         nodes: Sequence[int],
         *,
         behind: Mapping[int, int],
+        broker_at: Callable[[int], int],
         large: bool,
         synthesize: bool,
         settle: bool,
@@ -115,6 +117,7 @@ class Proxy:
         self.settled: Counter[str] = Counter()
         self.altered: list[tuple[float, str]] = []
         self._behind = behind
+        self._broker_at = broker_at
         self._large = large
         self._agreed: set[int] = set()
         self._listens_at = network.schedule.now + (IDS_WAIT if synthesize else 0.0)
@@ -204,12 +207,14 @@ class Proxy:
         for node, route in self._routes.items():
             if route.advertised.crossed:
                 self.crossed.append((self.now, node))
-            if route.broker.proved_node not in (None, node):
-                self.mistaken.append((self.now, node, route.broker.proved_node or -1))
+            proved, there = route.broker.proved_node, self._broker_at(node)
+            if proved not in (None, there):
+                self.mistaken.append((self.now, there, proved or -1))
 
     def unproved(self) -> Iterator[int]:
         """Iterate over the nodes whose broker is not proved to be what it is."""
-        return (node for node, route in self._routes.items() if route.broker.proved_node != node)
+        brokers = ((self._broker_at(node), route.broker) for node, route in self._routes.items())
+        return (node for node, broker in brokers if broker.proved_node != node)
 
     def pending(self) -> Iterator[str]:
         """Iterate over what is still kept of former requests."""

@@ -2,8 +2,14 @@
 
 Progress is the time for which a partition was served by its leader. A record that is written counts
 until the next one is due. A Fetch counts from when it was sent until it was answered, or until the
-broker refused it: so long it would have got what was written. What a broker served that had not
-learnt of the leader of the time does not count: nobody else has such records.
+broker refused it, or its connection was lost: so long it would have got what was written. What a
+broker served that had not learnt of the leader of the time does not count: nobody else has such
+records. Nor does what a follower served: it has them late. (So brokers of 2.4 serve consumers whose
+epochs they have forgotten; the proxy's links ask the leader alone.)
+
+What waits for its turn counts as if it had been sent: a client asks a broker one thing after the
+other, and a Fetch of other partitions waits for half a second there. Which of them comes too late
+for it is luck.
 """
 
 import math
@@ -12,7 +18,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
-from tests.world.clients import Client, Seen, Served
+from tests.world.clients import LONG_POLL, Client, Seen, Served
 from tests.world.model.releases import FETCH
 from tests.world.model.truth import Leader
 from tests.world.product import IDS_WAIT
@@ -31,8 +37,8 @@ _MESSAGES = 6
 Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
 #: Lives the same world without proxies. Its first argument decides what clients draw themselves:
-#: when they begin, and which broker they ask for Metadata. The second has the numbers of those that
-#: ask anything: clients do not know of each other.
+#: when they begin, how far away brokers are, and which of them they ask for Metadata. The second is
+#: the numbers of those that ask anything: clients do not know of each other.
 Twin = Callable[[int, frozenset[int]], World]
 
 
@@ -84,6 +90,9 @@ def _progress(world: World, client: Client) -> dict[Place, _Progress]:
         place: [*chain.from_iterable(_served(world, client, place, one) for one in work.served)]
         for place, work in client.work.items()
     }
+    for place, work in client.work.items():
+        for since, until, leader in work.waited:
+            intervals[place] += _led(world, place, leader, since, min(until, since + LONG_POLL))
     if client.api == FETCH:
         for seen in client.seen:
             intervals[seen.name, seen.place[1]].extend(_waited(world, seen))
@@ -103,14 +112,23 @@ def _served(
 
 def _waited(world: World, seen: Seen) -> Iterator[tuple[float, float]]:
     """Iterate over from when until when a Fetch counts that had an error in the end."""
-    failure = world.failures.get(seen.request, {}).get(seen.place)
+    failures = world.failures.get(seen.request, {})
+    # Where the proxy has recoded it to names, the broker has not seen the client's id.
+    failure = failures.get(seen.place) or failures.get((seen.name, seen.place[1]))
     if failure is None:
         # The proxy itself refuses an id that it cannot name any more.
         return
     led = Leader(failure.node, failure.client_epoch)
-    for term in world.truth.terms(seen.name, seen.place[1]):
-        if term.leader == led:
-            yield max(seen.asked_at, term.since), min(failure.at, term.until)
+    yield from _led(world, (seen.name, seen.place[1]), led, seen.asked_at, failure.at)
+
+
+def _led(
+    world: World, place: Place, leader: Leader, since: float, until: float
+) -> Iterator[tuple[float, float]]:
+    """Iterate over from when until when a partition was led as somebody thought."""
+    for term in world.truth.terms(*place):
+        if term.leader == leader:
+            yield max(since, term.since), min(until, term.until)
 
 
 def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:

@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
-from tests.world.model.truth import Term
+from tests.world.model.truth import Alive, Leader, Term
 from tests.world.product import DEADLINE, POLL, Proxy
 from tests.world.progress import Twin, behind
+from tests.world.wire import Endpoint
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
 #: What floating point may add to a bound.
@@ -31,6 +32,8 @@ _TWINS = 30
 _EACH = 4
 #: Partitions of a topic that has grown.
 _MOST_PARTITIONS = 4
+#: Seconds within which processes hear where brokers are that have changed their addresses.
+_MOVED = POLL + 2.0
 #: Seconds in which a client at peace has a success of each partition.
 _PROGRESS = 2.0
 
@@ -44,10 +47,13 @@ class Broken(NamedTuple):
 
 
 class Lived(NamedTuple):
-    """A world with the proxy. ``twin``: lives the same world without it."""
+    """A world with the proxy. ``twin``: lives the same world without it; ``newer``: with brokers
+    of a release that takes Fetch by topic ids, as the proxy does.
+    """
 
     world: World
     twin: Twin
+    newer: Twin
 
 
 Found = Iterator[tuple[float, str]]
@@ -72,6 +78,9 @@ def hint_was_true(lived: Lived) -> Found:
 
     A client that gives an id means that topic. A broker may answer for the recreated one: one that
     knows names only, or whose answer has waited since before.
+
+    One limit is stated. Of brokers that have just changed their addresses, the hint may have the
+    node that was there before. It leads to the leader even so.
     """
     world = lived.world
     for seen, text in _hints(world):
@@ -79,8 +88,9 @@ def hint_was_true(lived: Lived) -> Found:
         terms = [
             term for term in world.truth.terms(seen.name, seen.place[1]) if term.leader == seen.hint
         ]
-        if not terms:
+        if not terms and not _leads_to_the_leader(world, seen):
             yield seen.at, f"{text}, which was never true"
+        if not terms:
             continue
         named = world.truth.issued.get(seen.place[0])
         meant = refusal.incarnation if named is None else named
@@ -89,18 +99,29 @@ def hint_was_true(lived: Lived) -> Found:
             yield seen.at, f"{text}, which was true of a former topic of this name"
 
 
+def _leads_to_the_leader(world: World, seen: Seen) -> bool:
+    """Whether a hint of a swapped broker has the leader's address and epoch."""
+    if seen.hint is None or not _just_swapped(world, seen.at):
+        return False
+    leaders = (term.leader for term in world.truth.terms(seen.name, seen.place[1]))
+    nodes = [leader.node for leader in leaders if leader.epoch == seen.hint.epoch]
+    return any(world.addresses[n] == world.former_addresses[seen.hint.node] for n in nodes)
+
+
 def hint_is_not_over(lived: Lived) -> Found:
     """A hint's leader still led when the broker answered, or that broker itself knew no newer one.
 
-    Two limits are stated. An error within a second after the proxy learnt of a move is taken for
-    one of that. A consumer that says which topic and epoch it knows gets what is newer.
+    Three limits are stated. An error within a second after the proxy learnt of a move is taken for
+    one of that. A consumer that says which topic and epoch it knows gets what is newer. And brokers
+    that have just changed their addresses may be taken for each other.
     """
     world = lived.world
     for seen, text in _hints(world):
         assert seen.hint is not None
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
         by_id = seen.place[0] in world.truth.issued
-        limited = by_id and seen.hint.node != refusal.node
+        itself = seen.hint.node == refusal.node and not _just_swapped(world, seen.at)
+        limited = by_id and not itself
         if limited or seen.hint.epoch >= refusal.known or world.just_learnt(seen, refusal):
             continue
         terms = [
@@ -121,12 +142,28 @@ def hint_is_news(lived: Lived) -> Found:
 
 
 def hint_has_its_leaders_endpoint(lived: Lived) -> Found:
-    """A hint comes with the endpoint at which its leader is advertised, where there is room."""
+    """A hint comes with the endpoint at which its leader is advertised, where there is room.
+
+    What is advertised is known as late as brokers learn of it.
+    """
     for seen, text in _hints(lived.world):
         room = seen.version >= (10 if seen.api == PRODUCE else 16)
-        endpoint = lived.world.endpoints[seen.hint.node] if seen.hint and room else None
-        if seen.endpoint != endpoint:
+        endpoints = _endpoints(lived.world, seen.hint) if seen.hint and room else {None}
+        if seen.endpoint not in endpoints and not _just_swapped(lived.world, seen.at):
             yield seen.at, f"{text}, at {seen.endpoint}"
+
+
+def _endpoints(world: World, leader: Leader) -> set[Endpoint | None]:
+    """Return those that a leader has been registered at since it was elected."""
+    since = min((t.since for _, t in _terms(world) if t.leader == leader), default=0.0)
+    listed = [
+        (at, record.addresses[leader.node])
+        for at, record in world.truth.log
+        if isinstance(record, Alive) and leader.node in record.addresses
+    ]
+    before = [address for at, address in listed if at <= since][-1:]
+    after = [address for at, address in listed if at > since]
+    return {world.endpoints[address] for address in before + after}
 
 
 def nothing_is_held_too_long(lived: Lived) -> Found:
@@ -162,12 +199,17 @@ def nothing_is_broken(lived: Lived) -> Found:
 
 
 def views_go_forward(lived: Lived) -> Found:
-    """No view goes back to a lower epoch of the same topic."""
+    """No view goes back to a lower epoch of the same topic, nor to another leader at the same one.
+
+    One limit is stated. The leader was taken for another node if brokers had just changed their
+    addresses.
+    """
     for proxy in lived.world.proxies:
         for at, topic, partition, before, leader in proxy.moves:
             terms = lived.world.truth.terms(topic, partition)
             incarnations = {term.incarnation for term in terms if term.since < at}
-            if leader.epoch <= before and len(incarnations) == 1:
+            least = before if at >= lived.world.swapped_at else before + 1
+            if leader.epoch < least and len(incarnations) == 1:
                 text = f"{proxy.name} goes back from epoch {before} of {topic}-{partition}"
                 yield at, f"{text} to {leader.epoch}"
 
@@ -175,9 +217,10 @@ def views_go_forward(lived: Lived) -> Found:
 def brokers_are_known(lived: Lived) -> Found:
     """No broker is proved to be another than it is.
 
-    One limit is stated. Brokers are asked by name: one that leads a topic at the epoch at which
+    Two limits are stated. Brokers are asked by name: one that leads a topic at the epoch at which
     another node leads the former, or the next, of its name is taken for that until it is asked
-    again.
+    again. And one that has changed its address is taken for the one that was there before, until
+    the process has learnt of it.
     """
     for proxy in lived.world.proxies:
         since: dict[int, float] = {}
@@ -186,9 +229,16 @@ def brokers_are_known(lived: Lived) -> Found:
             if at - last.get(node, -1.0) > 2 * LOOK:
                 since[node] = at
             last[node] = at
+            if _just_swapped(lived.world, at):
+                continue
             long = at - since[node] > POLL + 2.0
             if long or not _confusable(lived.world, node, proved):
                 yield at, f"broker {node} is taken for {proved}"
+
+
+def _just_swapped(world: World, at: float) -> bool:
+    """Whether what a broker says may still be taken for the one's that had its address before."""
+    return 0.0 <= at - world.swapped_at < _MOVED
 
 
 def _confusable(world: World, node: int, proved: int) -> bool:
@@ -246,9 +296,15 @@ def _too_often(times: Sequence[float], most: int) -> float | None:
 
 
 def ids_stay_offered(lived: Lived) -> Found:
-    """No client can have synthetic ids withheld that all brokers give."""
+    """No client can have synthetic ids withheld that all brokers give.
+
+    One limit is stated: brokers of 3.7 have ids themselves, so there synthetic ones are to be given
+    up before the upgrade.
+    """
     for proxy in lived.world.proxies:
-        yield from ((at, f"{proxy.name} offers no ids any more") for at in proxy.withheld)
+        for at in proxy.withheld:
+            if at < lived.world.native_since:
+                yield at, f"{proxy.name} offers no ids any more"
 
 
 def crossed_routes_are_found(lived: Lived) -> Found:
@@ -270,13 +326,19 @@ def clients_do_not_spin(lived: Lived) -> Found:
     """No client meets error upon error that it does not meet without the proxy.
 
     Some clients try again without a pause until their next Metadata, so there may be hundreds
-    within a tenth of a second. What counts is for how long.
+    within a tenth of a second. What counts is for how long. A broker that has not learnt of a
+    recreated topic does not know its id, and Java does not pause then: with newer brokers it does
+    the same without the proxy.
     """
     for number, client in enumerate(lived.world.clients):
         at = _spins_at(client)
         if at is None:
             continue
-        others = (lived.twin(luck, frozenset({number})).clients[number] for luck in range(_TWINS))
+        others = (
+            twin(luck, frozenset({number})).clients[number]
+            for twin in (lived.twin, lived.newer)
+            for luck in range(_TWINS)
+        )
         if all(_spins_at(other) is None for other in others):
             yield at, f"{client.name} met errors in {_MOST_ERRORS} hundredths of a second"
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from tests.world.happenings import Happening, Profile, happenings, profile
+from tests.world.happenings import Happening, Profile, happenings, newer, profile
 from tests.world.rules import Broken, Lived, broken
 from tests.world.world import World
 
@@ -40,7 +40,8 @@ def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
     of = profile(seed)
     world = World(seed, of, drawn, proxied=True)
     world.run()
-    lived = Lived(world, cache(partial(_twin, seed, of, drawn)))
+    twins = (cache(partial(_twin, seed, one, drawn)) for one in (of, newer(of)))
+    lived = Lived(world, *twins)
     return Life(seed, of, drawn, lived, broken(lived))
 
 

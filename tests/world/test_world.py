@@ -51,7 +51,7 @@ def test_a_broker_that_is_cut_off_for_ever_brings_no_former_leader_back(seed: in
     moves = [Happening(3.1 + 0.9 * n, "move", n % 2, 1 + n // 2 % 2) for n in range(8)]
     world = World(seed, of, [Happening(3.0, "stale", 0, 3, END), *moves], proxied=True)
     world.run()
-    lived = Lived(world, lambda luck, only: world)
+    lived = Lived(world, lambda luck, only: world, lambda luck, only: world)
     for rule in (views_go_forward, hint_was_true, hint_is_not_over, hint_is_news):
         assert not [*rule(lived)]
     assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
@@ -59,6 +59,22 @@ def test_a_broker_that_is_cut_off_for_ever_brings_no_former_leader_back(seed: in
 
 def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_move() -> None:
     assert not live(372).broken
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(463, id="Java asks by an id that a broker has not learnt"),
+        pytest.param(493, id="a broker is stopped while it is fenced"),
+        pytest.param(1230, id="brokers with synthetic ids are upgraded to 3.7"),
+        pytest.param(1300, id="a Fetch by id waits for its names"),
+        pytest.param(1494, id="a leader does not know the topic yet"),
+        pytest.param(1728, id="a client asks a broker that lags for Metadata"),
+        pytest.param(1764, id="a Fetch by an unknown id does not wait"),
+    ],
+)
+def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
+    assert not live(seed).broken
 
 
 def test_clients_meet_errors_and_get_hints() -> None:

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from tests.world.model.broker import ShownTopic
@@ -17,6 +17,8 @@ IDS_FROM = 13
 #: Records are of no interest here.
 _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
+#: Bodies that are remembered of each kind: the same are packed and read again and again.
+_REMEMBERED = 1024
 #: Nearly all varints are one byte.
 _BYTES = [bytes([value]) for value in range(128)]
 
@@ -271,6 +273,17 @@ def metadata_response(
     topics: Iterable[ShownTopic],
 ) -> bytes:
     """Metadata v9 to v12."""
+    body = _metadata_body(version, cluster, tuple(endpoints.items()), tuple(topics))
+    return _response(METADATA, version, correlation, body)
+
+
+@lru_cache(_REMEMBERED)
+def _metadata_body(
+    version: int,
+    cluster: str,
+    endpoints: tuple[tuple[int, Endpoint], ...],
+    topics: tuple[ShownTopic, ...],
+) -> bytes:
     writer = Writer(flexible=True)
     body = struct.pack(">i", 0)
     body += writer.array(
@@ -279,12 +292,12 @@ def metadata_response(
         + struct.pack(">i", endpoint.port)
         + writer.text(None)
         + writer.tags
-        for node, endpoint in endpoints.items()
+        for node, endpoint in endpoints
     )
-    body += writer.text(cluster) + struct.pack(">i", min(endpoints, default=-1))
+    first = min((node for node, _ in endpoints), default=-1)
+    body += writer.text(cluster) + struct.pack(">i", first)
     body += writer.array(_topic(writer, version, topic) for topic in topics)
-    body += (struct.pack(">i", 0) if version <= 10 else b"") + writer.tags
-    return _response(METADATA, version, correlation, body)
+    return body + (struct.pack(">i", 0) if version <= 10 else b"") + writer.tags
 
 
 def _topic(writer: Writer, version: int, topic: ShownTopic) -> bytes:
@@ -327,7 +340,14 @@ class SeenTopic(NamedTuple):
 
 def read_metadata(version: int, payload: bytes) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
     """Read Metadata v9 to v12: endpoints by node, and topics."""
-    reader = _body(METADATA, version, payload)
+    endpoints, topics = _read_metadata(version, payload[4:])
+    return endpoints.copy(), topics
+
+
+@lru_cache(_REMEMBERED)
+def _read_metadata(version: int, body: bytes) -> tuple[dict[int, Endpoint], list[SeenTopic]]:
+    reader = Reader(body, flexible=True)
+    reader.tags()
     reader.number("i")
     endpoints = {}
     for _ in range(reader.count()):
@@ -408,15 +428,27 @@ def produce_request(
     records: bytes = _RECORDS,
 ) -> bytes:
     """Produce v8 to v10 with acks=1."""
+    body = _produce_request_body(version, tuple(places), records)
+    return _request(PRODUCE, version, correlation, client_id, body)
+
+
+@lru_cache(_REMEMBERED)
+def _produce_request_body(version: int, places: tuple[Place, ...], records: bytes) -> bytes:
     writer = Writer(flexible=_flexible(PRODUCE, version))
     body = writer.text(None) + struct.pack(">hi", 1, 1000)
     body += _named(writer, places, lambda place: struct.pack(">i", place[1]) + writer.data(records))
-    return _request(PRODUCE, version, correlation, client_id, body + writer.tags)
+    return body + writer.tags
 
 
-def read_produce_request(request: Request) -> list[Place]:
+def read_produce_request(request: Request) -> tuple[Place, ...]:
     """Return the partitions that are written to."""
     reader = request.reader
+    return _read_produce_body(reader.data[reader.at :], flexible=reader.flexible)
+
+
+@lru_cache(_REMEMBERED)
+def _read_produce_body(body: bytes, *, flexible: bool) -> tuple[Place, ...]:
+    reader = Reader(body, flexible=flexible)
     reader.text()
     reader.unpack("hi")
     places: list[Place] = []
@@ -428,7 +460,7 @@ def read_produce_request(request: Request) -> list[Place]:
             reader.tags()
         reader.tags()
     reader.tags()
-    return places
+    return tuple(places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,29 +538,45 @@ def fetch_request(
     writer = Writer(flexible=_flexible(FETCH, version))
     body = struct.pack(">i", -1) if version < 15 else b""
     body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, *session)
+    body += _fetched(version, tuple(epochs.items()), tuple(forgotten), size)
+    rack = writer.text("") if version >= 11 else b""
+    return _request(FETCH, version, correlation, client_id, body + rack + writer.tags)
+
+
+@lru_cache(_REMEMBERED)
+def _fetched(
+    version: int, epochs: tuple[tuple[Place, int], ...], forgotten: tuple[Place, ...], size: int
+) -> bytes:
+    """The partitions that are asked for, and left out from now on."""
+    writer = Writer(flexible=_flexible(FETCH, version))
+    known = dict(epochs)
 
     def pack(place: Place) -> bytes:
         last = struct.pack(">i", -1) if version >= 12 else b""
-        numbers = struct.pack(">iiq", place[1], epochs[place], 0)
+        numbers = struct.pack(">iiq", place[1], known[place], 0)
         return numbers + last + struct.pack(">qi", -1, size)
 
-    rack = writer.text("") if version >= 11 else b""
-    left_out = writer.array(
+    return _named(writer, known, pack) + writer.array(
         (topic if isinstance(topic, bytes) else writer.text(topic))
         + writer.array(struct.pack(">i", number) for number in numbers)
         + writer.tags
         for topic, numbers in _by_topic(forgotten).items()
     )
-    body += _named(writer, epochs, pack) + left_out + rack + writer.tags
-    return _request(FETCH, version, correlation, client_id, body)
 
 
 def read_fetch_request(request: Request) -> Asked:
-    """Read its session, and the epochs by partition."""
+    """Read its session, the epochs by partition, and how long it may wait."""
     reader, version = request.reader, request.version
     if version < 15:
         reader.number("i")
-    *_, session, session_epoch = reader.unpack("iiibii")
+    wait, *_, session, session_epoch = reader.unpack("iiibii")
+    epochs, forgotten = _read_fetched(version, reader.data[reader.at :])
+    return Asked(session, session_epoch, epochs, forgotten, wait / 1000)
+
+
+@lru_cache(_REMEMBERED)
+def _read_fetched(version: int, body: bytes) -> tuple[Mapping[Place, int], Sequence[Place]]:
+    reader = Reader(body, flexible=_flexible(FETCH, version))
     epochs: dict[Place, int] = {}
     for _ in range(reader.count()):
         topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
@@ -545,7 +593,7 @@ def read_fetch_request(request: Request) -> Asked:
         topic = reader.take(16) if version >= IDS_FROM else reader.text() or ""
         forgotten += ((topic, number) for number in reader.unpack(f"{reader.count()}i"))
         reader.tags()
-    return Asked(session, session_epoch, epochs, forgotten)
+    return epochs, forgotten
 
 
 def fetch_response(
@@ -558,6 +606,20 @@ def fetch_response(
     session: int = 0,
 ) -> bytes:
     """Fetch v10 to v16. ``error``: of the whole; ``session``: its id."""
+    body = struct.pack(">ihi", 0, error, session)
+    if any(errors.values()):
+        body += _fetched_topics(version, errors, hints)
+    else:
+        body += _fetched_well(version, tuple(errors))
+    return _response(FETCH, version, correlation, body)
+
+
+@lru_cache(_REMEMBERED)
+def _fetched_well(version: int, places: tuple[Place, ...]) -> bytes:
+    return _fetched_topics(version, dict.fromkeys(places, 0), _NO_HINTS)
+
+
+def _fetched_topics(version: int, errors: Mapping[Place, int], hints: Hints) -> bytes:
     writer = Writer(flexible=_flexible(FETCH, version))
 
     def pack(place: Place) -> bytes:
@@ -568,14 +630,18 @@ def fetch_response(
         rest = writer.array(()) + replica + records
         return numbers + rest + _hint(writer, FETCH, hints, place)
 
-    body = struct.pack(">ihi", 0, error, session) + _tagged(writer, errors, pack)
-    body += _node_endpoints(writer, hints)
-    return _response(FETCH, version, correlation, body)
+    return _tagged(writer, errors, pack) + _node_endpoints(writer, hints)
 
 
 def read_answer(key: int, version: int, payload: bytes) -> Answer:
     """Read a Produce or Fetch response as a client does, with its hints."""
-    reader = _body(key, version, payload)
+    return _read_answer(key, version, payload[4:])
+
+
+@lru_cache(_REMEMBERED)
+def _read_answer(key: int, version: int, body: bytes) -> Answer:
+    reader = Reader(body, flexible=_flexible(key, version))
+    reader.tags()
     answer = Answer()
     if key == FETCH:
         _, answer.error, answer.session = reader.unpack("ihi")

@@ -3,6 +3,7 @@
 All of it follows from the seed. The same world without the proxy is what clients are compared with.
 """
 
+import math
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final
@@ -40,7 +41,8 @@ class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
     knew an epoch of a former topic, of which partition. ``outdated``: which client
-    did so, and since when first. ``begun``: when processes were started.
+    did so, and since when first. ``begun``: when processes were started. ``native_since``: since
+    when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
     anything; ``None``: all. Without ``proxied`` there are no proxies; where a
@@ -67,10 +69,16 @@ class World:
         self.at_rest: list[str] = []
         self.behind: set[tuple[float, str, str, int]] = set()
         self.outdated: dict[tuple[str, str, int], float] = {}
+        self.native_since = math.inf
         self.schedule = Schedule()
         self.network = Network(self.schedule, profile.latency)
         self.truth = Truth(NODES, ids=profile.ids)
-        self.endpoints = {node: shown(node) for node in NODES}
+        #: Of addresses, by number: as many as there are brokers.
+        self.endpoints = {number: shown(number) for number in NODES}
+        #: At which of them each broker is; since when, and where they were before.
+        self.addresses = {node: node for node in NODES}
+        self.swapped_at = -math.inf
+        self.former_addresses: dict[int, int] = {}
         self._prompt = False
         #: From which record on, and until when, a broker hears nothing.
         self._stale: dict[int, tuple[int, float]] = {}
@@ -128,9 +136,9 @@ class World:
         self._plan(happenings)
 
     def _open(self) -> None:
-        for node, broker in self.brokers.items():
-            self.network.hosts[upstream(node)] = broker.accept
-            self.network.hosts[self.endpoints[node]] = self._listener(node)
+        for number, endpoint in self.endpoints.items():
+            self.network.hosts[upstream(number)] = self._upstream(number)
+            self.network.hosts[endpoint] = self._listener(number)
 
     def _begin_process(self, nodes: Sequence[int]) -> None:
         one, other = self.profile.crossed or (0, 0)
@@ -139,6 +147,7 @@ class World:
             f"{PROXY}-{len(self.proxies)}",
             nodes,
             behind={one: other, other: one},
+            broker_at=self.broker_at,
             large=self.profile.large,
             synthesize=self.profile.synthesize,
             settle=self.profile.settle,
@@ -149,12 +158,27 @@ class World:
         if self._nursery is not None:
             proxy.start(self._nursery)
 
-    def _listener(self, node: int) -> Callable[[End], bool]:
+    def broker_at(self, address: int) -> int:
+        """Return the node at an address, or at the address to which its route is crossed."""
+        one, other = self.profile.crossed or (0, 0)
+        address = {one: other, other: one}.get(address, address)
+        return next(node for node, there in self.addresses.items() if there == address)
+
+    def _upstream(self, address: int) -> Callable[[End], bool]:
         def accept(end: End) -> bool:
-            front = self.fronts.get(node)
-            if node in self._absent:
+            node = next(node for node, there in self.addresses.items() if there == address)
+            return self.brokers[node].accept(end)
+
+        return accept
+
+    def _listener(self, address: int) -> Callable[[End], bool]:
+        directly = self._upstream(address)
+
+        def accept(end: End) -> bool:
+            front = self.fronts.get(address)
+            if address in self._absent:
                 return False
-            return self.brokers[node].accept(end) if front is None else front.accept(node, end)
+            return directly(end) if front is None else front.accept(address, end)
 
         return accept
 
@@ -317,6 +341,31 @@ class World:
             self.say("topics get ids")
             self.truth.assign_ids(self.schedule.now)
 
+    def _swap(self, happening: Happening) -> None:
+        """Stop two brokers and start each at the other's address, as new pods may.
+
+        Who is behind a proxy, and what is advertised, goes with the address.
+        """
+        one = self.brokers[happening.node]
+        other = self.brokers[happening.node % len(NODES) + 1]
+        if self._all_there(one) and self._all_there(other):
+            for broker in (one, other):
+                self._end_broker(broker, clean=happening.number % 2 == 0)
+            self.schedule.after(happening.seconds + _SESSION, self._start_swapped, one, other)
+        elif self.schedule.now < UNTIL:
+            self.schedule.after(0.3, self._swap, happening)
+
+    def _start_swapped(self, one: BrokerProcess, other: BrokerProcess) -> None:
+        self.say(f"{one.node} and {other.node} have each other's address")
+        there = self.addresses
+        self.swapped_at = self.schedule.now
+        self.former_addresses = dict(there)
+        there[one.node], there[other.node] = there[other.node], there[one.node]
+        for broker in (one, other):
+            # Something else may have started it again meanwhile.
+            broker.stop()
+            self._start(broker)
+
     def _lose(self, happening: Happening) -> None:
         """Kill a broker that alone is in sync. Others are elected uncleanly, or it comes back."""
         broker = self.brokers[happening.node]
@@ -341,8 +390,12 @@ class World:
     def _start(self, broker: BrokerProcess, release: Release | None = None) -> None:
         release = release or broker.model.release
         self.say(f"{broker.node} is started, of {release.name}")
+        if release.hints:
+            self.native_since = min(self.native_since, self.schedule.now)
+        # It has another session, if it was fenced before it was stopped.
+        self._forgotten.discard(broker.node)
         broker.start(release, *self._lags())
-        self.truth.joined(self.schedule.now, broker.node)
+        self.truth.joined(self.schedule.now, broker.node, self.addresses[broker.node])
 
     def _lags(self) -> tuple[float, float]:
         """Draw after how long replicas and Metadata of a broker know all that the controller has
@@ -368,7 +421,7 @@ class World:
             if node in self._forgotten:
                 self._forgotten.remove(node)
                 self.brokers[node].will_hear_all(*self._lags())
-            self.truth.joined(self.schedule.now, node)
+            self.truth.joined(self.schedule.now, node, self.addresses[node])
 
     def _lag(self, happening: Happening) -> None:
         self.say(f"{happening.node} hears nothing for {happening.seconds} s")
@@ -407,8 +460,8 @@ class World:
         if self.proxies:
             self.fronts[happening.node].stop()
         else:
-            for node in nodes:
-                self.brokers[node].reset()
+            for address in nodes:
+                self.brokers[self.broker_at(address)].reset()
         self.schedule.after(0.1, self._return, nodes)
 
     def _return(self, nodes: Sequence[int]) -> None:
@@ -466,9 +519,14 @@ class World:
             (move.topic, move.partition, move.leader) == (seen.name, seen.place[1], seen.hint)
             and move.at >= refusal.at - RECENT - _EPSILON
             for proxy in self.proxies
-            if refusal.node in proxy.nodes
+            if self._stood_behind(refusal.node, proxy)
             for move in proxy.moves
         )
+
+    def _stood_behind(self, node: int, proxy: Proxy) -> bool:
+        """Whether a broker is, or was, behind a process."""
+        where = (self.addresses[node], self.former_addresses.get(node))
+        return any(address in proxy.nodes for address in where)
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())
@@ -500,7 +558,7 @@ class World:
         """Have each broker behind a route lose a leadership, of which all hear at once."""
         self._prompt = True
         topics = sorted(self.truth.now.topics.items())
-        for node in self.profile.fronted:
+        for node in map(self.broker_at, self.profile.fronted):
             for name, topic in topics:
                 led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
                 if led and name not in self.profile.hidden:
@@ -516,6 +574,7 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "grow": World._grow,
     "restart": World._restart,
     "upgrade": World._upgrade,
+    "swap": World._swap,
     "lose": World._lose,
     "reset": World._reset,
     "evict": World._evict,

@@ -136,7 +136,7 @@ def read_in_steps(frame: memoryview) -> Steps[FetchRequest]:
     reader.skip(_FIXED.size)
     max_wait, min_bytes, max_bytes, isolation, session_id, epoch = _FIXED.unpack_from(frame, at)
     topics = yield from _read_topics(reader, version)
-    forgotten = _read_forgotten(reader, version)
+    forgotten = yield from _read_forgotten(reader, version)
     rack = reader.compact_string()
     tags = _read_tags(reader)
     reader.done()
@@ -195,7 +195,7 @@ def read_changes(frame: memoryview) -> Changes:
             epochs = asked[topic] = {}
         count, left = _partitions(reader, _ASKED.size + 1, left)
         if count > _FEW:
-            epochs.update(map(_EPOCH.unpack_from, _read_partitions(reader, count)))
+            epochs.update(map(_EPOCH.unpack_from, at_once(_read_many(reader, count))))
         else:
             for _ in range(count):
                 at = reader.at
@@ -204,7 +204,7 @@ def read_changes(frame: memoryview) -> Changes:
                 epochs[partition] = epoch
                 reader.skip_tags()
         reader.skip_tags()
-    return Changes(asked, _read_forgotten(reader, version))
+    return Changes(asked, at_once(_read_forgotten(reader, version)))
 
 
 def read_asker(frame: memoryview) -> Asker:
@@ -257,6 +257,9 @@ def _write_old(request: FetchRequest, version: int) -> Steps[list[bytes]]:
             out += [raw[: _LAST_FETCHED_EPOCH.start], raw[_LAST_FETCHED_EPOCH.stop :]]
     out.append(_INT32.pack(len(request.forgotten)))
     for topic, numbers in request.forgotten:
+        written += 1
+        if not written % ENTRIES_AT_ONCE:
+            yield
         assert isinstance(topic, str)
         out += [string(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
     if version >= RACK_FROM:
@@ -280,6 +283,9 @@ def _write_flexible(request: FetchRequest) -> Steps[list[bytes]]:
         out.append(b"\0")
     out.append(write_uvarint(len(request.forgotten) + 1))
     for topic, numbers in request.forgotten:
+        written += 1
+        if not written % ENTRIES_AT_ONCE:
+            yield
         out += [_named(topic), write_uvarint(len(numbers) + 1)]
         out += [struct.pack(f">{len(numbers)}i", *numbers), b"\0"]
     out.append(compact_string(request.rack))
@@ -314,46 +320,63 @@ def _read_topics(
     reader: Reader, version: int
 ) -> Steps[tuple[tuple[Topic, tuple[bytes, ...]], ...]]:
     topics = []
-    left = _MOST_PARTITIONS
-    for number in range(1, _topics(reader) + 1):
+    left, done = _MOST_PARTITIONS, 0
+    for _ in range(_topics(reader)):
         topic = read_topic(reader, version)
         count, left = _partitions(reader, _ASKED.size + 1, left)
-        partitions: tuple[bytes, ...] = ()
-        while count > _MANY:
-            partitions += _read_partitions(reader, _MANY)
-            count -= _MANY
-            yield
-        topics.append((topic, partitions + _read_partitions(reader, count)))
+        if count > _FEW:
+            partitions = yield from _read_many(reader, count)
+        else:
+            partitions = _read_few(reader, count)
+        topics.append((topic, tuple(partitions)))
         reader.skip_tags()
-        if not number % ENTRIES_AT_ONCE:
+        done += 1 + count
+        if done >= ENTRIES_AT_ONCE:
+            done = 0
             yield
     return tuple(topics)
 
 
-def _read_partitions(reader: Reader, count: int) -> tuple[bytes, ...]:
-    if count > _FEW:
-        size = count * (_ASKED.size + 1)
-        block = bytes(reader.buffer[reader.at : reader.at + size])
-        if not any(block[_ASKED.size :: _ASKED.size + 1]):
-            # None has tags, as with nearly all requests: there may be thousands.
-            reader.skip(size)
-            return tuple(block[at : at + _ASKED.size] for at in range(0, size, _ASKED.size + 1))
+def _read_few(reader: Reader, count: int) -> list[bytes]:
     partitions = []
     for _ in range(count):
         partitions.append(reader.take(_ASKED.size))
         reader.skip_tags()
-    return tuple(partitions)
+    return partitions
 
 
-def _read_forgotten(reader: Reader, version: int) -> tuple[tuple[Topic, tuple[int, ...]], ...]:
+def _read_many(reader: Reader, count: int) -> Steps[list[bytes]]:
+    partitions: list[bytes] = []
+    width = _ASKED.size + 1
+    while count:
+        some = min(count, _MANY)
+        block = bytes(reader.buffer[reader.at : reader.at + some * width])
+        if any(block[_ASKED.size :: width]):
+            some = min(count, ENTRIES_AT_ONCE)
+            partitions += _read_few(reader, some)
+        else:
+            # None has tags, as with nearly all requests: there may be thousands.
+            reader.skip(some * width)
+            partitions += (block[at : at + _ASKED.size] for at in range(0, some * width, width))
+        count -= some
+        if count:
+            yield
+    return partitions
+
+
+def _read_forgotten(
+    reader: Reader, version: int
+) -> Steps[tuple[tuple[Topic, tuple[int, ...]], ...]]:
     forgotten = []
     left = _MOST_PARTITIONS
-    for _ in range(_topics(reader)):
+    for number in range(1, _topics(reader) + 1):
         topic = read_topic(reader, version)
         count, left = _partitions(reader, 4, left)
         numbers = struct.unpack(f">{count}i", reader.take(4 * count))
         reader.skip_tags()
         forgotten.append((topic, numbers))
+        if not number % ENTRIES_AT_ONCE:
+            yield
     return tuple(forgotten)
 
 

@@ -30,6 +30,9 @@ _SMALLEST_GLANCE = _TOPICS_AT + 2
 #: The fixed part; aborted transactions, preferred replica, records and tags at their shortest.
 _SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
 
+#: Topics and failed partitions that are looked at in one go: a millisecond or two.
+_LOOKED_AT_AT_ONCE = 400
+
 #: Behind the fixed part, an empty array of aborted transactions, and the preferred replica.
 _RECORDS_AT = _PARTITION.size + 1 + 4
 
@@ -112,7 +115,8 @@ class FetchScan:
 
     ``clean``: the last partition's header has been seen and none failed: no need to wait for
     the records behind it. ``scanned``: at least one failed, and the whole frame has been seen.
-    ``started``: ``error`` and ``session_id`` are known.
+    ``started``: ``error`` and ``session_id`` are known. ``paused``: so much was looked at that
+    others may have their turn, and there is more at hand.
     """
 
     __slots__ = (
@@ -126,6 +130,7 @@ class FetchScan:
         "_version",
         "clean",
         "error",
+        "paused",
         "scanned",
         "session_id",
         "started",
@@ -141,6 +146,7 @@ class FetchScan:
         self._open: tuple[int, int] | None = None
         self._failures: list[Failure] = []
         self._carries = False
+        self.paused = False
         self.clean = False
         self.scanned: Scanned | None = None
         self.error = 0
@@ -154,6 +160,7 @@ class FetchScan:
         :raises Malformed: the bytes cannot be a response of this version.
         :raises Truncated: the whole frame is at hand and yet too short.
         """
+        self.paused = False
         try:
             self._advance(Reader(frame, self._at, have), size)
         except Truncated:
@@ -163,14 +170,20 @@ class FetchScan:
     def _advance(self, reader: Reader, size: int) -> None:
         if not self.started:
             self._start(reader)
+        left = _LOOKED_AT_AT_ONCE
         while not self.clean:
             if self._open is not None:
                 self._close_partition(reader)
+            elif left <= 0:
+                self.paused = True
+                return
             elif self._partitions:
-                self._pass_plain(reader)
-                self._take_failed(reader)
+                if self._partitions > 1:
+                    self._pass_plain(reader)
+                    left = self._take_failed(reader, left - 1)
                 self._open_partition(reader)
             elif self._topics:
+                left -= 1
                 self._open_topic(reader)
             else:
                 self._finish(reader, size)
@@ -207,14 +220,16 @@ class FetchScan:
         self._carries |= carries
         self._at = reader.at = at
 
-    def _take_failed(self, reader: Reader) -> None:
+    def _take_failed(self, reader: Reader, most: int) -> int:
         """Take failed partitions as nearly all are, up to a topic's last, at less cost.
 
-        Those have neither aborted transactions nor records nor tags. There may be thousands.
+        Those have neither aborted transactions nor records nor tags. There may be thousands: return
+        how many more of ``most`` may be taken.
         """
         frame, at, left, topic = reader.buffer, reader.at, self._partitions, self._topic
         last = reader.end - _SMALLEST_PARTITION
-        while left > 1 and at <= last:
+        until = max(1, left - most)
+        while left > until and at <= last:
             partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
             tags = at + _SMALLEST_PARTITION - 1
             if (
@@ -227,8 +242,10 @@ class FetchScan:
             at = tags + 1
             left -= 1
             self._failures.append(Failure(topic, partition, error, tags, at))
+        most -= self._partitions - left
         self._partitions = left
         self._at = reader.at = at
+        return most
 
     def _open_partition(self, reader: Reader) -> None:
         """Read a partition up to its records, and pass over those: they need not be here."""

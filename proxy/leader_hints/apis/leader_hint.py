@@ -8,17 +8,21 @@ Endpoints are unique by node id: the Java client throws on a duplicate.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.wire.splice import Splice, spliced
+from leader_hints.wire.steps import Steps
 from leader_hints.wire.tags import with_field
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
 
 _CURRENT_LEADER = struct.Struct(">iib")
 _INT32 = struct.Struct(">i")
+
+#: Failures that get their hints in one step. What comes of them is copied then: thousands of pieces
+#: would cost more to be sent than one.
+_AT_ONCE = 1000
 
 #: Tag of CurrentLeader in a partition of the response, by API.
 CURRENT_LEADER_TAG = {ApiKey.PRODUCE: 0, ApiKey.FETCH: 1}
@@ -77,7 +81,7 @@ def current_leader(hint: LeaderHint) -> bytes:
     return _CURRENT_LEADER.pack(hint.leader, hint.epoch, 0)
 
 
-def node_endpoints(hints: Sequence[LeaderHint]) -> bytes:
+def node_endpoints(hints: Iterable[LeaderHint]) -> bytes:
     """Return the NodeEndpoints array with one element for each leader."""
     nodes = {hint.leader: hint.endpoint for hint in hints}
     out = write_uvarint(len(nodes) + 1)
@@ -93,8 +97,8 @@ def with_hints(
     version: int,
     scanned: Scanned,
     hints: Sequence[LeaderHint | None],
-) -> list[memoryview | bytes]:
-    """Return the response ``frame`` with ``hints``, one or ``None`` for each failure.
+) -> Steps[list[memoryview | bytes]]:
+    """Return the response ``frame`` with ``hints``, one or ``None`` for each failure, in steps.
 
     ``version`` is the version that the client asked. A CurrentLeader that stands there already
     gives way: brokers of the versions that are raised write none of their own (librdkafka's
@@ -102,16 +106,29 @@ def with_hints(
 
     :raises WireError: a tag section is not well formed.
     """
+    if not any(hints):
+        return [frame]
     tag = CURRENT_LEADER_TAG[key]
-    given = []
-    splices = []
-    for failure, hint in zip(scanned.failures, hints, strict=True):
+    given: dict[int, LeaderHint] = {}
+    pieces: list[memoryview | bytes] = []
+    some: list[memoryview | bytes] = []
+    at = _INT32.size
+    for number, (failure, hint) in enumerate(zip(scanned.failures, hints, strict=True), 1):
         if hint is not None:
             section = with_field(frame, failure.tags, failure.tags_end, tag, current_leader(hint))
-            splices.append(Splice(failure.tags, failure.tags_end, section))
-            given.append(hint)
-    if given and version >= NODE_ENDPOINTS_FROM[key]:
-        endpoints = node_endpoints(given)
+            some += (frame[at : failure.tags], section)
+            at = failure.tags_end
+            given[hint.leader] = hint
+        if not number % _AT_ONCE:
+            pieces.append(b"".join(some))
+            some = []
+            yield
+    if version >= NODE_ENDPOINTS_FROM[key]:
+        endpoints = node_endpoints(given.values())
         section = with_field(frame, scanned.tags, scanned.tags_end, NODE_ENDPOINTS_TAG, endpoints)
-        splices.append(Splice(scanned.tags, scanned.tags_end, section))
-    return spliced(frame, splices)
+        some += (frame[at : scanned.tags], section)
+        at = scanned.tags_end
+    pieces += some
+    if at < len(frame):
+        pieces.append(frame[at:])
+    return [_INT32.pack(sum(map(len, pieces))), *pieces]

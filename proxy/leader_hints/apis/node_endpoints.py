@@ -41,6 +41,8 @@ def fetch_splices(frame: memoryview, version: int, readdress: Readdress) -> list
         return []
     scan = FetchScan(version)
     scan.advance(frame, len(frame), len(frame))
+    while scan.paused:
+        scan.advance(frame, len(frame), len(frame))
     if scan.scanned is None:
         return []
     return _section(frame, scan.scanned.tags, scan.scanned.tags_end, readdress)

@@ -57,16 +57,19 @@ def request_down(
         out += frame[at : at + _ACKS_AND_TIMEOUT]
         topics, at = count_to_old(out, frame, at + _ACKS_AND_TIMEOUT)
         left -= topics
+        done = 0
         for topic in range(topics):
             at = string_to_old(out, frame, at)
             partitions, at = count_to_old(out, frame, at)
             left -= partitions
             if left < 0:
                 raise Malformed(f"more than {_MOST} topics and partitions")
-            if topic and not topic % ENTRIES_AT_ONCE:
+            done += 1
+            if not done % ENTRIES_AT_ONCE:
                 yield
             for partition in range(partitions):
-                if partition and not partition % ENTRIES_AT_ONCE:
+                done += 1
+                if not done % ENTRIES_AT_ONCE:
                     yield
                 out += frame[at : at + _INT32.size]
                 size, at = count_to_old(out, frame, at + _INT32.size)

@@ -16,8 +16,12 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.net.admin.admin import Admin
 from leader_hints.net.admin.admin_pages import AdminPages, MorePages
-from leader_hints.net.admin.readiness import Readiness, SharedLook
-from leader_hints.observe.status import status
+from leader_hints.net.admin.readiness import Readiness
+from leader_hints.net.admin.shared_work import SharedWork
+from leader_hints.observe.status import route_statuses, status
+
+#: Seconds between two looks at brokers to which no client can be connected.
+_LOOK = 10.0
 
 
 class AdminView:
@@ -26,7 +30,7 @@ class AdminView:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._started = time.time()
-        self._brokers = SharedLook(self._look_at_brokers)
+        self._brokers = SharedWork(self._look_at_brokers)
         self.stopping = False
 
     async def serve(
@@ -48,6 +52,7 @@ class AdminView:
 
         listeners = Listeners(parts.pump, parts.observers.emit)
         bound = await listeners.open(address, handle, nursery)
+        nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))
         if not address.is_loopback:
             parts.observers.emit(AdminExposed(listen=bound))
@@ -59,7 +64,7 @@ class AdminView:
             return {route.name: "stopping" for route in table.routes}
         if len(table.bound) < len(table.routes):
             return {route.name: "not listening yet" for route in table.routes}
-        return await self._brokers.found()
+        return await self._brokers.result()
 
     async def _look_at_brokers(self) -> Mapping[str, str]:
         parts, table = self._parts, self._parts.table
@@ -68,17 +73,36 @@ class AdminView:
             (route, upstream, connectors[route.name].upstream)
             for route, upstream in table.with_upstreams()
         ]
-        upstream, unreachable = parts.refresher.upstream, parts.joining.unreachable
-        return await Readiness(routes, upstream, OWN_NAME, unreachable).check()
+        unreachable = parts.joining.unreachable
+        asked = [*unreachable]
+        reasons = await Readiness(routes, parts.upstream, OWN_NAME).check()
+        for name in asked:
+            if not reasons[name]:
+                unreachable.pop(name, None)
+        return reasons
 
-    def status(self) -> bytes:
+    async def _look_again(self) -> None:
+        """Look at brokers to which no client can be connected until one can, or a look can.
+
+        Else they would count as down until the next client comes.
+        """
+        while True:
+            await trio.sleep(_LOOK)
+            if self._parts.joining.unreachable:
+                await self._brokers.result()
+
+    async def status(self) -> bytes:
         """Return the status of the process as a JSON document."""
         parts, table = self._parts, self._parts.table
         addresses = {
             route.name: (table.bound.get(route.name, ""), str(upstream))
             for route, upstream in table.with_upstreams()
         }
-        now = status(parts.watched, parts.history, addresses, self._started, time.time())
+        routes = []
+        for route in route_statuses(parts.watched, parts.history, addresses):
+            routes.append(route)
+            await trio.lowlevel.checkpoint()
+        now = status(parts.watched, parts.history, routes, self._started, time.time())
         return now.model_dump_json().encode()
 
     def modes(self) -> Mapping[str, Mode]:

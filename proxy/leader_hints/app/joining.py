@@ -44,7 +44,7 @@ class Joining:
     broker. ``reached``: called with the IP address when a route's broker was connected to,
     ``missed``: when it could not be, for the first time since. ``own``: the connections that this
     process makes itself.
-    ``unreachable``: routes, by name, to whose brokers the last client could not be connected.
+    ``unreachable``: by route name why its broker took no connection, since the last that it took.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Joining:
         self._reached = reached
         self._missed = missed
         self._emit = emit
-        self.unreachable: set[str] = set()
+        self.unreachable: dict[str, str] = {}
         self.own = OwnConnections()
 
     async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
@@ -127,7 +127,7 @@ class Joining:
         except BrokerError as error:
             self._report_unreachable(route, upstream, str(error))
             return False
-        self.unreachable.discard(route.name)
+        self.unreachable.pop(route.name, None)
         self._reached(route, peer_of(broker))
         try:
             client = self._interpose(route, client)
@@ -172,7 +172,7 @@ class Joining:
         """Report it once until a connection is made again: clients try many times a second."""
         if route.name in self.unreachable:
             return
-        self.unreachable.add(route.name)
+        self.unreachable[route.name] = error
         self._missed(route)
         self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
 

@@ -40,7 +40,7 @@ from leader_hints.net.tls.route_security import Security
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import History
 from leader_hints.observe.metrics import Metrics
-from leader_hints.observe.watched import Load, Watched
+from leader_hints.observe.watched import Load, Upstream, Watched
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
 
@@ -111,6 +111,14 @@ class Parts:
             self.observers.add(self.journal.take)
         source.bind(self)
 
+    def upstream(self, route: Route) -> Upstream:
+        """Return whether a route's broker answers, and takes connections of clients.
+
+        An old connection goes on where no new one can be made, as when a certificate has expired.
+        """
+        refused = self.joining.unreachable.get(route.name)
+        return self.refresher.upstream(route) if refused is None else Upstream(False, refused)
+
     def _make_refresher(self, source: RouteSource) -> Refresher:
         asking = self.settings.subscription
         return Refresher(
@@ -135,7 +143,7 @@ class Parts:
             self.table.routes,
             counts,
             self.refresher.clusters,
-            self.refresher.upstream,
+            self.upstream,
             lambda: Load(
                 tasks=trio.lowlevel.current_statistics().tasks_living,
                 held=hold_queue.held,

@@ -110,10 +110,14 @@ def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -
     if kind == "missing":
         return f"{place}{key_text(path)} is missing: {_node(schema, path)['description']}"
     if kind == "extra_forbidden":
-        secrets = any(_is_secret(node) for node in _values(schema, path[:-1]))
-        secrets |= any(may_hold_secret(part) for part in path if isinstance(part, str))
-        value = shown(detail["input"], hidden=secrets)
-        return f"{place}unknown key {key_text(path)} (value {value}){_advice(path, schema)}"
+        beside_secrets = any(map(_is_secret, _values(schema, path[:-1])))
+        named = any(may_hold_secret(part) for part in path if isinstance(part, str))
+        value = shown(detail["input"], hidden=beside_secrets or named)
+        name = key_text(path)
+        if beside_secrets and detail["input"] is None:
+            # Behind the comma of a secret without quotes begins a key: {password: file:a,b}
+            name = f"{key_text(path[:-1])}.{_HIDDEN}"
+        return f"{place}unknown key {name} (value {value}){_advice(path, schema)}"
     if kind == "value_error" and _takes_keys(schema, path):
         return f"{place}{_group(path)}{detail['ctx']['error']}"
     if _is_secret(_node(schema, path)):

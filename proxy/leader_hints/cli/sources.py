@@ -159,7 +159,7 @@ def file_layer(file: FilePath) -> Layer:
         return layer
     try:
         _read_document(layer, text, file)
-    except (yaml.YAMLError, ValueError, LookupError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         # The library raises what Python's own readers of numbers, dates and truth values raise.
         layer.problems.append(f"{file}{_yaml_problem(error)}")
     except RecursionError:
@@ -294,6 +294,10 @@ def _yaml_problem(error: Exception) -> str:
     """Where and why a document is no YAML, in one line."""
     mark = getattr(error, "problem_mark", None)
     place = f", line {mark.line + 1}" if mark is not None else ""
-    reason = getattr(error, "problem", None) or " ".join(str(error).split())
-    reason = _QUOTED.sub("***", reason)
+    if isinstance(error, yaml.YAMLError):
+        reason = getattr(error, "problem", None) or " ".join(str(error).split())
+        reason = _QUOTED.sub("***", reason)
+    else:
+        # Such errors say nothing but the value, which may be a secret.
+        reason = "a value is not of its type, or too long"
     return f"{place}: no valid YAML: {reason} (a value that begins with [ or * needs quotes)"

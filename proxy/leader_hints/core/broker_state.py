@@ -3,7 +3,7 @@
 Tested in ``tests/core/test_route.py``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from leader_hints.apis.fetch_response import Topic
@@ -25,6 +25,7 @@ class BrokerState:
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
     ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
     none of these would; ``contradicted``: another node for which it answers now, and since when;
+    ``proved_at``: where the node is advertised that it is proved to be;
     see :mod:`leader_hints.core.cluster.broker_identity`.
     ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
@@ -42,6 +43,7 @@ class BrokerState:
     others: frozenset[int] = frozenset()
     refused: Mapping[int, float] = field(default_factory=dict)
     contradicted: tuple[int, float] | None = None
+    proved_at: tuple[str, int] | None = None
     serves_anybody: bool = False
     reachable: bool = False
     ids_everywhere: bool = False
@@ -68,6 +70,11 @@ class BrokerState:
         if node == self.node:
             return True
         return False if node in self.others or self.proved_node is not None else None
+
+    def elsewhere(self, nodes: Set[int]) -> Set[int]:
+        """Return those of ``nodes`` that are proved to be other brokers."""
+        known = nodes if self.proved_node is not None else nodes & self.others
+        return known - {self.node} if self.node in known else known
 
     def topic_name(self, topic: Topic) -> str:
         """Return the name of a topic given by name or id; of an unknown id its hex digits."""

@@ -10,7 +10,7 @@ others are ruled out proves too little to take a route out of service. Each find
 twice in a row, since brokers restart and leaders move during a look.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -81,15 +81,31 @@ def proved(asked: Probe, errors: Mapping[Partition, int]) -> int | None:
     return next(iter(leads)) if len(leads) == 1 else None
 
 
+class _Looks:
+    """Of the looks from one route, by node, and ``None`` for its own: the ``last`` verdict that
+    proved something; the seconds until the next look where the last one proved nothing, but might
+    have (``unproved``)."""
+
+    __slots__ = ("last", "unproved")
+
+    def __init__(self) -> None:
+        self.last: dict[int | None, Verdict] = {}
+        self.unproved: dict[int | None, float] = {}
+
+    def keep(self, nodes: Collection[int]) -> None:
+        """Forget all other nodes but the route's own."""
+        for looks in (self.last, self.unproved):
+            for gone in [node for node in looks if node is not None and node not in nodes]:
+                del looks[gone]
+
+
 class Destinations:
     """Judges looks, and notes on ``routes`` what they prove."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = routes
-        self._last: dict[tuple[str, int | None], Verdict] = {}
+        self._looks = {route.name: _Looks() for route in routes}
         self._crossings: dict[tuple[str, int | None], _Crossing] = {}
-        #: Seconds until the next look where the last one proved nothing, but might have.
-        self._unproved: dict[tuple[str, int | None], float] = {}
 
     def pause(self, route: Route) -> float:
         """Return the seconds until ``route`` is to be looked at again where nothing changes.
@@ -97,32 +113,34 @@ class Destinations:
         What was found once is looked for again soon, and so is what a look did not prove; but after
         each further look that proves nothing the pause is doubled.
         """
-        keys = [key for key in self._last.keys() | self._unproved.keys() if key[0] == route.name]
-        return min((self._pause_of(route, key) for key in keys), default=_LATEST)
+        looks = self._looks[route.name]
+        nodes = looks.last.keys() | looks.unproved.keys()
+        return min((self._pause_of(route, looks, node) for node in nodes), default=_LATEST)
 
-    def _pause_of(self, route: Route, key: tuple[str, int | None]) -> float:
-        verdict = self._last.get(key)
-        if verdict is Verdict.CROSSED and key not in self._crossings:
+    def _pause_of(self, route: Route, looks: _Looks, node: int | None) -> float:
+        verdict = looks.last.get(node)
+        if verdict is Verdict.CROSSED and (route.name, node) not in self._crossings:
             return _SOON
         if verdict is Verdict.PAST and not route.advertised.past:
             return _SOON
-        return self._unproved.get(key, _LATEST)
+        return looks.unproved.get(node, _LATEST)
 
     def take(self, route: Route, look: Look) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
         own = look.node == route.broker.node
-        key = route.name, (None if own else look.node)
+        node = None if own else look.node
+        looks = self._looks[route.name]
         verdict = _judge(route, look) if own else _judge_other(look)
         events: list[Event] = []
         # A look that shows nothing, such as while a broker restarts, leaves a suspicion as it is.
         if verdict is Verdict.UNKNOWN:
             if own or look.arrived is not None:
-                self._unproved[key] = min(2 * self._unproved.get(key, _SOON / 2), _LATEST)
+                looks.unproved[node] = min(2 * looks.unproved.get(node, _SOON / 2), _LATEST)
         else:
-            self._unproved.pop(key, None)
-            before, self._last[key] = self._last.get(key), verdict
+            looks.unproved.pop(node, None)
+            before, looks.last[node] = looks.last.get(node), verdict
             if verdict is Verdict.RIGHT or verdict is before:
-                events += self._conclude(route, key, look, verdict)
+                events += self._conclude(route, (route.name, node), look, verdict)
         self._note()
         return events
 
@@ -173,11 +191,9 @@ class Destinations:
             for key, crossing in self._crossings.items()
             if crossing.stands(self._routes)
         }
-        present = {(of.name, node) for of in self._routes for node in (None, *of.broker.endpoints)}
-        self._last = {key: verdict for key, verdict in self._last.items() if key in present}
-        self._unproved = {key: pause for key, pause in self._unproved.items() if key in present}
         crossings = self._crossings.values()
         for route in self._routes:
+            self._looks[route.name].keep(route.broker.endpoints)
             route.advertised.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}
             route.advertised.crossed = next(
                 (_reason(c) for c in crossings if route in c.routes), ""

@@ -54,7 +54,8 @@ FAMILIES = {
             "upstream_up",
             "gauge",
             ("route",),
-            "Whether the route's broker answers the proxy's questions; absent: it is not asked.",
+            "Whether the route's broker answers the proxy's questions, and takes new connections "
+            "as far as clients have tried; absent: it is not asked, and no client has failed.",
         ),
         Family(
             "advertised_wrong",

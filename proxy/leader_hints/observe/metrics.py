@@ -49,11 +49,16 @@ _Answered = HintGiven | HintMissed
 
 _K = TypeVar("_K", bound=Hashable)
 
-_OPENMETRICS = "application/openmetrics-text"
+OPENMETRICS = "application/openmetrics-text"
 #: The last line of that format.
 _EOF = "# EOF\n"
 #: Samples that are read and encoded in one step, some 10 to 20 microseconds each.
 _AT_ONCE = 50
+
+
+def format_for(accept: str) -> str:
+    """Return what of an HTTP Accept header decides: ``OPENMETRICS``, or "" for plain text."""
+    return OPENMETRICS if OPENMETRICS in accept else ""
 
 
 class Metrics:
@@ -101,8 +106,8 @@ class Metrics:
         """
         # Not the header itself: the library raises on a version in it that is no number, and
         # would rename the metrics where it asks for that.
-        encode, content_type = choose_encoder(_OPENMETRICS if _OPENMETRICS in accept else "")
-        is_plain = not content_type.startswith(_OPENMETRICS)
+        encode, content_type = choose_encoder(format_for(accept))
+        is_plain = not content_type.startswith(OPENMETRICS)
         return _encoded(encode, self._families(process, created_apart=is_plain)), content_type
 
     def _families(self, process: Iterable[Metric], *, created_apart: bool) -> Iterator[Metric]:

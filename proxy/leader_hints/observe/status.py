@@ -5,7 +5,7 @@ added; ``format`` rises only where one changes its meaning or goes away.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,7 +50,8 @@ class Upstream(_Model):
 
     address: str = Field(description="HOST:PORT.")
     answers: bool | None = Field(
-        description="Whether it answers the proxy's own questions; null: it is not asked."
+        description="Whether it answers the proxy's own questions, and takes new connections as "
+        "far as clients have tried; null: it is not asked, and no client has failed."
     )
     error: str = Field(description="Why it does not answer; empty where it does.")
     node: int | None = Field(description="Its node id; null: not known yet.")
@@ -172,27 +173,28 @@ def schema() -> dict[str, Any]:
     return {"$schema": dialect, **Status.model_json_schema(mode="serialization")}
 
 
-def status(
-    watched: Watched,
-    past: History,
-    addresses: Mapping[str, tuple[str, str]],
-    started: float,
-    now: float,
-) -> Status:
-    """Return the status.
+def route_statuses(
+    watched: Watched, past: History, addresses: Mapping[str, tuple[str, str]]
+) -> Iterator[RouteStatus]:
+    """Iterate over the statuses of all routes: one may take a millisecond.
 
-    ``addresses``: by route name where it listens and where its broker is. ``started``, ``now``:
-    Unix time.
+    ``addresses``: by route name where it listens and where its broker is.
     """
     totals = _Totals(watched.counts)
+    for route in [*watched.routes]:
+        yield _route(watched, totals, past, route, *addresses[route.name])
+
+
+def status(
+    watched: Watched, past: History, routes: list[RouteStatus], started: float, now: float
+) -> Status:
+    """Return the status. ``started``, ``now``: Unix time."""
     return Status(
         format=FORMAT,
         release=watched.release,
         now=now,
         started=started,
-        routes=[
-            _route(watched, totals, past, route, *addresses[route.name]) for route in watched.routes
-        ],
+        routes=routes,
         clusters=_clusters(watched),
         span_seconds=SPAN,
         slot_seconds=SLOT,

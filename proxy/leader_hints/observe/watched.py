@@ -20,7 +20,8 @@ class KnownCluster(NamedTuple):
 
 
 class Upstream(NamedTuple):
-    """Whether a route's broker answers the proxy; ``None``: it is not asked. ``error``: why not."""
+    """Whether a route's broker answers the proxy; ``None``: it is not asked, and nothing speaks
+    against it. ``error``: why not."""
 
     answers: bool | None
     error: str = ""

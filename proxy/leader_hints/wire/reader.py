@@ -9,8 +9,8 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 #: In one section, and in all sections that one reader passes. Messages of Kafka 4 have five in one
-#: at most, and one for each partition.
-_MOST_TAGS = 1000
+#: at most, and one for each partition. Work in steps counts sections and not what is in them.
+_MOST_TAGS = 10
 _MOST_TAGS_IN_ALL = 100_000
 
 
@@ -115,8 +115,8 @@ class Reader:
     def tag_count(self) -> int:
         """Count of a tag section.
 
-        :raises Malformed: more than any message has. One of a million fields would stop the event
-            loop for seconds.
+        :raises Malformed: more than any message has. A million fields would stop the event loop
+            for seconds.
         """
         count = self.uvarint()
         if count:
@@ -127,9 +127,19 @@ class Reader:
 
     def skip_tags(self) -> None:
         """Pass over a tag section (KIP-482)."""
-        for _ in range(self.tag_count()):
-            self.uvarint()
-            self.skip(self.uvarint())
+        count = self.tag_count()
+        if not count:
+            return
+        buffer, at, last = self.buffer, self.at, self.end - 2
+        for _ in range(count):
+            if at > last or buffer[at] > 127 or buffer[at + 1] > 127:
+                self.at = at
+                self.uvarint()
+                self.skip(self.uvarint())
+                at = self.at
+            else:
+                at += 2 + buffer[at + 1]
+        self.skip(at - self.at)
 
     def done(self) -> None:
         """Check that nothing is left.

@@ -11,7 +11,7 @@ T = TypeVar("T")
 #: Work of which each step takes a millisecond at most, and what comes of it.
 Steps = Generator[None, None, T]
 #: Topics, partitions and the like that one step looks at.
-ENTRIES_AT_ONCE = 256
+ENTRIES_AT_ONCE = 128
 
 
 def at_once(steps: Steps[T]) -> T:
@@ -22,3 +22,15 @@ def at_once(steps: Steps[T]) -> T:
         except StopIteration as end:
             done: T = end.value
             return done
+
+
+def together(steps: Steps[T], number: int) -> Steps[T]:
+    """Do so many steps as one."""
+    while True:
+        for _ in range(number):
+            try:
+                next(steps)
+            except StopIteration as end:
+                done: T = end.value
+                return done
+        yield

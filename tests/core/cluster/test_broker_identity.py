@@ -6,6 +6,7 @@ from leader_hints.core.cluster.broker_identity import (
     Probe,
     conclude,
     is_settled,
+    listed,
     next_conclusion,
     presume,
     probing,
@@ -198,6 +199,60 @@ def test_a_proof_against_an_earlier_one_must_last() -> None:
     assert route.broker.proved_node == 1
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 13.5, 1.0)
     assert route.broker.proved_node == 2
+
+
+def _moved(route: Route, **ports: int) -> dict[int, Endpoint]:
+    moved = {int(node[1:]): Endpoint("host", port, None) for node, port in ports.items()}
+    return {**route.broker.endpoints, **moved}
+
+
+def test_a_node_that_is_advertised_elsewhere_may_not_stand_here_any_more() -> None:
+    """New pods at each other's address lead nothing at first: no answer tells them apart."""
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert listed(route.broker, _moved(route, n1=2, n2=1))
+    assert route.broker.node is None
+    assert [route.broker.is_self(node) for node in (1, 2, 3)] == [None, None, None]
+    conclude(route.broker, {("t", 1): Leader(2, 6)}, {("t", 1): 0})
+    assert route.broker.proved_node == 2
+    assert not listed(route.broker, _moved(route, n1=2, n2=1))
+    assert route.broker.proved_node == 2
+
+
+def test_a_node_is_the_same_where_another_one_has_moved_or_its_rack_is_another() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert not listed(route.broker, _moved(route, n2=9))
+    assert not listed(route.broker, {1: Endpoint("host", 1, "rack")})
+    assert route.broker.proved_node == 1
+
+
+def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    before = route.broker.endpoints
+    assert not listed(route.broker, {2: before[2], 3: before[3]})
+    presume(route.broker)
+    assert not listed(route.broker, before)
+    assert not listed(route.broker, {2: before[2], 3: before[3]})
+    assert listed(route.broker, _moved(route, n1=9))
+    assert route.broker.node is None
+
+
+def test_where_a_node_was_says_nothing_of_another_that_is_proved_later() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER), 10.0)
+    assert not listed(route.broker, _moved(route, n1=9))
+    assert route.broker.proved_node == 2
+
+
+def test_a_new_list_is_no_list_of_those_that_are_left() -> None:
+    route = _route((2, 3))
+    conclude(route.broker, _TWO_LEADS, _answer(NOT_LEADER))
+    assert route.broker.guessed
+    assert not listed(route.broker, _route().broker.endpoints)
+    assert (route.broker.node, route.broker.guessed) == (None, False)
 
 
 def test_a_broker_is_settled_that_is_proved_and_lists_itself() -> None:

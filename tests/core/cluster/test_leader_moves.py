@@ -150,6 +150,18 @@ def test_a_leader_may_say_that_it_does_not_lead_yet() -> None:
     assert view.is_confirmed("t", 0)
 
 
+def test_a_leader_may_not_know_of_the_topic_yet() -> None:
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for place, other in ((("t", 0), Leader(3, 6)), (("t", 1), Leader(2, 6))):
+        view.leader_is_unaware(*place, other)
+        assert view.is_confirmed("t", 0) is None
+    view.leader_is_unaware("t", 0, Leader(2, 6))
+    assert view.is_confirmed("t", 0) is False
+    view.leader_confirms("t", 0, Leader(2, 6))
+    view.leader_is_unaware("t", 0, Leader(2, 6))
+    assert view.is_confirmed("t", 0)
+
+
 def test_a_leader_that_was_confirmed_stays_so() -> None:
     # What it said last may have been asked first: only a higher epoch ends an office.
     view = view_of({0: (1, 5)}, {0: (2, 6)})

@@ -15,13 +15,14 @@ _EVERY = list(range(-1, 130))
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, LeadershipAnswer.NEVER_LEADS, True),
         (ErrorCode.UNKNOWN_LEADER_EPOCH, LeadershipAnswer.NOT_YET, True),
         (ErrorCode.FENCED_LEADER_EPOCH, LeadershipAnswer.EPOCH_OVER, False),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, LeadershipAnswer.UNAWARE, False),
     ],
 )
-def test_four_errors_say_something(error: int, answer: LeadershipAnswer, denies: bool) -> None:
+def test_five_errors_say_something(error: int, answer: LeadershipAnswer, denies: bool) -> None:
     assert leadership_answer(error) is answer
     assert answer.denies is denies
 
 
 def test_all_others_say_nothing() -> None:
     assert leadership_answer(None) is None
-    assert [error for error in _EVERY if leadership_answer(error)] == [0, 6, 74, 75]
+    assert [error for error in _EVERY if leadership_answer(error)] == [0, 3, 6, 74, 75]

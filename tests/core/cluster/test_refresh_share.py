@@ -25,6 +25,11 @@ def test_a_topic_that_is_too_large_by_itself_is_asked_for_alone() -> None:
     assert [*share.pairs(2, [11])] == [(1, 0)]
 
 
+def test_topics_of_which_no_partition_is_known_do_not_come_free() -> None:
+    """5,000 of them, which a restarting broker of 2.4 had denied, were asked of all brokers."""
+    assert len([*RefreshShare(2000).pairs(100, [0] * 5000)]) == 2000
+
+
 def test_nothing_is_asked_of_nobody_or_for_nothing() -> None:
     assert [*RefreshShare(10).pairs(0, [1])] == []
     assert [*RefreshShare(10).pairs(2, [])] == []

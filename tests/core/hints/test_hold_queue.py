@@ -994,6 +994,22 @@ def test_what_the_broker_contradicts_is_no_hint(
     assert counter.review(time.now + 0.1) == [[None]]
 
 
+def test_what_a_leader_confirms_that_the_broker_contradicts_is_no_hint() -> None:
+    """It has not learnt that the topic was recreated, and still leads the former one."""
+    link, time = _stale()
+    counter = Counter()
+    assert counter.fetch(link, time.now, {0: -1}, error=NOT_LEADER) is None
+    learn(link.route, {0: (3, 0)}, source=2)
+    _view(link).leader_confirms("t", 0, Leader(3, 8))
+    learn(link.route, {0: (3, 0)}, source=1)
+    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
+    assert not _view(link).in_doubt("t", 0)
+    assert counter.review(time.now + 0.05) == []
+    learn(link.route, {0: (3, 8)}, source=1)
+    counter.queue.asked(link.route, {"t"}, time.now + 0.051)
+    assert counter.review(time.now + 0.052) == [[hint(3, 8)]]
+
+
 def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_said_so() -> None:
     link, time = _stale()
     counter = Counter()

@@ -2,19 +2,24 @@
 
 import struct
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
 
+from leader_hints.apis.fetch_response import FetchScan
+from leader_hints.apis.leader_hint import Endpoint, LeaderHint
+from leader_hints.core.events import HintMissed
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import AT_ONCE, Flow
 from leader_hints.core.link.link import Link
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.wire.steps import at_once
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
 from tests.apis.messages import element, plain, response_type
@@ -51,6 +56,12 @@ def _fetch(version: int, topics: bytes) -> bytes:
     return _frame(1, version, fixed + topics + b"\1\1\0")
 
 
+def _fetch_that_forgets(version: int, topics: bytes) -> bytes:
+    replica = b"" if version >= 15 else struct.pack(">i", -1)
+    fixed = replica + struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
+    return _frame(1, version, fixed + b"\1" + topics + b"\1\0")
+
+
 def _topics(count: int, named: Callable[[int], bytes], behind: bytes) -> bytes:
     return write_uvarint(count + 1) + b"".join(named(n) + behind for n in range(1, count + 1))
 
@@ -76,6 +87,67 @@ _REQUESTS = {
         + write_uvarint(40_001)
         + _RECORDLESS * 40_000
         + b"\0\0",
+    ),
+}
+#: As many tagged fields as a section may have, all empty, and one partition of a topic to forget.
+_TAGS = b"\x0a" + b"\0\0" * 10
+_FORGOTTEN = b"\2" + bytes(4) + b"\0"
+_ODD_REQUESTS = {
+    "topics-and-partitions": (
+        "2.4",
+        _fetch(
+            12,
+            _topics(
+                255,
+                lambda n: compact_string(f"t{n}") + write_uvarint(391) + _PARTITION * 390,
+                b"\0",
+            ),
+        ),
+    ),
+    "records-of-topics": (
+        "2.6",
+        _frame(
+            0,
+            10,
+            b"\0"
+            + struct.pack(">hi", 1, 1000)
+            + _topics(
+                195,
+                lambda n: compact_string(f"t{n}") + write_uvarint(256) + _RECORDLESS * 255,
+                b"\0",
+            )
+            + b"\0",
+        ),
+    ),
+    "forgotten-ids": ("2.8", _fetch_that_forgets(16, _topics(20_000, _id, _FORGOTTEN))),
+    "forgotten-names": (
+        "2.4",
+        _fetch_that_forgets(12, _topics(20_000, lambda n: compact_string(f"t{n}"), _FORGOTTEN)),
+    ),
+    "tags-of-few": (
+        "2.8",
+        _fetch(16, _topics(2000, _id, b"\5" + (_PARTITION[:-1] + _TAGS) * 4 + b"\0")),
+    ),
+    "tags-of-many": (
+        "2.4",
+        _fetch(12, b"\2\2t" + write_uvarint(9001) + (_PARTITION[:-1] + _TAGS) * 9000 + b"\0"),
+    ),
+    "tags-of-records": (
+        "2.6",
+        _frame(
+            0,
+            10,
+            b"\0"
+            + struct.pack(">hi", 1, 1000)
+            + b"\2\2t"
+            + write_uvarint(9001)
+            + (_RECORDLESS[:-1] + _TAGS) * 9000
+            + b"\0\0",
+        ),
+    ),
+    "tags-of-topics": (
+        "2.6+",
+        _frame(3, 12, _topics(9000, lambda _: _NAMED, _TAGS) + b"\0\0\0"),
     ),
 }
 
@@ -140,6 +212,20 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     assert steps.most < _MOST
     steps.link.close()
     assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
+
+
+@pytest.mark.parametrize("name", _ODD_REQUESTS)
+def test_what_no_client_sends_is_recoded_in_short_steps(name: str) -> None:
+    """Anybody can send it. Topics to forget took 65 ms of one step, tagged fields 60 ms."""
+    release, asked = _ODD_REQUESTS[name]
+    steps = _Steps(route_before(release))
+    steps.take(steps.link.requests, asked)
+
+    whole = Driven(route_before(release), largest_request=1 << 30, budget=Budget(1 << 22, 1 << 26))
+    whole.up(asked)
+    assert steps.sent == whole.to_broker
+    assert asked not in steps.sent
+    assert steps.most < _MOST
 
 
 @pytest.mark.parametrize("release", ["2.4", "2.6"])
@@ -272,6 +358,195 @@ def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
     assert steps.most < _MOST
     link.close()
     assert steps.budget.used == 0
+
+
+#: The same for errors of a large response, whose client waits: some four milliseconds.
+_MOST_OF_ERRORS = 64_000
+
+
+def _failing(topics: Mapping[bytes, int], each: int) -> bytes:
+    """Return a Fetch 15 response: of each topic ``each`` partitions fail as given, or bring."""
+    body = b"\0" + bytes(10) + write_uvarint(len(topics) + 1)
+    for topic, error in topics.items():
+        body += topic + write_uvarint(each + 1)
+        records = b"\1" if error else b"\4abc"
+        for number in range(each):
+            body += struct.pack(">ihqqqBi", number, error, -1, -1, -1, 1, -1) + records + b"\0"
+        body += b"\0"
+    payload = struct.pack(">i", 1) + body + b"\0"
+    return struct.pack(">i", len(payload)) + payload
+
+
+def _asking(topics: Iterable[bytes], each: int, version: int = 16) -> bytes:
+    partitions = b"".join(
+        struct.pack(">iiqiqi", number, 3, 0, -1, -1, 1 << 20) + b"\0" for number in range(each)
+    )
+    named = [topic + write_uvarint(each + 1) + partitions + b"\0" for topic in topics]
+    fixed = struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, -1)
+    body = fixed + write_uvarint(len(named) + 1) + b"".join(named) + b"\1\1\0"
+    return struct.pack(">ihhih", len(body) + 12, 1, version, 1, 1) + b"c\0" + body
+
+
+_LARGE_ERRORS = {
+    "one topic": ({_id(1): NOT_LEADER}, 5000),
+    "one of each topic": (dict.fromkeys(map(_id, range(1, 5001)), NOT_LEADER), 1),
+    "some among successes": ({_id(1): 0, _id(2): NOT_LEADER}, 1000),
+}
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("name", _LARGE_ERRORS)
+def test_an_error_response_of_thousands_of_partitions_is_held_in_turns(
+    name: str, awaited: bool
+) -> None:
+    """It took 5 to 25 ms of one step, and 15 to 50 ms while a client was known to be waiting."""
+    on = route_before("3.6")
+    steps = _Steps(on)
+    link = steps.link
+    topics, each = _LARGE_ERRORS[name]
+    steps.take(link.requests, _asking(topics, each) + produce_request(10, 2))
+    # As much is received at once as large responses have.
+    link.responses._fit(_SHARED, 1)
+    on.awaited = awaited
+    steps.sent.clear()
+    steps.most = 0
+    answered = _failing(topics, each)
+    steps.take(link.responses, answered)
+    held = link.responses.held
+    assert held is not None
+    assert bytes(held.frame) == answered
+    failures = sum(each for error in topics.values() if error)
+    assert [*held.epochs] == [3] * failures
+    assert steps.sent == b""
+
+    hint = LeaderHint(2, 7, Endpoint("b-2", 9092, None))
+    hints = [hint if number % 2 else None for number in range(failures)]
+    expected = b"".join(at_once(held.answer(hints)))
+    # CurrentLeader in each other one, and NodeEndpoints.
+    assert len(expected) == len(answered) + failures // 2 * 11 + 17
+    scan = FetchScan(16)
+    while scan.scanned is None:
+        scan.advance(memoryview(expected), len(expected), len(expected))
+    sizes = [failure.tags_end - failure.tags for failure in scan.scanned.failures]
+    assert sizes == [12 if number % 2 else 1 for number in range(failures)]
+    released = lambda: steps._send(link.responses, link.responses.release(hints))  # noqa: E731
+    steps.most = max(steps.most, lines_of(released))
+    steps.take(link.responses, _error(2))
+    assert steps.sent.startswith(expected)
+    assert link.responses.held is not None
+    assert steps.most < _MOST_OF_ERRORS
+    link.close()
+    assert steps.budget.used == 0
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+@pytest.mark.parametrize("name", _LARGE_ERRORS)
+def test_a_response_of_thousands_of_errors_to_be_settled_is_held_in_turns(
+    name: str, awaited: bool
+) -> None:
+    """Its request, which names thousands of partitions too, was read in one step."""
+    on = route_before("3.6")
+    on.config = replace(on.config, settle=True)
+    steps = _Steps(on)
+    link = steps.link
+    topics, each = _LARGE_ERRORS[name]
+    steps.take(link.requests, _asking(topics, each, 15) + produce_request(9, 2))
+    link.responses._fit(_SHARED, 1)
+    on.awaited = awaited
+    steps.sent.clear()
+    steps.most = 0
+    answered = _failing(topics, each)
+    steps.take(link.responses, answered + produce_answer(9, 2, {0: NOT_LEADER}))
+    held = link.responses.held
+    assert held is not None
+    failures = sum(each for error in topics.values() if error)
+    assert [*held.epochs] == [3] * failures
+    assert len(steps.sent) < len(answered)
+    released = lambda: steps._send(  # noqa: E731
+        link.responses, link.responses.release([None] * failures)
+    )
+    steps.most = max(steps.most, lines_of(released))
+    steps.take(link.responses, b"")
+    assert steps.sent == answered
+    assert link.responses.held is not None
+    assert steps.most < _MOST_OF_ERRORS
+    link.close()
+    assert steps.budget.used == 0
+
+
+def test_errors_of_a_large_response_that_ends_too_early_are_counted_in_turns() -> None:
+    """They were to be settled; those of 5,000 partitions were counted in one step."""
+    on = route_before("3.6")
+    on.config = replace(on.config, settle=True)
+    steps = _Steps(on)
+    link = steps.link
+    topics, each = _LARGE_ERRORS["one topic"]
+    steps.take(link.requests, _asking(topics, each, 15) + request(10, 0, 2))
+    link.responses._fit(_SHARED, 1)
+    steps.sent.clear()
+    steps.most = 0
+    failed = bytearray(_failing(topics, each))
+    # One more partition than there is.
+    at = failed.index(write_uvarint(each + 1))
+    failed[at : at + 2] = write_uvarint(each + 2)
+    steps.take(link.responses, bytes(failed) + answer(10, 0, 2))
+    assert link.responses.held is None
+    assert steps.sent == failed + answer(10, 0, 2)
+    missed = [event for event in link.state.events if isinstance(event, HintMissed)]
+    assert [event.settling for event in missed] == [""] * each
+    assert steps.most < _MOST_OF_ERRORS
+    link.close()
+    assert steps.budget.used == 0
+
+
+def test_what_comes_behind_a_large_error_response_stays_behind_it() -> None:
+    steps = _Steps(route_before("3.6"))
+    link = steps.link
+    topics, each = _LARGE_ERRORS["one topic"]
+    steps.take(link.requests, _asking(topics, each) + request(10, 0, 2) + request(10, 0, 3))
+    link.responses._fit(_SHARED, 1)
+    steps.sent.clear()
+    behind = answer(10, 0, 2) + answer(10, 0, 3)
+    steps.take(link.responses, _failing(topics, each) + behind)
+    failures = [None] * each
+    steps._send(link.responses, link.responses.release(failures))
+    steps.take(link.responses, b"")
+    assert steps.sent == _failing(topics, each) + behind
+    assert link.resting
+    link.close()
+    assert steps.budget.used == 0
+
+
+def test_a_large_error_response_goes_on_where_the_budget_is_used_up() -> None:
+    steps = _Steps(route_before("3.6"))
+    link = steps.link
+    topics, each = _LARGE_ERRORS["some among successes"]
+    steps.take(link.requests, _asking(topics, each))
+    link.responses._fit(_SHARED, 1)
+    steps.sent.clear()
+    steps.budget.used = steps.budget.total
+    steps.take(link.responses, _failing(topics, each))
+    assert steps.sent == _failing(topics, each)
+    assert [event.reason for event in link.state.events if isinstance(event, HintMissed)] == [
+        MissReason.BUDGET
+    ] * each
+
+
+def test_a_link_that_ends_while_an_error_response_is_judged_gives_all_back() -> None:
+    steps = _Steps(route_before("3.6"))
+    link = steps.link
+    topics, each = _LARGE_ERRORS["one topic"]
+    steps.take(link.requests, _asking(topics, each))
+    link.responses._fit(_SHARED, 1)
+    for number, step in enumerate(steps._steps(link.responses, _failing(topics, each))):
+        step()
+        if number == 4:
+            break
+    assert link.responses.unfinished
+    assert not link.resting
+    assert steps.budget.used
+    link.close()
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
 
 
 def _fetched(version: int, partitions: int, error: int) -> bytes:

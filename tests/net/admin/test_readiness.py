@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from leader_hints.address import Address
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.net.admin.readiness import Readiness, SharedLook
+from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.observe.watched import Upstream
 from tests.net.fake_broker import FakeBroker, FakeNetwork, network
@@ -37,18 +37,6 @@ async def test_a_broker_that_answers_the_subscription_is_not_asked(
     async with network() as net:
         assert await _readiness(net, Mode.ON, answers=True).check() == {"r0": ""}
         assert net.attempts == []
-
-
-async def test_a_broker_that_no_client_could_be_connected_to_is_asked_all_the_same(
-    autojump_clock: MockClock,
-) -> None:
-    async with network() as net:
-        route, connector = Route("r0", Mode.ON), Connector(open_tcp=net.open)
-        routes, unreachable = [(route, _ONE, connector)], {"r0"}
-        ready = Readiness(routes, lambda of: Upstream(True), "leader-hints", unreachable)
-        assert (await ready.check())["r0"].startswith("broker one:9092: ")
-        net.brokers[_ONE] = _broker()
-        assert await ready.check() == {"r0": ""}
 
 
 @pytest.mark.parametrize("answers", [None, False])
@@ -90,47 +78,3 @@ async def test_a_broker_that_hangs_is_not_waited_for_long(autojump_clock: MockCl
             "r1": "broker two:9092: no answer within 2 s",
         }
         assert trio.current_time() - begin == 2
-
-
-async def test_requests_during_a_look_share_it(autojump_clock: MockClock) -> None:
-    """Each look has a connection to each broker, and anybody may ask at any time."""
-    begun = 0
-
-    async def look() -> dict[str, str]:
-        nonlocal begun
-        begun += 1
-        await trio.sleep(1)
-        return {"r0": f"look {begun}"}
-
-    shared, found = SharedLook(look), []
-
-    async def ask() -> None:
-        found.append(await shared.found())
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(50):
-            nursery.start_soon(ask)
-    assert found == [{"r0": "look 1"}] * 50
-    assert await shared.found() == {"r0": "look 2"}
-
-
-async def test_a_look_that_is_given_up_is_made_again_by_another(autojump_clock: MockClock) -> None:
-    begun = 0
-
-    async def look() -> dict[str, str]:
-        nonlocal begun
-        begun += 1
-        await trio.sleep(1)
-        return {"r0": f"look {begun}"}
-
-    shared, first = SharedLook(look), trio.CancelScope()
-
-    async def give_up() -> None:
-        with first:
-            await shared.found()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(give_up)
-        await trio.testing.wait_all_tasks_blocked(0.1)
-        first.deadline = trio.current_time() + 0.1
-        assert await shared.found() == {"r0": "look 2"}

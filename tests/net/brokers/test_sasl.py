@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import struct
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
@@ -269,15 +270,41 @@ async def test_a_new_secret_is_used_by_the_next_connection(
 
 
 async def test_it_authenticates_again_before_the_session_ends(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path, mock_clock: MockClock
 ) -> None:
     broker = Broker("PLAIN", plain, lifetime_ms=60_000)
     async with connected(broker, credentials(tmp_path, "PLAIN")) as connection:
         for seconds in (0, 40, 12):
-            await trio.sleep(seconds)
+            mock_clock.jump(seconds)
             assert await ask(connection) == b"the answer"
         again = [HANDSHAKE, AUTHENTICATE, METADATA]
         assert broker.asked == [*again[:2], METADATA, METADATA, *again]
+
+
+async def test_a_secret_that_is_never_read_ends_the_connection(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Its disk hangs, say. The broker counted as answering for as long, and nothing said why not;
+    and the threads that hung were all that there are."""
+    known = credentials(tmp_path, "PLAIN")
+    (tmp_path / "password").unlink()
+    # To open one waits for who writes.
+    os.mkfifo(tmp_path / "password")
+
+    async def fail() -> None:
+        async with connected(Broker("PLAIN", plain), known) as connection:
+            with pytest.raises(BrokerError, match=r"^SASL: the secret was not read"):
+                await ask(connection)
+
+    try:
+        with trio.fail_after(3600):
+            async with trio.open_nursery() as nursery:
+                for _ in range(100):
+                    nursery.start_soon(fail)
+        assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == 0
+    finally:
+        # Those that hang end.
+        os.close(os.open(tmp_path / "password", os.O_RDWR | os.O_NONBLOCK))
 
 
 def test_no_secret_is_shown_by_settings_or_credentials(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leader_hints.errors import ConfigurationError
+from leader_hints.errors import BrokerError, ConfigurationError
 from leader_hints.net.journal.journal_topic import KafkaSink, read_properties
 
 
@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("no.such.property", 'No such configuration property: "no.such.property"'),
-        ("security.protocol", 'Invalid value for configuration property "security.protocol"'),
+        ("security.protocol", 'Invalid value "***" for configuration property "security.protocol"'),
         ("batch.size", 'Invalid value for configuration property "batch.size"'),
     ],
 )
@@ -65,3 +65,36 @@ def test_what_librdkafka_refuses_is_reported_without_the_value(
     assert "hunter2" not in str(refused.value)
     assert said in str(refused.value)
     assert "hunter2" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        ("compression.codec", 'hunter2 "hunter3" for "hunter4'),
+        ("compression.codec", "hunter2" * 200),
+        ("sasl.mechanisms", "hunter2 hunter3"),
+        ("partitioner", "hunter2"),
+        ("debug", "msg,hunter2,topic"),
+        ("topic.blacklist", "[hunter2"),
+        ("plugin.library.paths", "/hunter2"),
+    ],
+)
+def test_a_secret_at_a_wrong_place_is_not_reported_in_part(name: str, secret: str) -> None:
+    """librdkafka quotes it in several ways, and cuts it."""
+    with pytest.raises(ConfigurationError) as refused:
+        KafkaSink("127.0.0.1:9", "t", "c", "k", {name: secret})
+    assert "hunter" not in str(refused.value)
+    assert "***" in str(refused.value)
+
+
+def test_no_secret_is_reported_that_was_taken() -> None:
+    properties = {
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": "principal=me hunter2=yes",
+    }
+    sink = KafkaSink("127.0.0.1:9", "t", "c", "k", properties)
+    with pytest.raises(BrokerError, match="Unrecognized") as refused:
+        sink.write([b"a line"])
+    assert "hunter2" not in str(refused.value)

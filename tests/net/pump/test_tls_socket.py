@@ -500,3 +500,39 @@ def test_no_more_is_received_than_its_reader_soon_has_room_for(rig: TlsRig) -> N
     assert len(near._received) + near._incoming.pending <= 2 * _SMALL
     near.close()
     far.socket.close()
+
+
+def test_what_came_is_not_lost_where_an_answer_to_new_keys_cannot_be_sent(newer: TlsRig) -> None:
+    """A broker that changes its keys and is killed right after: what it said came all the same, as
+    it comes without TLS."""
+    far, near = newer.tls_pair(client_is_far=False)
+    room = memoryview(bytearray(BUFFER_BYTES))
+    with pytest.raises(BlockingIOError):
+        # The server's session tickets.
+        near.recv_into(room)
+    ours = _take(near, _key_updates(far, 2, b"an answer"))
+    # Who closes without having read all resets the connection.
+    assert near.send(b"a request") == 9
+    ours.close()
+    assert bytes(room[: near.recv_into(room)]) == b"an answer" * 2
+    with pytest.raises(ConnectionError):
+        near.recv_into(room)
+    near.close()
+    far.socket.close()
+
+
+def test_a_broker_may_change_its_keys_after_this_side_said_its_end(newer: TlsRig) -> None:
+    """A client says its end and reads on: no answer can be sent, and none is needed."""
+    far, near = newer.tls_pair(client_is_far=False)
+    room = memoryview(bytearray(BUFFER_BYTES))
+    with pytest.raises(BlockingIOError):
+        near.recv_into(room)
+    sent = _key_updates(far, 1) + _key_updates(far, 1, b"an answer")
+    ours = _take(near, sent[:9])
+    near.shutdown(socket.SHUT_WR)
+    with pytest.raises(BlockingIOError):
+        near.recv_into(room)
+    ours.sendall(sent[9:])
+    assert bytes(room[: near.recv_into(room)]) == b"an answer"
+    for end in (ours, near, far.socket):
+        end.close()

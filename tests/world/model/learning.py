@@ -100,9 +100,9 @@ def _told_all(log: Sequence[Record], begin: int, node: int) -> int:
     there = True
     for number, record in enumerate(log):
         if isinstance(record, Alive):
-            if number >= begin and node in record.nodes and not there:
+            if number >= begin and node in record.addresses and not there:
                 return number + 1
-            there = node in record.nodes
+            there = node in record.addresses
     return 0
 
 

@@ -13,12 +13,16 @@ Place = tuple[str | bytes, int]
 
 
 class Asked(NamedTuple):
-    """A Fetch request. ``epochs``: the leader's, by partition; ``forgotten``: to be left out."""
+    """A Fetch request. ``epochs``: the leader's, by partition; ``forgotten``: to be left out.
+
+    ``wait``: seconds until it is answered at the latest.
+    """
 
     session: int
     epoch: int
     epochs: Mapping[Place, int]
     forgotten: Collection[Place] = ()
+    wait: float = 0.0
 
 
 class Begun(NamedTuple):

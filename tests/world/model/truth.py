@@ -1,7 +1,7 @@
 """What is true of a cluster: what its controller has decided, in the order of its decisions."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -46,9 +46,9 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """Which brokers are registered, and not fenced."""
+    """At which address, by number, each broker is registered that is not fenced."""
 
-    nodes: frozenset[int]
+    addresses: Mapping[int, int]
 
 
 Record = Topic | Deleted | Alive
@@ -68,7 +68,7 @@ class Image:
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
-        self.alive: frozenset[int] = frozenset()
+        self.alive: Mapping[int, int] = {}
 
     def apply(self, record: Record) -> None:
         """Take the next record."""
@@ -77,7 +77,7 @@ class Image:
         elif isinstance(record, Deleted):
             self.topics.pop(record.name, None)
         else:
-            self.alive = record.nodes
+            self.alive = record.addresses
 
     def copy(self) -> "Image":
         """Return another one that knows the same."""
@@ -103,7 +103,7 @@ class Truth:
         self._births: dict[int, float] = {}
         #: When something last changed of a topic.
         self.changed_at: dict[str, float] = {}
-        self._take(0.0, Alive(frozenset(nodes)))
+        self._take(0.0, Alive({node: node for node in nodes}))
 
     # What the controller decides.
 
@@ -170,7 +170,7 @@ class Truth:
 
         ``alone``: no other replica is in sync, so none does in any case.
         """
-        self._take(at, Alive(self.now.alive - {node}))
+        self._take(at, Alive({n: a for n, a in self.now.alive.items() if n != node}))
         for topic in [*self.now.topics.values()]:
             for partition, leader in enumerate(topic.leaders):
                 if leader.node == node:
@@ -185,9 +185,9 @@ class Truth:
                 if leader.node == NO_LEADER and to != NO_LEADER:
                     self.move(at, topic.name, partition, to)
 
-    def joined(self, at: float, node: int) -> None:
-        """Take a broker for back: it leads what had no leader."""
-        self._take(at, Alive(self.now.alive | {node}))
+    def joined(self, at: float, node: int, address: int) -> None:
+        """Take a broker for back, at this address: it leads what had no leader."""
+        self._take(at, Alive({**self.now.alive, node: address}))
         for topic in [*self.now.topics.values()]:
             for partition, leader in enumerate(topic.leaders):
                 if leader.node == NO_LEADER and node in topic.replicas[partition]:

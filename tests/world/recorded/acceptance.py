@@ -87,13 +87,13 @@ class Log:
     def _listed(self) -> Iterator[tuple[float, Alive]]:
         """Iterate over which brokers are there, and when Metadata first listed just them."""
         nodes = frozenset(self._recording.nodes)
-        yield -math.inf, Alive(nodes)
+        yield -math.inf, _alive(nodes)
         for event in self._recording.events:
             if event.kind in _GONE + _BACK:
                 back = event.kind in _BACK
                 nodes = nodes | {event.node} if back else nodes - {event.node}
                 at = self._first_listed(event) if self._listed_until_gone else event.at
-                yield at, Alive(nodes)
+                yield at, _alive(nodes)
 
     def _first_listed(self, event: Event) -> float:
         return min(
@@ -300,3 +300,7 @@ class Acceptance:
             return Answer(int(error), id=number, listed=listed)
         shown = topic.partitions[self._partition]
         return Answer(int(shown.error), *shown.leader, number, shown.replicas, listed)
+
+
+def _alive(nodes: Iterable[int]) -> Alive:
+    return Alive({node: node for node in nodes})

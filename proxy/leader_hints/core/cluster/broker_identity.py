@@ -11,15 +11,20 @@ That is a guess, which never stands against a proof: a KRaft broker that restart
 own Metadata lists it, and then one that leads nothing is left in its place. So what a broker says
 of itself counts as the word of a node only where that node is proved.
 
+What is proved stays so over restarts, as long as the node is advertised at one address. A node that
+is advertised elsewhere may have moved, as a new pod has, and another node may stand here.
+Where that one leads nothing, and the former one neither, no answer would ever tell.
+
 Brokers are asked by name. While a broker lags behind the view, or leads the view, after a topic was
 recreated, it may lead the one topic at the epoch at which another node leads the other. So a proof
 that contradicts an earlier one must last as well.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader import Leader
@@ -41,7 +46,23 @@ def forget(broker: BrokerState) -> None:
     """Know nothing any more: the route leads to another cluster."""
     broker.node, broker.guessed, broker.others = None, False, frozenset()
     broker.refused = MappingProxyType({})
-    broker.contradicted = None
+    broker.contradicted = broker.proved_at = None
+
+
+def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
+    """Take the list of the cluster's brokers; return whether a proof is none any more by it."""
+    broker.endpoints = endpoints
+    node = broker.proved_node
+    if node is None:
+        # More than one may be left of a guess.
+        broker.node, broker.guessed = None, False
+        return False
+    former = broker.proved_at
+    _note_address(broker, node)
+    if former in (None, broker.proved_at):
+        return False
+    forget(broker)
+    return True
 
 
 def presume(broker: BrokerState) -> None:
@@ -70,8 +91,11 @@ def conclude(
         (node,) = leads
         if not _stands(broker, node, now, patience):
             return
+        if broker.proved_node != node:
+            broker.proved_at = None
         broker.node, broker.guessed, broker.others = node, False, frozenset()
         broker.refused = MappingProxyType({})
+        _note_address(broker, node)
         return
     refused = {
         asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.NEVER_LEADS
@@ -117,6 +141,13 @@ def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool
         return False
     broker.contradicted = None
     return True
+
+
+def _note_address(broker: BrokerState, node: int) -> None:
+    """Remember where the proved node is advertised, if it is listed."""
+    endpoint = broker.endpoints.get(node)
+    if endpoint is not None:
+        broker.proved_at = endpoint.host, endpoint.port
 
 
 def _guess(broker: BrokerState) -> None:

@@ -1,6 +1,6 @@
 """One Kafka cluster, as far as the proxy knows it."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from leader_hints.apis.leader_hint import Endpoint
@@ -79,6 +79,8 @@ class Cluster:
                 learnt.moves.extend(view.leader_confirms(name, partition, leader))
             elif answer is not None and answer.denies:
                 learnt.moves.extend(view.leader_denies(name, partition, leader))
+            elif answer is LeadershipAnswer.UNAWARE:
+                view.leader_is_unaware(name, partition, leader)
             if answer is LeadershipAnswer.NEVER_LEADS:
                 self.candidates.denied(node, (name, partition), epoch)
             if answer is LeadershipAnswer.EPOCH_OVER:
@@ -98,11 +100,14 @@ class Cluster:
         if self._placement == placement:
             return None
         self._placement = placement
+        # All brokers for each route at once, not each route for each broker: there may be hundreds.
+        elsewhere: Set[int] = {*listener.broker.endpoints}
+        for route in routes:
+            elsewhere = route.broker.elsewhere(elsewhere)
         return {
             node: endpoint
             for node, endpoint in listener.broker.endpoints.items()
-            if all(route.broker.is_self(node) is False for route in routes)
-            and listener.advertised.misled.get(node) != endpoint
+            if node in elsewhere and listener.advertised.misled.get(node) != endpoint
         }
 
 

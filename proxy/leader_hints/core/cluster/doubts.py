@@ -210,6 +210,12 @@ class Disagreements:
         """Whether a broker reported this before: what others reported since is no news to it."""
         return self._reports.get(place, {}).get(source.name) == leader
 
+    def contradicts(self, place: Place, source: Source, known: Leader) -> bool:
+        """Whether a broker reported last what contradicts the known leader."""
+        reports = self._reports.get(place, {})
+        named = (reports.get(name, known) for name in source if name is not None)
+        return any(leader not in (known, (-1, known.epoch)) for leader in named)
+
     def outvoted(self, place: Place, source: Source, leader: Leader, known: Leader) -> bool:
         """Whether at least as many others contradict what a broker reports in place of ``known``.
 

@@ -106,7 +106,7 @@ class LeaderReports:
         it counts.
         """
         place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
-        known = self._known(topic, led.partition)
+        known = topic.leader(led.partition)
         if self._disagreements.outvoted(place, source, leader, known):
             return []
         return self.adopt(topic, led)
@@ -115,7 +115,7 @@ class LeaderReports:
         """Take note that the Metadata of a broker has this leader, if it is the known one."""
         place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
         # Most partitions have not moved lately, and a poll is about all of them.
-        if place not in self._moves or self._known(topic, led.partition) != leader:
+        if place not in self._moves or topic.leader(led.partition) != leader:
             return
         if led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
             self._changes.add(topic.aliases)
@@ -199,12 +199,15 @@ class LeaderReports:
 
         Return the move where that settles which node leads instead.
         """
-        place = topic.key, partition
-        move = self._moves.get(place)
+        self.is_not_ready(topic, partition)
+        return self._settle(topic, partition, self._doubts.denied((topic.key, partition)))
+
+    def is_not_ready(self, topic: TopicLeaders, partition: int) -> None:
+        """Take it that the known leader has not confirmed, and cannot yet."""
+        move = self._moves.get((topic.key, partition))
         if move is not None and move.confirmed is None:
             move.confirmed = False
             self._changes.add(topic.aliases)
-        return self._settle(topic, partition, self._doubts.denied(place))
 
     def _contradicted(self, topic: TopicLeaders, led: Led, source: Source) -> None:
         place = topic.key, led.partition
@@ -215,12 +218,9 @@ class LeaderReports:
 
     def _note(self, topic: TopicLeaders, led: Led, source: Source) -> None:
         """Note what a broker reports, if brokers disagree about it."""
-        known = self._known(topic, led.partition)
+        known = topic.leader(led.partition)
         leader = Leader(led.leader, led.epoch)
         self._disagreements.report((topic.key, led.partition), source, leader, known)
-
-    def _known(self, topic: TopicLeaders, partition: int) -> Leader:
-        return Leader(topic.leaders[partition], topic.epochs[partition])
 
     def _serves(self, place: Place) -> None:
         move = self._moves.get(place)

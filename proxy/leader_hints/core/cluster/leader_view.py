@@ -236,6 +236,12 @@ class LeaderView:
             return []
         return self._reports.does_not_lead(topic, partition)
 
+    def leader_is_unaware(self, name: str, partition: int, leader: Leader) -> None:
+        """Take a node's answer that it does not know the topic: it has just been started, say."""
+        topic = self.topics.get(name)
+        if topic is not None and self.leader(name, partition) == leader:
+            self._reports.is_not_ready(topic, partition)
+
     def served(self, topic: Topic, partition: int, node: int) -> None:
         """Take note that a node has answered a Produce request without an error."""
         leader = self.leader(topic, partition)

@@ -9,6 +9,7 @@ The proxy asks for an offset of a partition at an epoch. A broker compares epoch
 | NOT_LEADER_OR_FOLLOWER | never leads at it | is the present one: another broker leads |
 | UNKNOWN_LEADER_EPOCH | does not lead at it yet | the broker has not learnt of it |
 | FENCED_LEADER_EPOCH | may lead at a later one | is over |
+| UNKNOWN_TOPIC_OR_PARTITION | does not lead yet, or it is deleted | is nothing that it knows of |
 
 Any other error means nothing.
 """
@@ -27,6 +28,7 @@ class LeadershipAnswer(Enum):
     NEVER_LEADS = "another broker leads at this epoch, now and for ever"
     NOT_YET = "it does not know this epoch yet"
     EPOCH_OVER = "this epoch is over"
+    UNAWARE = "it does not know the topic yet"
 
     @property
     def denies(self) -> bool:
@@ -40,6 +42,7 @@ _ANSWERS: Mapping[int, LeadershipAnswer] = MappingProxyType(
         ErrorCode.NOT_LEADER_OR_FOLLOWER: LeadershipAnswer.NEVER_LEADS,
         ErrorCode.UNKNOWN_LEADER_EPOCH: LeadershipAnswer.NOT_YET,
         ErrorCode.FENCED_LEADER_EPOCH: LeadershipAnswer.EPOCH_OVER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: LeadershipAnswer.UNAWARE,
     }
 )
 

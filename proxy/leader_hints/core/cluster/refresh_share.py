@@ -26,7 +26,8 @@ class RefreshShare:
         left = self._most
         for number in range(pairs):
             broker, topic = divmod((begin + number) % pairs, len(sizes))
-            left -= sizes[topic]
+            # One of which nothing is known costs as much as one partition at least.
+            left -= max(sizes[topic], 1)
             if left < 0 and number:
                 self._next = begin + number
                 return

@@ -53,9 +53,13 @@ class TopicLeaders:
         self.behind: dict[int, dict[Reporter, float]] = {}
         self.absent = 0
 
+    def leader(self, partition: int) -> Leader:
+        """Return the known leader of a partition, with its epoch."""
+        return Leader(self.leaders[partition], self.epochs[partition])
+
     def replace(self, partition: int, leader: int, epoch: int) -> Leader:
         """Note a partition's new leader; return the former one."""
-        before = Leader(self.leaders[partition], self.epochs[partition])
+        before = self.leader(partition)
         self.leaders[partition] = leader
         self.epochs[partition] = epoch
         return before

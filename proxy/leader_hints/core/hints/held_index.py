@@ -130,8 +130,12 @@ class HeldIndex:
             for response in [*of_route.unasked[topic]]:
                 if response.since <= since:
                     yield response, topic
-                    if not response.partitions.missing:
-                        of_route.asked(topic, response)
+
+    def asked(self, route: Route, response: HeldResponse, topic: Topic) -> None:
+        """Take it that no further answer about a topic is news for a response."""
+        of_route = self._routes.get(id(route))
+        if of_route is not None and not response.partitions.missing:
+            of_route.asked(topic, response)
 
     def named(
         self, route: Route, names: Iterable[str], since: float

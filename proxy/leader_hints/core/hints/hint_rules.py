@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Failure, LeaderHint
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.miss_reason import MissReason
@@ -65,8 +66,23 @@ def _own_id(route: Route, partition: FailedPartition, recent: float) -> bool:
 
 
 def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
-    """Whether the broker itself has answered after the error."""
-    return partition.asked
+    """Whether the broker itself has answered after the error, and does not contradict the view."""
+    return partition.asked and not is_contradicted(route, partition)
+
+
+def is_contradicted(route: Route, partition: FailedPartition) -> bool:
+    """Whether what the broker reported last contradicts the view.
+
+    The leader's own confirmation settles a contradiction. But one that has not learnt that a topic
+    was recreated still leads the former one, and confirms that.
+    """
+    view = route.broker.view
+    if view is None or not view.disagreements:
+        return False
+    topic, number = partition.failure[:2]
+    known, source = view.leader(topic, number), Source(route.broker.proved_node, route.name)
+    place = view.topics.key(topic), number
+    return known is not None and view.disagreements.contradicts(place, source, known)
 
 
 def has_just_moved(route: Route, partition: FailedPartition, recent: float) -> bool:

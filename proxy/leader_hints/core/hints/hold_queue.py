@@ -183,10 +183,16 @@ class HoldQueue:
         for response, topic in self._index.unasked(route, topics, since):
             answered.setdefault(response, set()).add(topic)
         for response, about in answered.items():
+            contradicted: set[Topic] = set()
             for partition in response.partitions.lacking:
-                if not partition.asked and partition.failure.topic in about:
+                topic = partition.failure.topic
+                if topic in about:
                     partition.asked = True
                     self._reviews.add_news(response)
+                    if hint_rules.is_contradicted(route, partition):
+                        contradicted.add(topic)
+            for topic in about - contradicted:
+                self._index.asked(route, response, topic)
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
@@ -204,7 +210,7 @@ class HoldQueue:
                 if topic not in about:
                     continue
                 answer = leadership_answer(errors.get((about[topic], number)))
-                if answer is None:
+                if answer in (None, LeadershipAnswer.UNAWARE):
                     continue
                 serves = answer is LeadershipAnswer.LEADS
                 # One at a newer epoch may lead at that. Of a recreated topic a broker does not know

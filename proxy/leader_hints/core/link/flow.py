@@ -255,7 +255,8 @@ class Flow(ABC):
     def _gather_more(self, gather: GatheredFrame, size: int) -> Pieces:
         gather.filled += size
         pieces = self._gathered(gather)
-        if self._gather is not gather or gather.filled < len(gather.memory):
+        full = gather.filled == len(gather.memory) < gather.size
+        if self._gather is not gather or not full:
             return pieces
         if not self._grow(gather) and self.fault is None:
             pieces += self._let_go(gather)

@@ -11,6 +11,7 @@ from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.flow import Pieces
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
+from leader_hints.wire.steps import Steps
 
 
 class Held:
@@ -63,8 +64,8 @@ class Held:
             off = not self.link.policies.hintable(self.key, self.version)
         return MissReason.HINTS_OFF if off else None
 
-    def answer(self, hints: Sequence[LeaderHint | None]) -> Pieces:
-        """Return the response with ``hints``, one or ``None`` for each failure.
+    def answer(self, hints: Sequence[LeaderHint | None]) -> Steps[Pieces]:
+        """Return the response with ``hints``, one or ``None`` for each failure, in steps.
 
         :raises WireError: a tag section is not well formed.
         """

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
@@ -16,12 +16,13 @@ from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.responses import fetch_responses
-from leader_hints.core.responses.outcome import Fault, Gather, Instead, Outcome
+from leader_hints.core.responses.outcome import Failed, Fault, Gather, Instead, Outcome, settled
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.core.responses.response_table import BY_API, OTHERS, reader_of
 from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.wire.scatter import Rest
+from leader_hints.wire.steps import Steps, at_once
 
 #: Size prefix, correlation id.
 _HEAD = struct.Struct(">ii")
@@ -52,6 +53,7 @@ class ResponseFlow(Flow):
         "_link",
         "_notes",
         "_passthrough",
+        "_steps",
         "held",
     )
 
@@ -71,6 +73,8 @@ class ResponseFlow(Flow):
         self._behind = 0
         #: Of the frame whose rest is passed on as it comes.
         self._passthrough: PassthroughScan | None = None
+        #: Of a large response with errors, which is held, or released, in the link's turns.
+        self._steps: Steps[Pieces] | None = None
         self.held: Held | None = None
 
     def release(self, hints: Sequence[LeaderHint | None]) -> Pieces:
@@ -78,12 +82,36 @@ class ResponseFlow(Flow):
         assert self.held is not None
         held, self.held = self.held, None
         # Its tag sections were read before: this cannot fail.
-        pieces = held.answer(hints)
+        pieces = self._step(held.answer(hints))
         # Where hints are only counted the hold queue keeps it on, and needs no more of it.
         held.frame = _NOTHING
-        if not (self._backlog and self._put_off()):
+        if self._steps is None and not (self._backlog and self._put_off()):
             pieces += self.resume()
         return pieces
+
+    def resume(self) -> Pieces:
+        """See :meth:`leader_hints.core.link.flow.Flow.resume`."""
+        if self._steps is not None:
+            pieces = self._step(self._steps)
+            if self._steps is None and self.held is None:
+                # What came behind it has its own turn.
+                self.unfinished = bool(self._backlog)
+            return pieces
+        if self._gather is not None:
+            self.unfinished = False
+            return self._gather_more(self._gather, 0)
+        return super().resume()
+
+    def _step(self, steps: Steps[Pieces]) -> Pieces:
+        """Do a step; return what goes on if it was the last one."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            self._steps, self.unfinished = None, False
+            pieces: Pieces = end.value
+            return pieces
+        self._steps, self.unfinished = steps, True
+        return []
 
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
@@ -112,7 +140,7 @@ class ResponseFlow(Flow):
                 outcome = reader(self._notes, exchange, frame, length)
                 if outcome is not None:
                     if not self._do(outcome, exchange, frame, length):
-                        if self.held is not None:
+                        if self.held is not None or self.unfinished:
                             self._wait_behind(data, end)
                         if at > begun:
                             pieces.append(data[begun:at])
@@ -148,11 +176,11 @@ class ResponseFlow(Flow):
         scan = self._passthrough
         if scan is not None and scan.see(data[:end]):
             self._passthrough = None
-            # What came before has gone on: no client can read that without the last partition.
-            held = self._notes.settled(scan, data[:end]) if isinstance(scan, SettlingScan) else None
-            if held is not None and self._hold(held):
-                self._wait_behind(data, end)
-                return []
+            if isinstance(scan, SettlingScan) and (failed := settled(scan, data[:end])):
+                if not self._hold_in_turns(failed, scan.exchange):
+                    self._wait_behind(data, end)
+                    return []
+                self._instead = []
         if self._unseen:
             return self._wait([], data, 0, self._later(end, size))
         if end < size:
@@ -161,8 +189,9 @@ class ResponseFlow(Flow):
         return [data]
 
     def _wait_behind(self, data: memoryview, end: int) -> None:
-        """Have what came behind a frame that is held wait; ``end``: as in :meth:`_later`."""
-        self._skip = max(end - len(data), 0)
+        """Have what came behind a frame that is kept wait; ``end``: as in :meth:`_later`."""
+        if self._gather is None:
+            self._skip = max(end - len(data), 0)
         self._put_behind(data[end:])
 
     @property
@@ -212,7 +241,7 @@ class ResponseFlow(Flow):
 
     def close(self) -> None:
         """See :meth:`leader_hints.core.link.flow.Flow.close`."""
-        self.held = None
+        self.held = self._steps = None
         self._give_back_requests()
         super().close()
 
@@ -275,7 +304,9 @@ class ResponseFlow(Flow):
         elif isinstance(outcome, Gather):
             return self._keep(outcome, exchange, frame, length)
         elif isinstance(outcome, Held):
-            return not self._hold(outcome, recoded=exchange.recoded > 0)
+            return not self._hold(outcome, exchange)
+        elif isinstance(outcome, Failed):
+            return self._hold_in_turns(outcome, exchange)
         elif isinstance(outcome, Fault):
             self.fault = outcome.reason
             return False
@@ -295,27 +326,56 @@ class ResponseFlow(Flow):
             return True
         if self._gather is not None:
             self._gather.exchange, self._gather.scan = exchange, outcome.scan
+            self.unfinished = outcome.scan is not None and outcome.scan.paused
         return False
 
-    def _hold(self, held: Held, *, recoded: bool = False) -> bool:
+    def _hold(self, held: Held, exchange: Exchange) -> bool:
         """Keep an error response until it is released; false if it goes on, over budget."""
-        frame = held.frame
-        if frame.obj is self._shared.obj or recoded:
-            # What was gathered, or waited behind another one, has its bytes reserved; this has not.
-            if self._account.take(len(frame)):
-                self._owed += len(frame)
-            elif held.unhinted is not None:
-                # It is released before anything else is received.
-                held.over_budget = True
-            else:
-                self._notes.hold_lacks_budget(held)
-                if recoded:
-                    self._instead = [frame]
-                return False
-            held.frame = memoryview(bytes(frame))
-        self._notes.hold_begins(held)
+        own = self._own(held.frame, exchange)
+        if own is None:
+            self._lack_budget(held.frame, held.scanned, exchange)
+            return False
+        held.frame = own
+        at_once(self._notes.hold_begins(held))
         self.held = held
         return True
+
+    def _own(self, frame: memoryview, exchange: Exchange) -> memoryview | None:
+        """Return what is kept in memory that outlives the step; ``None`` if over budget."""
+        if frame.obj is not self._shared.obj and not exchange.recoded:
+            # What was gathered, or waited behind another one, has its bytes reserved.
+            return frame
+        if not self._account.take(len(frame)):
+            return None
+        self._owed += len(frame)
+        return memoryview(bytes(frame))
+
+    def _lack_budget(self, frame: memoryview, scanned: Scanned, exchange: Exchange) -> None:
+        """Let an error response go on that should be held."""
+        self._notes.hold_lacks_budget(exchange, scanned)
+        if exchange.recoded:
+            self._instead = [frame]
+
+    def _hold_in_turns(self, failed: Failed, exchange: Exchange) -> bool:
+        """Begin to have an error response held; true if it goes on."""
+        own = self._own(failed.frame, exchange)
+        if own is None and exchange.policy.unhinted is None:
+            self._lack_budget(failed.frame, failed.scanned, exchange)
+            return True
+        self._instead = self._step(self._holding(own, failed, exchange))
+        return bool(self._instead)
+
+    def _holding(self, own: memoryview | None, failed: Failed, exchange: Exchange) -> Steps[Pieces]:
+        # Without budget it goes on before anything else is received.
+        frame = memoryview(bytes(failed.frame)) if own is None else own
+        outcome = yield from self._notes.holding(
+            exchange, frame, failed.scanned, understood=failed.understood
+        )
+        if isinstance(outcome, Held):
+            outcome.over_budget = own is None
+            self.held = outcome
+            return []
+        return [frame]
 
     def _gathered(self, gather: GatheredFrame) -> Pieces:
         exchange = gather.exchange
@@ -333,12 +393,14 @@ class ResponseFlow(Flow):
         else:
             return []
         if isinstance(outcome, Gather):
+            self.unfinished = gather.scan is not None and gather.scan.paused
             return []
         self._gather = None
         if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
             return []
         self._see_all(frame)
         self._skip = gather.size - gather.filled
+        self.unfinished = bool(self._backlog)
         instead, self._instead = self._instead, []
         return instead or [frame]
 
@@ -347,6 +409,7 @@ class ResponseFlow(Flow):
         assert exchange is not None
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
+        self.unfinished = False
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
         self._see_all(begun)
         return [begun]

@@ -10,10 +10,12 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.responses.outcome import (
     GATHER,
     GATHER_ANYWAY,
+    Failed,
     Fault,
     Gather,
     Instead,
     Outcome,
+    failed,
 )
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.wire.errors import WireError
@@ -47,8 +49,7 @@ def go_on(
     notes.session_answered(exchange, scan.session_id, scan.error)
     if scan.scanned is None:
         return notes.passing(exchange, frame, length, version, whole=False)
-    passing = notes.passing(exchange, frame, length, version)
-    return notes.held(exchange, frame, scan.scanned) or passing
+    return failed(notes, exchange, frame, scan.scanned)
 
 
 def follow_session(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -> None:
@@ -88,8 +89,11 @@ def _hinted_whole(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> O
     """Look for errors in a response that was converted."""
     _opened(notes, exchange, raised)
     frame = memoryview(b"".join(raised.pieces))
-    outcome = go_on(notes, exchange, FetchScan(exchange.policy.version), frame, len(frame))
-    return outcome if isinstance(outcome, Held) else Instead([frame])
+    scan = FetchScan(exchange.policy.version)
+    outcome = go_on(notes, exchange, scan, frame, len(frame))
+    while scan.paused:
+        outcome = go_on(notes, exchange, scan, frame, len(frame))
+    return outcome if isinstance(outcome, Held | Failed) else Instead([frame])
 
 
 def _names(notes: ResponseNotes, exchange: Exchange) -> Names | None:

@@ -7,12 +7,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from leader_hints.apis.fetch_response import FetchScan
+from leader_hints.apis.leader_hint import Scanned
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Pieces
 from leader_hints.core.link.held import Held
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.response_notes import ResponseNotes
+from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.wire.scatter import Rest
+from leader_hints.wire.steps import at_once
 
 
 class Instead(NamedTuple):
@@ -36,6 +39,19 @@ class Gather(NamedTuple):
     scan: FetchScan | None = None
 
 
+class Failed(NamedTuple):
+    """Some of its partitions failed, and all that follows is done in turns, since it may be large;
+    see :meth:`leader_hints.core.responses.response_notes.ResponseNotes.holding`.
+
+    ``frame``: all of it, or of one that is to be settled what has not gone on. ``understood``: it
+    could be read to its end.
+    """
+
+    frame: memoryview
+    scanned: Scanned
+    understood: bool = True
+
+
 class Fault(NamedTuple):
     """Nothing of it may go on, so the link ends; why, in words."""
 
@@ -44,9 +60,32 @@ class Fault(NamedTuple):
 
 #: ``None``: it passes, as it is or as it was changed in place. So it does with a scan, which reads
 #: the rest of it. A :class:`Held` waits for its hints.
-Outcome = PassthroughScan | Instead | Gather | Held | Fault | None
+Outcome = PassthroughScan | Instead | Gather | Held | Failed | Fault | None
 #: Reads as much as is there of a response, of which the last argument is the whole length.
 Reader = Callable[[ResponseNotes, Exchange, memoryview, int], Outcome]
 
 GATHER = Gather(must=False)
 GATHER_ANYWAY = Gather(must=True)
+#: Bytes of a response of which all partitions are noted at once: it has a hundred or two.
+_AT_ONCE = 8192
+
+
+def failed(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview, scanned: Scanned
+) -> Outcome:
+    """Return what becomes of a whole response of which some partitions failed."""
+    if len(frame) > _AT_ONCE:
+        return Failed(frame, scanned)
+    passing = notes.passing(exchange, frame, len(frame), exchange.policy.version)
+    return at_once(notes.held(exchange, frame, scanned)) or passing
+
+
+def settled(scan: SettlingScan, piece: memoryview) -> Failed | None:
+    """Return what becomes of a response whose last errors stand in ``piece``, if they may wait.
+
+    ``None``: it has none, or more of it is to be seen. No client can read it without that piece.
+    """
+    if not (scan.over and scan.failures):
+        return None
+    scanned = Scanned(tuple(scan.failures), scan.carries, 0, 0)
+    return Failed(piece, scanned, scan.understood)

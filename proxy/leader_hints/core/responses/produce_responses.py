@@ -6,8 +6,15 @@ Tested in ``tests/core/link/test_link_recoded.py``.
 from leader_hints.apis import produce, produce_8
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
-from leader_hints.core.responses.outcome import GATHER, GATHER_ANYWAY, Fault, Instead, Outcome
-from leader_hints.core.responses.passthrough_scan import PassthroughScan
+from leader_hints.core.responses.outcome import (
+    GATHER,
+    GATHER_ANYWAY,
+    Failed,
+    Fault,
+    Instead,
+    Outcome,
+    failed,
+)
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.wire.errors import WireError
 
@@ -34,17 +41,16 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
     except (WireError, KeyError) as error:
         return Fault(f"Produce v{exchange.recoded} response: {error}")
     outcome = _look(notes, exchange, raised)
-    return outcome if isinstance(outcome, Held) else Instead([raised])
+    return outcome if isinstance(outcome, Held | Failed) else Instead([raised])
 
 
-def _look(
-    notes: ResponseNotes, exchange: Exchange, frame: memoryview
-) -> PassthroughScan | Held | None:
+def _look(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -> Outcome:
     version = exchange.policy.version
     try:
         scanned = produce.scan_response(frame)
     except WireError as error:
         notes.link.misunderstood("broker", f"Produce v{version}: {error}")
         return None
-    passing = notes.passing(exchange, frame, len(frame), version)
-    return (scanned.failures and notes.held(exchange, frame, scanned)) or passing
+    if not scanned.failures:
+        return notes.passing(exchange, frame, len(frame), version)
+    return failed(notes, exchange, frame, scanned)

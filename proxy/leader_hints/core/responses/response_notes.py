@@ -3,12 +3,13 @@
 Tested in ``tests/core/link/test_link.py``.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from leader_hints.apis.fetch_request import read_request, read_session
+from leader_hints.apis.fetch_request import Asked, read_asker, read_in_steps, read_session
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.apis.leader_hint import Scanned
+from leader_hints.apis.leader_hint import Failure, Scanned
 from leader_hints.apis.response_scan import has_no_failure
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
@@ -20,6 +21,14 @@ from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import Steps, at_once, together
+
+#: Failed partitions that are noted in one step.
+_FAILED_AT_ONCE = 500
+#: Steps of reading a request that are done as one: the client waits.
+_READ_AT_ONCE = 4
+#: How often one step looks on at what passes in a response that is held.
+_SEEN_AT_ONCE = 5
 
 
 class ResponseNotes:
@@ -57,19 +66,18 @@ class ResponseNotes:
             scan.see_all(frame[len(frame) - scan.left :])
         return scan
 
-    def settling(
-        self, exchange: Exchange, frame: memoryview, length: int
-    ) -> SettlingScan | Held | None:
+    def settling(self, exchange: Exchange, frame: memoryview, length: int) -> SettlingScan | None:
         """Look at a response that goes on, but for errors that are to be settled.
 
-        Return what is to see the rest of it, or the errors if all of them have come. Nothing in it
-        changes, so what precedes its last partition may go on, and need not be kept.
+        Return what has looked at it. Nothing in it changes, so what precedes its last partition may
+        go on, and need not be kept.
         """
         policy = exchange.policy
         if not self.link.route.awaited and has_no_failure(frame, policy.key, policy.version):
             return None
         scan = SettlingScan(self.link, self._recovery, exchange, length)
-        return self.settled(scan, frame) if scan.see(frame) else scan
+        scan.see(frame)
+        return scan
 
     def over_budget(
         self, exchange: Exchange, frame: memoryview, length: int, scan: FetchScan | None
@@ -125,60 +133,138 @@ class ResponseNotes:
             # It may have changed any of them.
             route.sessions = route.sessions.empty()
 
-    def held(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> Held | None:
-        """Return an error response to be held; ``None`` where it must not wait.
+    def held(self, exchange: Exchange, frame: memoryview, scanned: Scanned) -> Steps[Held | None]:
+        """Return an error response to be held, in steps; ``None`` where it must not wait.
 
         That is a replica's, and one to a request that cannot be read: it might be a replica's.
         """
         link, policy = self.link, exchange.policy
-        epochs = [UNKNOWN_EPOCH] * len(scanned.failures)
+        asked: tuple[Asked, int] = {}, 0
         if exchange.request is not None:
             try:
-                request = read_request(memoryview(exchange.request))
+                reading = read_in_steps(memoryview(exchange.request))
+                request = yield from together(reading, _READ_AT_ONCE)
             except WireError as error:
                 link.misunderstood("client", f"Fetch v{policy.version} request: {error}")
                 return None
             if request.replica_id >= 0:
-                self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA)
+                yield from self._missed(
+                    ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA
+                )
                 return None
-            asked, session_id = request.asked, request.session_id
-            epochs = link.route.sessions.epochs(asked, session_id, scanned.failures)
+            asked = request.asked, request.session_id
+        epochs = yield from self._epochs(*asked, scanned)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
-    def settled(self, scan: SettlingScan, piece: memoryview) -> Held | None:
-        """Return an error response to be held until it is settled; ``None``: it goes on.
+    def settled(
+        self, exchange: Exchange, frame: memoryview, scanned: Scanned, *, understood: bool
+    ) -> Steps[Held | None]:
+        """Return an error response to be held until it is settled, in steps.
 
-        ``piece``: the bytes that are kept back, with the last partition's header. Without them no
-        client can read the response.
+        ``frame``: what of it has not gone on. ``None`` where it must not wait, and its errors are
+        counted: one that was not ``understood``, and unless it is known that no replica has asked.
         """
-        if not scan.failures:
-            return None
-        policy, scanned = scan.policy, Scanned(tuple(scan.failures), scan.carries, 0, 0)
-        key, version, unhinted = ApiKey(policy.key), policy.version, policy.unhinted
-        return Held(self.link, key, version, piece, scanned, scan.epochs, unhinted)
+        policy = exchange.policy
+        key, unhinted = ApiKey(policy.key), policy.unhinted
+        assert unhinted is not None
+        replica, asked, session_id = yield from _read_asked(exchange)
+        if understood and replica is False:
+            epochs = yield from self._epochs(asked, session_id, scanned)
+            return Held(self.link, key, policy.version, frame, scanned, epochs, unhinted)
+        if replica:
+            yield from self._missed(key, policy.version, scanned, MissReason.REPLICA)
+        else:
+            yield from self._came(key, scanned)
+            yield from self._missed(key, policy.version, scanned, unhinted)
+        return None
 
-    def hold_begins(self, held: Held) -> None:
-        """Take note of the errors of a response that is held.
+    def holding(
+        self, exchange: Exchange, frame: memoryview, scanned: Scanned, *, understood: bool
+    ) -> Steps[Held | PassthroughScan | None]:
+        """Do all of :meth:`passing`, :meth:`held` and :meth:`hold_begins`, in steps; or of
+        :meth:`settled` and :meth:`hold_begins`.
 
-        Those that are to be settled were noted when they were seen.
+        ``frame`` stays. Return what becomes of it.
         """
-        if held.unhinted is not None:
-            return
-        self._recovery.failed(
-            self.link.route,
-            self.link.client.id or "",
-            api_name(held.key),
-            (
-                (self.link.route.broker.topic_name(failure.topic), failure.partition)
-                for failure in held.scanned.failures
-            ),
-        )
+        version, passing = exchange.policy.version, None
+        if exchange.policy.unhinted is None:
+            passing = self.passing(exchange, frame, len(frame), version, whole=False)
+            while passing is not None and passing.left:
+                yield
+                for _ in range(_SEEN_AT_ONCE):
+                    if passing.left:
+                        passing.see(frame[len(frame) - passing.left :])
+            held = yield from self.held(exchange, frame, scanned)
+        else:
+            held = yield from self.settled(exchange, frame, scanned, understood=understood)
+        if held is None:
+            return passing
+        yield from self.hold_begins(held)
+        return held
 
-    def hold_lacks_budget(self, held: Held) -> None:
+    def hold_begins(self, held: Held) -> Steps[None]:
+        """Take note of the errors of a response that is held, in steps."""
+        return self._came(held.key, held.scanned)
+
+    def _came(self, key: ApiKey, scanned: Scanned) -> Steps[None]:
+        link, broker = self.link, self.link.route.broker
+        for some in _parts(scanned):
+            if len(scanned.failures) > _FAILED_AT_ONCE:
+                yield
+            self._recovery.failed(
+                link.route,
+                link.client.id or "",
+                api_name(key),
+                ((broker.topic_name(failure.topic), failure.partition) for failure in some),
+            )
+
+    def hold_lacks_budget(self, exchange: Exchange, scanned: Scanned) -> None:
         """Take note of the errors of a response that cannot be kept, and so is not held."""
-        self._missed(held.key, held.version, held.scanned, MissReason.BUDGET)
+        policy = exchange.policy
+        at_once(self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.BUDGET))
 
-    def _missed(self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason) -> None:
-        for failure in scanned.failures:
-            answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)
-            self.link.events.append(HintMissed(answered=answered, reason=reason))
+    def _missed(
+        self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason
+    ) -> Steps[None]:
+        for some in _parts(scanned):
+            if len(scanned.failures) > _FAILED_AT_ONCE:
+                yield
+            for failure in some:
+                answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)
+                self.link.events.append(HintMissed(answered=answered, reason=reason))
+
+    def _epochs(self, asked: Asked, session_id: int, scanned: Scanned) -> Steps[list[int]]:
+        epochs: list[int] = []
+        for some in _parts(scanned):
+            if len(scanned.failures) > _FAILED_AT_ONCE:
+                yield
+            epochs += self.link.route.sessions.epochs(asked, session_id, some)
+        return epochs
+
+
+def _parts(scanned: Scanned) -> Iterator[Sequence[Failure]]:
+    failures = scanned.failures
+    return (
+        failures[begin : begin + _FAILED_AT_ONCE]
+        for begin in range(0, len(failures), _FAILED_AT_ONCE)
+    )
+
+
+def _read_asked(exchange: Exchange) -> Steps[tuple[bool | None, Asked, int]]:
+    """Read, as far as it is at hand, whether a replica has asked, for what, and in which session.
+
+    ``None`` in place of whether one has where that is not known.
+    """
+    policy = exchange.policy
+    if policy.key != ApiKey.FETCH:
+        return False, {}, 0
+    if exchange.request is None:
+        return None, {}, 0
+    frame = memoryview(exchange.request)
+    try:
+        if not policy.follows_session:
+            return read_asker(frame).replica, {}, 0
+        request = yield from together(read_in_steps(frame), _READ_AT_ONCE)
+    except WireError:
+        return None, {}, 0
+    return request.replica_id >= 0, request.asked, request.session_id

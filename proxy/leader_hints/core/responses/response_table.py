@@ -15,6 +15,7 @@ from leader_hints.core.responses import (
     api_versions_responses,
     fetch_responses,
     metadata_responses,
+    outcome,
     produce_responses,
 )
 from leader_hints.core.responses.outcome import Outcome, Reader
@@ -47,7 +48,8 @@ def settled(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
     """Have errors held until they are settled."""
     if exchange.policy.follows_session:
         fetch_responses.follow_session(notes, exchange, frame)
-    return notes.settling(exchange, frame, length)
+    scan = notes.settling(exchange, frame, length)
+    return scan and (outcome.settled(scan, frame) or scan)
 
 
 BY_API: Mapping[int, Readers] = {

@@ -114,7 +114,10 @@ class Admin:
             reply = await self._reply(request)
         except _TooLarge:
             reply = Reply(413, b"the body is too long\n")
-        await stream.send_all(_written(connection, reply, with_body))
+        await stream.send_all(_head(connection, reply))
+        if with_body:
+            # Not joined with the head: it may have megabytes, and be others' answer too.
+            await stream.send_all(reply.body)
 
     async def _reply(self, request: Request) -> Reply:
         try:
@@ -150,14 +153,11 @@ async def _read(stream: trio.abc.Stream, connection: h11.Connection) -> Request:
             raise trio.BrokenResourceError("no request")
 
 
-def _written(connection: h11.Connection, reply: Reply, with_body: bool) -> bytes:
+def _head(connection: h11.Connection, reply: Reply) -> bytes:
     headers = [
         *_HEADERS,
         ("Content-Type", reply.content_type),
         ("Content-Length", str(len(reply.body))),
         *reply.headers,
     ]
-    out = connection.send(h11.Response(status_code=reply.status, headers=headers))
-    if with_body:
-        out += connection.send(h11.Data(data=reply.body))
-    return out
+    return connection.send(h11.Response(status_code=reply.status, headers=headers))

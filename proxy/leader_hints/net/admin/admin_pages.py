@@ -4,6 +4,7 @@ Tested in ``tests/net/admin/test_admin.py``.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final, Protocol
 from urllib.parse import unquote
 
@@ -11,7 +12,8 @@ import trio
 
 from leader_hints.core.mode import Mode
 from leader_hints.net.admin.admin import JSON, TEXT, Reply, Request, json_reply
-from leader_hints.observe.metrics import Metrics
+from leader_hints.net.admin.shared_work import SharedWork
+from leader_hints.observe.metrics import OPENMETRICS, Metrics, format_for
 from leader_hints.observe.page import CONTENT_SECURITY_POLICY, PAGE
 
 _MODES: Final = ", ".join(Mode)
@@ -31,7 +33,7 @@ class MorePages(Protocol):
 class AdminPages:
     """Answers requests.
 
-    ``metrics``: of the process. ``status``: a JSON document.
+    ``metrics``: of the process. ``status``: makes a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
     each route does about hints now; ``switch`` changes that, or returns why that cannot be.
     ``faults``: where they are allowed.
@@ -40,7 +42,7 @@ class AdminPages:
     def __init__(
         self,
         metrics: Metrics,
-        status: Callable[[], bytes],
+        status: Callable[[], Awaitable[bytes]],
         readiness: Callable[[], Awaitable[Mapping[str, str]]],
         modes: Callable[[], Mapping[str, Mode]],
         switch: Callable[[str, Mode], str | None],
@@ -50,7 +52,11 @@ class AdminPages:
         self._metrics = metrics
         #: A thread of its own: tasks that are slow may have all others.
         self._reading = trio.CapacityLimiter(1)
-        self._status = status
+        # Either has megabytes where there are many routes.
+        self._status = SharedWork(status)
+        self._exposition = {
+            kind: SharedWork(partial(self._expose, kind)) for kind in ("", OPENMETRICS)
+        }
         self._readiness = readiness
         self._modes = modes
         self._switch = switch
@@ -82,9 +88,12 @@ class AdminPages:
         return Reply(200, PAGE, "text/html; charset=utf-8", (policy,))
 
     async def _metrics_page(self, request: Request) -> Reply:
+        return await self._exposition[format_for(request.headers.get("accept", ""))].result()
+
+    async def _expose(self, accept: str) -> Reply:
         # It lists the descriptors, and there may be tens of thousands.
         process = await trio.to_thread.run_sync(self._metrics.read_process, limiter=self._reading)
-        pieces, kind = self._metrics.render(request.headers.get("accept", ""), process)
+        pieces, kind = self._metrics.render(accept, process)
         body = bytearray()
         for piece in pieces:
             body += piece
@@ -107,7 +116,7 @@ class AdminPages:
         )
 
     async def _status_page(self, request: Request) -> Reply:
-        return Reply(200, self._status(), JSON)
+        return Reply(200, await self._status.result(), JSON)
 
     def _hints(self, request: Request, name: str) -> Reply:
         mode = self._modes().get(name)

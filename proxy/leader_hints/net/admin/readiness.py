@@ -1,7 +1,7 @@
 """Whether each route can serve clients now."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
@@ -21,9 +21,7 @@ _PATIENCE = 2.0
 class Readiness:
     """Looks whether the brokers behind ``routes`` answer.
 
-    ``upstream``: what the subscription knows. A broker that answers that is not asked once more,
-    but for those ``unreachable``, by route name: the last client could not be connected to them. An
-    old connection goes on where no new one can be made, as when a certificate has expired.
+    ``upstream``: what is known. A broker that answers by that is not asked once more.
     """
 
     def __init__(
@@ -31,12 +29,10 @@ class Readiness:
         routes: Sequence[tuple[Route, Address, Connector]],
         upstream: Callable[[Route], Upstream],
         client_id: str,
-        unreachable: Collection[str] = (),
     ) -> None:
         self._routes = routes
         self._upstream = upstream
         self._client_id = client_id
-        self._unreachable = unreachable
 
     async def check(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text where it is."""
@@ -54,7 +50,7 @@ class Readiness:
         if route.advertised.crossed:
             # Only what is proved: clients meet a broker that refuses nearly all that they ask.
             return route.advertised.crossed
-        if self._upstream(route).answers and route.name not in self._unreachable:
+        if self._upstream(route).answers:
             return ""
         try:
             connection = await connector.connect(address, _PATIENCE, self._client_id, _PATIENCE)
@@ -66,36 +62,3 @@ class Readiness:
         except (BrokerError, WireError) as error:
             return f"broker {address}: {error}"
         return ""
-
-
-class _Running:
-    """A look under way. ``found``: ``None`` until it is over, and where it was given up."""
-
-    def __init__(self) -> None:
-        self.over = trio.Event()
-        self.found: Mapping[str, str] | None = None
-
-
-class SharedLook:
-    """Has all who ask during a ``look`` share what it finds.
-
-    A look may have a connection to each broker for seconds, and anybody may ask at any time.
-    """
-
-    def __init__(self, look: Callable[[], Awaitable[Mapping[str, str]]]) -> None:
-        self._look = look
-        self._running: _Running | None = None
-
-    async def found(self) -> Mapping[str, str]:
-        """Return what the look under way finds, or that of a new one."""
-        while (running := self._running) is not None:
-            await running.over.wait()
-            if running.found is not None:
-                return running.found
-        running = self._running = _Running()
-        try:
-            running.found = await self._look()
-        finally:
-            self._running = None
-            running.over.set()
-        return running.found

@@ -36,6 +36,8 @@ _LARGEST_OF: Mapping[ApiKey, int] = {
 }
 #: Part of a session's lifetime after which it is renewed, as Java's clients do at the soonest.
 _RENEWED_AFTER = 0.85
+#: Seconds for a step of SASL in a thread: the longest hash that is computed takes some ten.
+_THREAD_SECONDS = 60.0
 
 
 class BrokerConnection:
@@ -121,14 +123,17 @@ class BrokerConnection:
             lifetime = await self._converse(self._credentials.converse())
         except (BrokerError, ConfigurationError) as error:
             # In a thread: it reads secrets, and a file may be on a disk that hangs.
-            words = await _in_thread(self._credentials.hidden, str(error))
+            words = await self._in_thread(self._credentials.hidden, str(error))
             raise BrokerError(f"SASL: {words}") from None
+        except trio.TooSlowError:
+            what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"
+            raise BrokerError(f"SASL: {what}") from None
         until = trio.current_time() + _RENEWED_AFTER * lifetime
         self._authenticate_at = until if lifetime else math.inf
 
     async def _converse(self, conversation: Conversation) -> float:
         """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""
-        token = await _in_thread(next, conversation)
+        token = await self._in_thread(next, conversation)
         while True:
             body = sasl_authenticate.write_request_body(token)
             key, version = ApiKey.SASL_AUTHENTICATE, sasl_authenticate.VERSION
@@ -136,9 +141,21 @@ class BrokerConnection:
             if answer.error:
                 raise BrokerError(answer.message or f"error {answer.error}")
             try:
-                token = await _in_thread(_step, conversation, answer.token)
+                token = await self._in_thread(_step, conversation, answer.token)
             except _OverError:
                 return answer.lifetime_ms / 1000
+
+    async def _in_thread(self, work: Callable[[Unpack[_Ts]], _T], *arguments: *_Ts) -> _T:
+        """Abandoned when it is cancelled: a process that is told to end does not wait for a hash of
+        ten million rounds, nor for a disk that hangs.
+
+        :raises TooSlowError: it takes too long.
+        """
+        assert self._credentials is not None
+        with trio.fail_after(_THREAD_SECONDS):
+            return await trio.to_thread.run_sync(
+                work, *arguments, abandon_on_cancel=True, limiter=self._credentials.threads
+            )
 
     async def _answer(self, largest: int) -> bytes:
         await self._need(_SIZE.size)
@@ -161,12 +178,6 @@ class BrokerConnection:
     async def aclose(self) -> None:
         """Close the stream."""
         await self._stream.aclose()
-
-
-async def _in_thread(work: Callable[[Unpack[_Ts]], _T], *arguments: *_Ts) -> _T:
-    """Abandoned when it is cancelled: a process that is told to end does not wait for a hash of
-    ten million rounds, nor for a disk that hangs."""
-    return await trio.to_thread.run_sync(work, *arguments, abandon_on_cancel=True)
 
 
 class _OverError(Exception):

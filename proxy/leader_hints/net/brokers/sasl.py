@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 
+import trio
 from scramp import ScramClient, ScramException
 
 from leader_hints.errors import BrokerError, ConfigurationError
@@ -14,13 +15,18 @@ Conversation = Generator[bytes, bytes, None]
 #: What is kept of a broker's words.
 _LONGEST = 300
 _HIDDEN = "***"
+_THREADS = 4
 
 
 class Credentials:
-    """Of one route. Secrets are read for each conversation: new ones need no restart."""
+    """Of one route. Secrets are read for each conversation: new ones need no restart.
+
+    ``threads``: those in which that is done. Where secrets hang they hang, and no others.
+    """
 
     def __init__(self, settings: SaslSettings) -> None:
         self.mechanism: str = settings.mechanism
+        self.threads = trio.CapacityLimiter(_THREADS)
         self._settings = settings
         talk: dict[str, Callable[[], Conversation]] = {
             "PLAIN": self._plain,

@@ -5,7 +5,7 @@ its retries. What is delivered twice all the same, after a fatal error, has the 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,11 @@ _OURS: Final = frozenset(
         "delivery.timeout.ms",
     }
 )
-_VALUE: Final = re.compile(r'(?<=value) "[^"]*"')
+_HIDDEN: Final = "***"
+#: Letters of a value, or of a part of one, that are not shown. Fewer are no secret.
+_LEAST_HIDDEN: Final = 4
+#: Between the parts of a value.
+_BETWEEN: Final = re.compile(r"[\s,]+")
 
 
 class KafkaSink:
@@ -46,6 +50,7 @@ class KafkaSink:
     ) -> None:
         self._topic = topic
         self._key = key.encode()
+        self._hidden = _hidden_texts(properties.values())
         self._settings: dict[str, object] = {
             "compression.type": "zstd",
             "linger.ms": 20,
@@ -89,8 +94,7 @@ class KafkaSink:
         try:
             return Producer(self._settings)
         except KafkaException as error:
-            # The text may quote a value, and that may be a secret at the wrong place.
-            text = _VALUE.sub("", error.args[0].str())
+            text = self._without_values(error.args[0].str().strip())
             raise ConfigurationError(f"journal.properties_file: {text}") from None
         except (TypeError, ValueError, AttributeError) as error:
             # Of properties that are for programs, such as stats_cb.
@@ -105,7 +109,7 @@ class KafkaSink:
                     self._topic, line, self._key, on_delivery=partial(self._delivered, batch, line)
                 )
             except (BufferError, KafkaException) as error:
-                self._problem = str(error)
+                self._problem = self._without_values(str(error))
                 batch.unsent.append(line)
             else:
                 batch.awaited += 1
@@ -120,8 +124,27 @@ class KafkaSink:
 
     def erred(self, error: KafkaError) -> None:
         """Take librdkafka's word that something is wrong, as it calls back."""
-        self._problem = error.str()
+        self._problem = self._without_values(error.str())
         self._fatal = self._fatal or error.fatal()
+
+    def _without_values(self, text: str) -> str:
+        """Return librdkafka's words without any value: it may be a secret, at its place or not.
+
+        It quotes values in many ways, or what is left of one from some part on, and cuts texts.
+        """
+        for value in self._hidden:
+            text = text.replace(value, _HIDDEN)
+            for size in range(min(len(value), len(text)), _LEAST_HIDDEN - 1, -1):
+                if text.endswith(value[:size]):
+                    text = text[:-size] + _HIDDEN
+                    break
+        return text
+
+
+def _hidden_texts(values: Iterable[str]) -> list[str]:
+    """Return values and their parts, the longest first."""
+    texts = {text for value in values for text in (value, *_BETWEEN.split(value))}
+    return sorted((text for text in texts if len(text) >= _LEAST_HIDDEN), key=len, reverse=True)
 
 
 class _Batch:

@@ -270,10 +270,9 @@ class BrokerAnswers:
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
         ):
-            route.broker.endpoints = answer.endpoints
-            if route.broker.proved_node is None:
-                # More than one may be left now.
-                route.broker.node, route.broker.guessed = None, False
+            poller = self.pollers.of(route)
+            if broker_identity.listed(route.broker, answer.endpoints) and poller is not None:
+                poller.identify()
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)

@@ -175,7 +175,9 @@ class TlsSocket:
 
     def _answer(self) -> None:
         self._answers += self._outgoing.pending
-        with contextlib.suppress(BlockingIOError):
+        # What cannot be sent any more, to an end that is gone or behind our own end, takes nothing
+        # from what has come: its reader meets the end of that itself.
+        with contextlib.suppress(OSError):
             self._flush()
             self._answers = 0
         if self._answers > _MOST_ANSWERS:
