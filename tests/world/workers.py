@@ -23,15 +23,20 @@ def lived(seeds: Iterable[int], workers: int) -> Generator[tuple[int, str], None
     readers: list[Connection] = []
     processes = []
     try:
-        for number in range(workers):
-            reader, writer = _FORKED.Pipe(duplex=False)
-            some = islice(seeds, number, None, workers)
-            process = _FORKED.Process(target=_work, args=(some, writer), daemon=True)
-            process.start()
-            processes.append(process)
-            readers.append(reader)
-            # Else the end of the process would not be seen here.
-            writer.close()
+        # What interrupts a fork may be lost: Python ignores exceptions of what it calls at forks.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for number in range(workers):
+                reader, writer = _FORKED.Pipe(duplex=False)
+                some = islice(seeds, number, None, workers)
+                process = _FORKED.Process(target=_work, args=(some, writer), daemon=True)
+                process.start()
+                processes.append(process)
+                readers.append(reader)
+                # Else the end of the process would not be seen here.
+                writer.close()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for number, seed in enumerate(seeds):
             try:
                 yield seed, readers[number % workers].recv()
