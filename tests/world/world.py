@@ -161,13 +161,14 @@ class World:
     def broker_at(self, address: int) -> int:
         """Return the node at an address, or at the address to which its route is crossed."""
         one, other = self.profile.crossed or (0, 0)
-        address = {one: other, other: one}.get(address, address)
+        return self._node_at({one: other, other: one}.get(address, address))
+
+    def _node_at(self, address: int) -> int:
         return next(node for node, there in self.addresses.items() if there == address)
 
     def _upstream(self, address: int) -> Callable[[End], bool]:
         def accept(end: End) -> bool:
-            node = next(node for node, there in self.addresses.items() if there == address)
-            return self.brokers[node].accept(end)
+            return self.brokers[self._node_at(address)].accept(end)
 
         return accept
 
