@@ -17,7 +17,7 @@ _WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 def _stages() -> list[str]:
     """The stages of .ci/run, without those that each run begins with."""
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    found = re.findall(r"^stage (\w+) ", script, re.MULTILINE)
+    found = re.findall(r"^(?:stage|beside) (\w+) ", script, re.MULTILINE)
     assert found[:2] == ["install", "venv"]
     return found[2:]
 
@@ -48,5 +48,5 @@ def test_an_unknown_stage_is_refused() -> None:
     )
     assert ended.returncode == 2
     assert ended.stdout == ""
-    assert ended.stderr.startswith("unknown stage lnit; stages: install venv lint ")
+    assert ended.stderr.startswith("unknown stage lnit; stages: install venv fuzz lint ")
     assert ended.stderr.split()[-len(_stages()) :] == _stages()
