@@ -15,7 +15,7 @@ from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusal, Refusal
 from tests.world.clients import KINDS, Client, Seen
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
-from tests.world.model.releases import PRODUCE, RELEASES, Release
+from tests.world.model.releases import FETCH, PRODUCE, RELEASES, Release
 from tests.world.model.sessions import Sessions
 from tests.world.model.truth import Record, Topic, Truth
 from tests.world.network import End, Network
@@ -528,6 +528,15 @@ class World:
         """Whether a broker is, or was, behind a process."""
         where = (self.addresses[node], self.former_addresses.get(node))
         return any(address in proxy.nodes for address in where)
+
+    def keeps_lost_id(self, client: Client, at: float) -> bool:
+        """Whether a client may keep to a synthetic id that is given up: a limit that is stated.
+
+        Brokers of 3.7 end synthetic ids. An operator gives them up before that, and starts the
+        consumers again that do not go on without an id (docs/topic-ids.md).
+        """
+        keeps = client.api == FETCH and not client.kind.drops_ids
+        return keeps and self.profile.synthesize and at >= self.native_since
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())
