@@ -1,5 +1,6 @@
 """Worlds in which no rule may break, and what makes a broken one readable."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -114,6 +115,11 @@ def test_errors_that_can_carry_no_hint_are_settled_where_the_world_says_so() -> 
 def test_the_same_seed_lives_the_same_world() -> None:
     assert live(_SEED).trace == live(_SEED).trace
     assert live(_SEED).trace != live(_SEED + 1).trace
+
+
+def test_garbage_is_looked_for_between_worlds() -> None:
+    live(_SEED)
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("seed", [11, 1010, SETTLING_FROM + 61])
