@@ -245,6 +245,10 @@ class BrokerProcess:
                 known_epoch = -1 if forgetful else epoch
                 error = self.model.fetch(name, number, known_epoch, request.version)
             errors[place] = error
+            if error is Error.NONE:
+                if served_by := self._serves(name, number):
+                    served[name, number] = served_by
+                continue
             shown = self.model.metadata.topics.get(name)
             known = shown if isinstance(topic, bytes) else self.model.topic(name) or shown
             if error.hinted and known:
@@ -253,8 +257,6 @@ class BrokerProcess:
                 refused[name, number] = Refusal(
                     self.now, self.node, known.number, own, epoch, native
                 )
-            elif error is Error.NONE and (served_by := self._serves(name, number)):
-                served[name, number] = served_by
         failed = {
             place: Failure(self.now, self.node, epochs[place])
             for place, error in errors.items()
@@ -351,8 +353,7 @@ class _Connection:
         end.ended = lambda: broker.dropped(self)
 
     def _taken(self, data: bytes) -> None:
-        self._buffer += data
-        self._requests += map(wire.read_request, wire.frames(self._buffer))
+        self._requests += map(wire.read_request, wire.frames(self._buffer, data))
         self.serve()
 
     def serve(self) -> None:

@@ -267,8 +267,7 @@ class _Connection:
         end.ended = lambda: client.lost(self)
 
     def _taken(self, data: bytes) -> None:
-        self._buffer += data
-        for payload in wire.frames(self._buffer):
+        for payload in wire.frames(self._buffer, data):
             self._client.answered(self, payload)
 
 
@@ -360,9 +359,10 @@ class Client:
         if self._paused:
             return
         self._ask_for_metadata()
+        now = self.now
         by_leader: dict[Endpoint, list[tuple[str, int]]] = {}
         for place, work in self.work.items():
-            if work.busy or self.now < work.again_at or work.leader is None:
+            if work.busy or now < work.again_at or work.leader is None:
                 continue
             endpoint = self._endpoints.get(work.leader.node)
             if endpoint is None:

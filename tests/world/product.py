@@ -193,23 +193,30 @@ class Proxy:
 
     def look_at_identities(self) -> None:
         """Note each broker that is taken for another now, and what follows for clients."""
-        brokers = [route.broker for route in self._routes.values()]
-        lists = [{*broker.endpoints} for broker in brokers if broker.endpoints]
-        listed = set().union(*lists)
-        if all(broker.ids_everywhere for broker in brokers):
-            # One route's list counts, and others may have newer ones.
-            self._agreed |= listed.intersection(*lists)
-        elif self._agreed:
-            # One that is listed only now has to be asked first.
-            if listed <= self._agreed:
-                self.withheld.append(self.now)
-            self._agreed = set()
+        self._look_at_ids()
         for node, route in self._routes.items():
             if route.advertised.crossed:
                 self.crossed.append((self.now, node))
-            proved, there = route.broker.proved_node, self._broker_at(node)
-            if proved not in (None, there):
-                self.mistaken.append((self.now, there, proved or -1))
+            proved = route.broker.proved_node
+            if proved is not None and proved != (there := self._broker_at(node)):
+                self.mistaken.append((self.now, there, proved))
+
+    def _look_at_ids(self) -> None:
+        """Note that synthetic ids are offered no longer."""
+        brokers = [route.broker for route in self._routes.values()]
+        everywhere = all(broker.ids_everywhere for broker in brokers)
+        if not everywhere and not self._agreed:
+            return
+        lists = [{*broker.endpoints} for broker in brokers if broker.endpoints]
+        listed = set().union(*lists)
+        if everywhere:
+            # One route's list counts, and others may have newer ones.
+            self._agreed |= listed.intersection(*lists)
+            return
+        # One that is listed only now has to be asked first.
+        if listed <= self._agreed:
+            self.withheld.append(self.now)
+        self._agreed = set()
 
     def unproved(self) -> Iterator[int]:
         """Iterate over the nodes whose broker is not proved to be what it is."""
@@ -439,7 +446,7 @@ class _Relay:
         self._go_on()
 
     def _send(self, pieces: Pieces) -> None:
-        data = b"".join(bytes(piece) for piece in pieces)
+        data = b"".join(pieces)
         self._compare(data)
         self._client.send(data)
         self.link.responses.flushed()
@@ -461,10 +468,10 @@ class _Relay:
             buffer = flow.buffer()
             some, data = data[: len(buffer)], data[len(buffer) :]
             buffer[: len(some)] = some
-            out += b"".join(bytes(piece) for piece in flow.received(len(some)))
+            out += b"".join(flow.received(len(some)))
             flow.flushed()
             while flow.unfinished and flow.fault is None:
-                out += b"".join(bytes(piece) for piece in flow.resume())
+                out += b"".join(flow.resume())
                 flow.flushed()
         return out
 

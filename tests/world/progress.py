@@ -139,7 +139,8 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     hop more that each message has, the time for which processes that begin wait for synthetic ids,
     and a turn that it has just missed. A client that has come to know an epoch of a former topic is
     left out from then on: it ignores what is true of the recreated one. When it comes to know of a
-    partition at all depends on when it last asked for Metadata, so it is compared from then on.
+    partition at all depends on when it last asked for Metadata, so it is compared from then on. One
+    that keeps to a synthetic id is not compared once there are brokers of 3.7.
     """
     begun = {
         (number, place): min(asked, default=math.inf)
@@ -152,6 +153,7 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
         for place, progress in _progress(world, client).items()
         for at in TIMES
         if at < world.outdated.get((client.name, *place), math.inf)
+        and not world.keeps_lost_id(client, at)
     }
     least: dict[_Reached, float] = {}
     for luck in range(most):

@@ -381,7 +381,10 @@ def _refused_by(world: World, seen: Seen) -> int | None:
 
 
 def clients_go_on(lived: Lived) -> Found:
-    """A client that makes progress without the proxy does so with it."""
+    """A client that makes progress without the proxy does so with it.
+
+    One limit is stated: see :meth:`tests.world.world.World.keeps_lost_id`.
+    """
     for number, client in enumerate(lived.world.clients):
         stuck = [
             (place, begin, end)
@@ -391,6 +394,7 @@ def clients_go_on(lived: Lived) -> Found:
             # It ignores what is true of the recreated topic without the proxy as well, if it has
             # learnt of the former one's epoch in time.
             and (end, client.name, *place) not in lived.world.behind
+            and not lived.world.keeps_lost_id(client, end)
         ]
         if not stuck:
             continue

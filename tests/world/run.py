@@ -1,7 +1,9 @@
 """Lives worlds: with the proxy and without, and says what they broke."""
 
+import gc
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -38,11 +40,24 @@ def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
     """Live a world by its seed; ``only``: with these happenings in place of its own."""
     drawn = happenings(seed) if only is None else only
     of = profile(seed)
-    world = World(seed, of, drawn, proxied=True)
-    world.run()
-    twins = (cache(partial(_twin, seed, one, drawn)) for one in (of, newer(of)))
-    lived = Lived(world, *twins)
-    return Life(seed, of, drawn, lived, broken(lived))
+    with _uncollected():
+        world = World(seed, of, drawn, proxied=True)
+        world.run()
+        twins = (cache(partial(_twin, seed, one, drawn)) for one in (of, newer(of)))
+        lived = Lived(world, *twins)
+        return Life(seed, of, drawn, lived, broken(lived))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no garbage meanwhile: a world has little, and much that lives as long as it does."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _twin(

@@ -27,7 +27,7 @@ class Schedule(trio.abc.Clock):
 
     def after(self, seconds: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
         """Call something later."""
-        self.at(self.now + seconds, call, *arguments)
+        heapq.heappush(self._heap, (self.now + seconds, next(self._numbers), call, arguments))
 
     def at(self, time: float, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
         """Call something at a time."""
@@ -35,9 +35,9 @@ class Schedule(trio.abc.Clock):
 
     def run_until(self, end: float, woken: Sized = ()) -> None:
         """Do all that is due until ``end``, or until there is something in ``woken``."""
-        heap = self._heap
+        heap, pop = self._heap, heapq.heappop
         while heap and heap[0][0] <= end:
-            self.now, _, call, arguments = heapq.heappop(heap)
+            self.now, _, call, arguments = pop(heap)
             call(*arguments)
             if woken:
                 return

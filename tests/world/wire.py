@@ -17,6 +17,8 @@ IDS_FROM = 13
 #: Records are of no interest here.
 _RECORDS = b"records"
 _LEADER_HINT_TAG = {PRODUCE: 0, FETCH: 1}
+#: API key, version, correlation id, and the length of the client id.
+_HEAD = struct.Struct(">hhih")
 #: Bodies that are remembered of each kind: the same are packed and read again and again.
 _REMEMBERED = 1024
 #: Nearly all varints are one byte.
@@ -86,6 +88,9 @@ class Reader:
         tags: dict[int, bytes] = {}
         if not self.flexible:
             return tags
+        if not self.data[self.at]:
+            self.at += 1
+            return tags
         for _ in range(self.varint()):
             tag, size = self.varint(), self.varint()
             tags[tag] = self.take(size)
@@ -136,8 +141,14 @@ def _flexible(key: int, version: int) -> bool:
     return version >= _FLEXIBLE_FROM[key]
 
 
-def frames(buffer: bytearray) -> list[bytes]:
-    """Take the whole messages out of what has arrived, without their sizes."""
+def frames(buffer: bytearray, data: bytes) -> list[bytes]:
+    """Return the whole messages that have arrived with ``data``, without their sizes.
+
+    ``buffer``: what has arrived before; the rest is kept there.
+    """
+    if not buffer and len(data) >= 4 and len(data) == 4 + int.from_bytes(data[:4]):
+        return [data[4:]]
+    buffer += data
     whole = []
     while len(buffer) >= 4:
         end = 4 + struct.unpack_from(">i", buffer)[0]
@@ -164,17 +175,17 @@ class Request(NamedTuple):
 
 def read_request(payload: bytes) -> Request:
     """Read the header of a request."""
-    reader = Reader(payload)
-    key, version, correlation = reader.unpack("hhi")
-    client_id = reader.text()
-    reader.flexible = _flexible(key, version)
+    key, version, correlation, size = _HEAD.unpack_from(payload)
+    reader = Reader(payload, flexible=_flexible(key, version))
+    reader.at = _HEAD.size + max(size, 0)
+    client_id = None if size < 0 else payload[_HEAD.size : reader.at].decode()
     reader.tags()
     return Request(key, version, correlation, client_id, reader)
 
 
 def _request(key: int, version: int, correlation: int, client_id: str, body: bytes) -> bytes:
-    head = struct.pack(">hhi", key, version, correlation) + Writer(flexible=False).text(client_id)
-    return _framed(head + Writer(flexible=_flexible(key, version)).tags + body)
+    encoded, tags = client_id.encode(), b"\0" if _flexible(key, version) else b""
+    return _framed(_HEAD.pack(key, version, correlation, len(encoded)) + encoded + tags + body)
 
 
 def _response(key: int, version: int, correlation: int, body: bytes) -> bytes:
@@ -509,6 +520,19 @@ def produce_response(
     correlation: int, version: int, errors: Mapping[Place, int], hints: Hints = _NO_HINTS
 ) -> bytes:
     """Produce v8 to v10."""
+    if hints.leaders:
+        body = _produced(version, errors, hints)
+    else:
+        body = _produced_unhinted(version, tuple(errors.items()))
+    return _response(PRODUCE, version, correlation, body)
+
+
+@lru_cache(_REMEMBERED)
+def _produced_unhinted(version: int, errors: tuple[tuple[Place, int], ...]) -> bytes:
+    return _produced(version, dict(errors), _NO_HINTS)
+
+
+def _produced(version: int, errors: Mapping[Place, int], hints: Hints) -> bytes:
     writer = Writer(flexible=_flexible(PRODUCE, version))
 
     def pack(place: Place) -> bytes:
@@ -516,8 +540,7 @@ def produce_response(
         rest = writer.array(()) + writer.text(None)
         return numbers + rest + _hint(writer, PRODUCE, hints, place)
 
-    body = _tagged(writer, errors, pack) + struct.pack(">i", 0) + _node_endpoints(writer, hints)
-    return _response(PRODUCE, version, correlation, body)
+    return _tagged(writer, errors, pack) + struct.pack(">i", 0) + _node_endpoints(writer, hints)
 
 
 def fetch_request(
@@ -607,16 +630,16 @@ def fetch_response(
 ) -> bytes:
     """Fetch v10 to v16. ``error``: of the whole; ``session``: its id."""
     body = struct.pack(">ihi", 0, error, session)
-    if any(errors.values()):
+    if hints.leaders:
         body += _fetched_topics(version, errors, hints)
     else:
-        body += _fetched_well(version, tuple(errors))
+        body += _fetched_unhinted(version, tuple(errors.items()))
     return _response(FETCH, version, correlation, body)
 
 
 @lru_cache(_REMEMBERED)
-def _fetched_well(version: int, places: tuple[Place, ...]) -> bytes:
-    return _fetched_topics(version, dict.fromkeys(places, 0), _NO_HINTS)
+def _fetched_unhinted(version: int, errors: tuple[tuple[Place, int], ...]) -> bytes:
+    return _fetched_topics(version, dict(errors), _NO_HINTS)
 
 
 def _fetched_topics(version: int, errors: Mapping[Place, int], hints: Hints) -> bytes:
@@ -707,10 +730,14 @@ def read_offsets_request(request: Request) -> dict[Place, int]:
 
 def offsets_response(correlation: int, errors: Mapping[Place, int]) -> bytes:
     """ListOffsets v4."""
-    writer = Writer(flexible=False)
+    return _response(LIST_OFFSETS, 4, correlation, _offsets_body(tuple(errors.items())))
+
+
+@lru_cache(_REMEMBERED)
+def _offsets_body(errors: tuple[tuple[Place, int], ...]) -> bytes:
+    writer, of = Writer(flexible=False), dict(errors)
 
     def pack(place: Place) -> bytes:
-        return struct.pack(">ihqqi", place[1], errors[place], -1, 7, 0)
+        return struct.pack(">ihqqi", place[1], of[place], -1, 7, 0)
 
-    body = struct.pack(">i", 0) + _named(writer, errors, pack)
-    return _response(LIST_OFFSETS, 4, correlation, body)
+    return struct.pack(">i", 0) + _named(writer, of, pack)

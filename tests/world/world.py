@@ -15,7 +15,7 @@ from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusal, Refusal
 from tests.world.clients import KINDS, Client, Seen
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
-from tests.world.model.releases import PRODUCE, RELEASES, Release
+from tests.world.model.releases import FETCH, PRODUCE, RELEASES, Release
 from tests.world.model.sessions import Sessions
 from tests.world.model.truth import Record, Topic, Truth
 from tests.world.network import End, Network
@@ -75,8 +75,10 @@ class World:
         self.truth = Truth(NODES, ids=profile.ids)
         #: Of addresses, by number: as many as there are brokers.
         self.endpoints = {number: shown(number) for number in NODES}
-        #: At which of them each broker is; since when, and where they were before.
+        #: At which of them each broker is, and which is at each; since when, and where they were
+        #: before.
         self.addresses = {node: node for node in NODES}
+        self._nodes = {node: node for node in NODES}
         self.swapped_at = -math.inf
         self.former_addresses: dict[int, int] = {}
         self._prompt = False
@@ -161,14 +163,11 @@ class World:
     def broker_at(self, address: int) -> int:
         """Return the node at an address, or at the address to which its route is crossed."""
         one, other = self.profile.crossed or (0, 0)
-        return self._node_at({one: other, other: one}.get(address, address))
-
-    def _node_at(self, address: int) -> int:
-        return next(node for node, there in self.addresses.items() if there == address)
+        return self._nodes[{one: other, other: one}.get(address, address)]
 
     def _upstream(self, address: int) -> Callable[[End], bool]:
         def accept(end: End) -> bool:
-            return self.brokers[self._node_at(address)].accept(end)
+            return self.brokers[self._nodes[address]].accept(end)
 
         return accept
 
@@ -362,6 +361,7 @@ class World:
         self.swapped_at = self.schedule.now
         self.former_addresses = dict(there)
         there[one.node], there[other.node] = there[other.node], there[one.node]
+        self._nodes = {address: node for node, address in there.items()}
         for broker in (one, other):
             # Something else may have started it again meanwhile.
             broker.stop()
@@ -528,6 +528,15 @@ class World:
         """Whether a broker is, or was, behind a process."""
         where = (self.addresses[node], self.former_addresses.get(node))
         return any(address in proxy.nodes for address in where)
+
+    def keeps_lost_id(self, client: Client, at: float) -> bool:
+        """Whether a client may keep to a synthetic id that is given up: a limit that is stated.
+
+        Brokers of 3.7 end synthetic ids. An operator gives them up before that, and starts the
+        consumers again that do not go on without an id (docs/topic-ids.md).
+        """
+        keeps = client.api == FETCH and not client.kind.drops_ids
+        return keeps and self.profile.synthesize and at >= self.native_since
 
     def _rest(self) -> None:
         fronts = dict.fromkeys(self.fronts.values())

@@ -34,9 +34,11 @@ def test_the_former_topics_leader_brings_no_epoch_into_a_recreated_one() -> None
     view.learn(answer({0: (3, 0)}, topic=topic_id(2)), None)
     assert not view.leader_confirms("t", 0, Leader(1, 5))
     assert view.leader("t", 0) == Leader(3, 0)
+    assert view.disagreements.topics(10) == {topic_id(2)}
     time.now += 11.0
     assert view.leader_confirms("t", 0, Leader(1, 1))
     assert view.leader("t", 0) == Leader(1, 1)
+    assert not view.disagreements
 
 
 def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:

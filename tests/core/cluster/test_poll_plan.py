@@ -8,7 +8,7 @@ from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import FULL_POLL_EVERY, PollPlan
 
-_FULL = [{ANY_TOPIC}, None]
+_FULL = [[ANY_TOPIC], None]
 
 
 def _view(*sizes: int) -> LeaderView:
@@ -42,7 +42,7 @@ def test_every_fifth_poll_asks_for_everything() -> None:
 def test_topics_that_were_hidden_are_asked_for_by_name() -> None:
     view = _view(1)
     view.hidden.take(TopicMetadata(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "secret", ZERO_ID, ()))
-    assert [*PollPlan(10).poll(view)] == [{ANY_TOPIC, "secret"}, None]
+    assert [*PollPlan(10).poll(view)] == [[ANY_TOPIC, "secret"], None]
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=12), st.integers(1, 20))

@@ -179,6 +179,14 @@ def test_a_name_that_the_view_lacks_is_asked_for_and_not_looked_up() -> None:
     assert [[*request.topics] for request in planned.requests] == [["new"], [], []]
 
 
+def test_topics_are_asked_for_in_the_order_in_which_they_are_waited_for() -> None:
+    scene = _Scene(_view((1, 5)))
+    topics = [f"t{number * 7 % 20}" for number in range(20)]
+    for topic in topics:
+        scene.fails(topic=topic)
+    assert [*scene.requests()[0].topics] == topics
+
+
 def test_nobody_is_asked_where_nobody_can_be() -> None:
     scene = _Scene(_view((1, 5)), nodes=())
     scene.fails()

@@ -16,6 +16,14 @@ def test_news_are_of_the_topics_that_changed_since_a_count() -> None:
     assert changes.since(0) == {("a", b"id of a"), ("b",), ("c",)}
 
 
+def test_the_last_news_come_first() -> None:
+    changes = TopicChanges()
+    topics = [(f"t{number * 7 % 20}",) for number in range(20)]
+    for topic in topics:
+        changes.add(topic)
+    assert [*(changes.since(0) or ())] == topics[::-1]
+
+
 def test_news_may_be_of_any_topic_where_too_many_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leader_hints.core.cluster.topic_changes._REMEMBERED", 2)
     changes = TopicChanges()

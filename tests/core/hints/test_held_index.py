@@ -4,6 +4,7 @@ import pytest
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.core.hints.held_index import HeldIndex
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hold_deadlines import HoldDeadlines
 from leader_hints.core.link.held import Held
@@ -115,6 +116,26 @@ def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_
         lambda: counter.queue.asked(on, names | {*ids}, T + 0.001),
     ):
         assert lines_of(step) < 100 * _MANY
+
+
+@pytest.mark.parametrize("others", [0, _MANY])
+def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: int) -> None:
+    """In a set's order what goes on first would depend on the process."""
+    index, on = HeldIndex(), route()
+    names = [f"t{number * 7 % 20}" for number in range(20)]
+    responses = []
+    for number in range(2):
+        scanned = Scanned(tuple(Failure(name, 0, NOT_LEADER, 0, 0) for name in names), False, 0, 0)
+        held = Held(LinkState(on, number), ApiKey.FETCH, 12, memoryview(b""), scanned, [5] * 20)
+        responses.append(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
+        index.add(responses[-1])
+    for number in range(others):
+        held = failed(LinkState(on, number), {0: 5}, ApiKey.FETCH, f"other{number}")
+        index.add(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
+    found = [(name, one) for name in names for one in responses]
+    assert [(name, one) for one, name in index.unasked(on, dict.fromkeys(names), T)] == found
+    named = index.named(on, (name for name in names for _ in range(2)), T)
+    assert [(name, one) for one, _, name in named] == found
 
 
 def test_what_is_over_is_found_without_a_walk() -> None:

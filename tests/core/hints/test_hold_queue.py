@@ -940,6 +940,21 @@ def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(syntheti
     assert counter.review(time.now + 0.004) == [[hint(2, 1)]]
 
 
+def test_no_former_leader_is_named_by_a_broker_that_leads_at_an_epoch_that_is_not_believed() -> (
+    None
+):
+    # The view took the id that a lagging broker reported for the newer one, and asks by name at
+    # the epochs above the one that it has: the broker comes to lead the recreated topic at 3.
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (3, 1)}, topic_id=topic_id(2))
+    learn(link.route, {0: (3, 0)}, topic_id=topic_id(1))
+    assert counter.produce(link, T) is None
+    assert _view(link).leader_confirms("t", 0, Leader(1, 3)) == []
+    counter.queue.probed(link.route, {("t", 0): 0}, T + 0.001)
+    # It is not held either: the broker takes what the client sends behind it (rule 9).
+    assert counter.review(T + 0.002) == [[None]]
+
+
 def test_a_broker_that_fences_an_epoch_may_have_been_overtaken_as_leader() -> None:
     # It led at 6, and follows at 7 by now: it fences 5 all the same (KIP-320).
     time = _Time()

@@ -9,7 +9,7 @@ async def test_questions_add_up_until_they_are_taken() -> None:
     questions.add(["b"], {("a", 0): 6, ("b", 1): 7}, identity=True)
     questions.add(everything=True)
     taken = questions.take()
-    assert taken.topics == {"a", "b"}
+    assert [*taken.topics] == ["a", "b"]
     assert taken.epochs == {("a", 0): 6, ("b", 1): 7}
     assert (taken.everything, taken.identity) == (True, True)
 
@@ -18,7 +18,7 @@ async def test_questions_that_were_taken_wait_no_more() -> None:
     questions = PendingQuestions()
     questions.add(["a"], {("a", 0): 5}, everything=True, identity=True)
     questions.take()
-    assert questions.take() == (set(), {}, False, False)
+    assert questions.take() == ({}, {}, False, False)
 
 
 async def test_the_connection_is_due_while_questions_wait() -> None:
@@ -34,4 +34,12 @@ async def test_it_is_looked_at_without_a_question() -> None:
     questions = PendingQuestions()
     questions.wake()
     assert questions.due.is_set()
-    assert questions.take() == (set(), {}, False, False)
+    assert questions.take() == ({}, {}, False, False)
+
+
+async def test_topics_are_taken_in_the_order_in_which_they_came() -> None:
+    questions = PendingQuestions()
+    topics = [f"t{number * 7 % 20}" for number in range(20)]
+    for topic in topics:
+        questions.add([topic, topics[0]])
+    assert [*questions.take().topics] == topics

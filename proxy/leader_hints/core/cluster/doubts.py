@@ -234,7 +234,7 @@ class Disagreements:
         some = [*islice(self._reports, most)]
         for place in some:
             self._reports.move_to_end(place)
-        return {topic for topic, _ in some}
+        return dict.fromkeys(topic for topic, _ in some).keys()
 
     def drop(self, place: Place) -> None:
         """Forget a partition."""

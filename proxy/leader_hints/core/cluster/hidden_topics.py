@@ -18,7 +18,7 @@ class HiddenTopics:
     def __init__(self, topics: KnownTopics, changes: TopicChanges) -> None:
         self._topics = topics
         self._changes = changes
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
         self._asked = False
 
     def __bool__(self) -> bool:
@@ -54,9 +54,9 @@ class HiddenTopics:
             return
         before = bool(self._names)
         if not hidden:
-            self._names.discard(answer.name)
+            del self._names[answer.name]
         elif len(self._names) < _MOST:
-            self._names.add(answer.name)
+            self._names[answer.name] = None
         self._changes.add(self._topics.aliases(answer.name))
         if bool(self._names) != before:
             # An unknown id may be that of a hidden topic.

@@ -216,13 +216,17 @@ class LeaderView:
 
         It was asked by name. Just after a topic with an id was recreated, a broker that lags leads
         the former one, and nothing would ever correct that epoch: then only Metadata, which has the
-        id, brings a higher one.
+        id, brings a higher one. It may also be the view that has the former id. So until that node
+        agrees, its answers prove no hint.
         """
         topic = self.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.epochs):
             return []
         forgotten_at = self._forgotten_at.get(name, -math.inf) if topic.id else -math.inf
         if leader.epoch > topic.epochs[partition] and self._clock() < forgotten_at + _LAG:
+            place, known = (topic.key, partition), topic.leader(partition)
+            self.disagreements.begin(place)
+            self.disagreements.report(place, Source(leader.node), leader, known)
             return []
         return self._reports.leads(topic, partition, leader)
 

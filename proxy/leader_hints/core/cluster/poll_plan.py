@@ -47,7 +47,7 @@ class PollPlan:
         # First, since what is offered to clients depends on it as soon as topics are known. What
         # was hidden is asked for again, or one that was deleted would count as hidden for ever.
         hidden = islice(view.hidden.names if view is not None else (), _MOST_HIDDEN)
-        yield {ANY_TOPIC, *hidden}
+        yield [*dict.fromkeys((ANY_TOPIC, *hidden))]
         yield None
 
 

@@ -106,7 +106,7 @@ class RefreshPlan:
         storm = self._is_storm(wanted, len(brokers))
         view = cluster.view
         topics = _metadata_topics(wanted, unread, storm=storm)
-        names = [*{name for name in map(view.topics.name, topics) if name is not None}]
+        names = [*dict.fromkeys(name for t in topics if (name := view.topics.name(t)) is not None)]
         unnamed = [t for t in topics if isinstance(t, bytes) and view.topics.name(t) is None]
         metadata = self._shared(wanted, names, cluster, brokers, storm=storm)
         if storm:

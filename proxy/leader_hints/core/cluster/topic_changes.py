@@ -38,4 +38,4 @@ class TopicChanges:
         news = self.count - count
         if news > len(self._topics):
             return None
-        return set(islice(reversed(self._topics), news))
+        return dict.fromkeys(islice(reversed(self._topics), news)).keys()

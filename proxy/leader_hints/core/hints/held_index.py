@@ -1,6 +1,7 @@
 """Finds the held responses that news is about, without a walk through all of them."""
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -51,9 +52,9 @@ class _OfRoute:
                 if topic in topics or (view is not None and view.topics.key(topic) in topics):
                     yield topic
             return
-        called = {alias for topic in topics for alias in view.topics.aliases(topic)}
-        for topic in called.union(topics) & self.unasked.keys():
-            if topic in topics or view.topics.key(topic) in topics:
+        called = (alias for topic in topics for alias in view.topics.aliases(topic))
+        for topic in dict.fromkeys(chain(topics, called)):
+            if topic in self.unasked and (topic in topics or view.topics.key(topic) in topics):
                 yield topic
 
     def changed(self) -> Iterator[HeldResponse]:
@@ -148,7 +149,7 @@ class HeldIndex:
         view = route.broker.view
         if of_route is None or view is None:
             return
-        for name in {*names}:
+        for name in dict.fromkeys(names):
             for topic in view.topics.aliases(name):
                 if view.topics.name(topic) != name:
                     continue

@@ -70,10 +70,10 @@ class HeldResponse:
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)
-            self.topics = frozenset(partition.failure.topic for partition in sought)
+            self.topics = (*dict.fromkeys(partition.failure.topic for partition in sought),)
         else:
             self.partitions = FailedPartitions(failures, held.epochs)
-            self.topics = frozenset(failure.topic for failure in failures)
+            self.topics = (*dict.fromkeys(failure.topic for failure in failures),)
 
     @property
     def ready(self) -> bool:

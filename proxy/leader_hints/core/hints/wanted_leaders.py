@@ -3,7 +3,7 @@
 Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
@@ -30,9 +30,13 @@ class WantedLeaders:
         return len(self._partitions)
 
     @property
-    def topics(self) -> set[Topic]:
-        """The topics (names or ids) of which Metadata is wanted."""
-        return {partition.failure.topic for partition in self._partitions}
+    def topics(self) -> Set[Topic]:
+        """The topics (names or ids) of which Metadata is wanted, in the order of their coming.
+
+        Brokers are asked in that order, and it is the same wherever the same happens: a set's
+        depends on the process.
+        """
+        return dict.fromkeys(partition.failure.topic for partition in self._partitions).keys()
 
     @property
     def epochs(self) -> dict[Partition, int]:
@@ -66,16 +70,16 @@ class WantedLeaders:
         self._partitions = [*lowest.values()]
 
     @property
-    def unknown(self) -> set[Topic]:
+    def unknown(self) -> Set[Topic]:
         """As ``topics``, but only those with a partition whose leader is not known yet.
 
         Or not to all brokers, where an error waits for that.
         """
-        return {
+        return dict.fromkeys(
             one.failure.topic
             for one in self._partitions
             if one.found is None or not hint_rules.is_settled(self.route, one)
-        }
+        ).keys()
 
     def questions(self, most: int) -> list[tuple[int, Sequence[FailedPartition]]]:
         """Return the named leaders, each with at most ``most`` of the partitions it is named for.

@@ -4,6 +4,7 @@ Tested in ``tests/net/metadata/test_refresher.py``.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 import trio
 
@@ -141,7 +142,8 @@ class BrokerAnswers:
         if cluster is None:
             return self.survey.sample(poller)
         disputed = map(cluster.view.topics.name, cluster.view.disagreements.topics(_DISPUTED))
-        return {*self.survey.sample(poller), *(name for name in disputed if name is not None)}
+        names = chain(self.survey.sample(poller), disputed)
+        return dict.fromkeys(name for name in names if name is not None)
 
     def _ended(self, poller: BrokerPoller) -> None:
         self.upstreams.forget(poller)
@@ -169,7 +171,7 @@ class BrokerAnswers:
         if poll:
             cluster.polled_at = trio.current_time()
         names: set[str] = set()
-        answered: set[Topic] = set()
+        answered: dict[Topic, None] = {}
         await self.slices.take(self._learning(poller, cluster, answer, names, answered, poll=poll))
         if whole:
             view = cluster.view
@@ -199,7 +201,7 @@ class BrokerAnswers:
         cluster: Cluster,
         answer: ClusterMetadata,
         names: set[str],
-        answered: set[Topic],
+        answered: dict[Topic, None],
         *,
         poll: bool,
     ) -> Iterator[None]:
@@ -220,7 +222,7 @@ class BrokerAnswers:
                     yield
                 names.add(topic.name)
                 if taken:
-                    answered.update((topic.name, view.topics.key(topic.name)))
+                    answered |= dict.fromkeys((topic.name, view.topics.key(topic.name)))
                 if not judged and not topic.error:
                     # As with one topic, so with all of them.
                     judged = True

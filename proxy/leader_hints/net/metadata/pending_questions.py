@@ -13,7 +13,7 @@ class Questions(NamedTuple):
     """``topics``: of which Metadata is asked for, or of all (``everything``). ``epochs``: whether
     the broker leads these partitions at these epochs. ``identity``: which node it is."""
 
-    topics: set[str]
+    topics: dict[str, None]
     epochs: dict[Partition, int]
     everything: bool = False
     identity: bool = False
@@ -27,7 +27,7 @@ class PendingQuestions:
 
     def __init__(self) -> None:
         self.due = trio.Event()
-        self._waiting = Questions(set(), {})
+        self._waiting = Questions({}, {})
 
     def add(
         self,
@@ -38,7 +38,7 @@ class PendingQuestions:
         identity: bool = False,
     ) -> None:
         """Have these asked, too."""
-        self._waiting.topics.update(topics)
+        self._waiting.topics.update(dict.fromkeys(topics))
         self._waiting.epochs.update(epochs)
         self._waiting = self._waiting._replace(
             everything=self._waiting.everything or everything,
@@ -52,6 +52,6 @@ class PendingQuestions:
 
     def take(self) -> Questions:
         """Return all that wait; from now on none do."""
-        taken, self._waiting = self._waiting, Questions(set(), {})
+        taken, self._waiting = self._waiting, Questions({}, {})
         self.due = trio.Event()
         return taken
