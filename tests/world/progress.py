@@ -148,7 +148,8 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
         for place, asked in _asked(client).items()
     }
     late = {
-        (number, place, at): _since(progress, known[number, place], at) + _allowed(world, client, at)
+        (number, place, at): _since(progress, known[number, place], at)
+        + _allowed(world, client, at)
         for number, client in enumerate(world.clients)
         for place, progress in _progress(world, client).items()
         for at in TIMES

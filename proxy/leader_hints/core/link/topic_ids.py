@@ -20,7 +20,15 @@ class LinkTopicIds:
     link has it looked for.
     """
 
-    __slots__ = ("_client", "_route", "_unnameable", "_withheld", "by_ids", "lacking", "without_ids")
+    __slots__ = (
+        "_client",
+        "_route",
+        "_unnameable",
+        "_withheld",
+        "by_ids",
+        "lacking",
+        "without_ids",
+    )
 
     def __init__(self, route: Route, client: LinkClient) -> None:
         self._route = route
