@@ -274,7 +274,7 @@ class Proxy:
         if lacking:
             self._refresher.look_up_ids(state.route, lacking)
         self.told(relay)
-        if state.topic_ids.outdated and relay.link.resting:
+        if state.topic_ids.outdated and relay.link.matched and relay.link.resting:
             relay.close()
 
     def doubted(self, relay: "_Relay") -> None:

@@ -15,7 +15,7 @@ for it is luck.
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from tests.world.clients import LONG_POLL, Client, Seen, Served
@@ -139,16 +139,18 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     hop more that each message has, the time for which processes that begin wait for synthetic ids,
     and a turn that it has just missed. A client that has come to know an epoch of a former topic is
     left out from then on: it ignores what is true of the recreated one. When it comes to know of a
-    partition at all depends on when it last asked for Metadata, so it is compared from then on. One
-    that keeps to a synthetic id is not compared once there are brokers of 3.7.
+    partition at all depends on when it last asked for Metadata, so it is compared from then on. A
+    partition of a recreated topic is another one. One that keeps to a synthetic id is not compared
+    once there are brokers of 3.7.
     """
-    begun = {
-        (number, place): min(asked, default=math.inf)
+    known = {
+        (number, place): [*_known(world, place, asked)]
         for number, client in enumerate(world.clients)
         for place, asked in _asked(client).items()
     }
     late = {
-        (number, place, at): progress.since(0.0, at) + _allowed(world, client, at)
+        (number, place, at): _since(progress, known[number, place], at)
+        + _allowed(world, client, at)
         for number, client in enumerate(world.clients)
         for place, progress in _progress(world, client).items()
         for at in TIMES
@@ -163,7 +165,7 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
         for key, enough in [*late.items()]:
             number, place, at = key
             progress = there[number].get(place)
-            seconds = progress.since(begun[number, place], at) - enough if progress else 0.0
+            seconds = _since(progress, known[number, place], at) - enough if progress else 0.0
             if seconds <= 0.0:
                 del late[key]
             least[key] = min(least.get(key, seconds), seconds)
@@ -171,6 +173,21 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
             return
     for number, place, at in late:
         yield Behind(at, world.clients[number].name, place, least[number, place, at])
+
+
+def _known(world: World, place: Place, asked: list[float]) -> Iterator[tuple[float, float]]:
+    """Iterate over from when until when a client knows of each incarnation of a partition."""
+    births: dict[int, float] = {}
+    for term in world.truth.terms(*place):
+        births.setdefault(term.incarnation, term.since)
+    for birth, end in pairwise([*births.values(), math.inf]):
+        if (begun := min((at for at in asked if birth <= at < end), default=None)) is not None:
+            yield begun, end
+
+
+def _since(progress: _Progress, known: list[tuple[float, float]], until: float) -> float:
+    """Return the seconds that count until a time: of what the client knows of."""
+    return sum(progress.since(begun, min(end, until)) for begun, end in known)
 
 
 def _allowed(world: World, client: Client, until: float) -> float:

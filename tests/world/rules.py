@@ -328,24 +328,28 @@ def clients_do_not_spin(lived: Lived) -> Found:
     Some clients try again without a pause until their next Metadata, so there may be hundreds
     within a tenth of a second. What counts is for how long. A broker that has not learnt of a
     recreated topic does not know its id, and Java does not pause then: with newer brokers it does
-    the same without the proxy.
+    the same without the proxy. One that is told the leader does not back off first (KIP-951), so it
+    begins to ask a leader that has just been started so much sooner.
     """
     for number, client in enumerate(lived.world.clients):
-        at = _spins_at(client)
+        at = _spins_at(client, _MOST_ERRORS)
         if at is None:
             continue
+        told = any(at - 1.0 <= seen.at <= at and seen.hint is not None for seen in client.seen)
+        most = _MOST_ERRORS - round(100 * client.kind.backoff) * told
         others = (
             twin(luck, frozenset({number})).clients[number]
             for twin in (lived.twin, lived.newer)
             for luck in range(_TWINS)
         )
-        if all(_spins_at(other) is None for other in others):
+        if all(_spins_at(other, most) is None for other in others):
             yield at, f"{client.name} met errors in {_MOST_ERRORS} hundredths of a second"
 
 
-def _spins_at(client: Client) -> float | None:
+def _spins_at(client: Client, most: int) -> float | None:
+    """Return when a client met errors in the ``most``-th hundredth of a second."""
     hundredths = {int(seen.at * 100) for seen in client.seen}
-    return _too_often([hundredth / 100 for hundredth in sorted(hundredths)], _MOST_ERRORS)
+    return _too_often([hundredth / 100 for hundredth in sorted(hundredths)], most)
 
 
 def at_rest_the_view_is_right(lived: Lived) -> Found:

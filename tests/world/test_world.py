@@ -91,6 +91,10 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(1764, id="a Fetch by an unknown id does not wait"),
         pytest.param(30356, id="a process takes a former id for the newer one"),
         pytest.param(65748, id="franz-go keeps a synthetic id where a broker is upgraded to 3.7"),
+        pytest.param(10726, id="a link was made before synthetic ids were offered"),
+        pytest.param(61708, id="a partition of a recreated topic is added later"),
+        pytest.param(63998, id="Java is told of a leader that has just been started"),
+        pytest.param(100175, id="a fetch session is older than the process"),
     ],
 )
 def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:

@@ -322,7 +322,10 @@ class TopicsHidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdsOffered:
-    """Every broker of a cluster gives synthetic topic ids; clients are offered them from now on."""
+    """Every broker of a cluster gives synthetic topic ids; clients are offered them from now on.
+
+    Links of before end when no request is under way on them.
+    """
 
     cluster: str
 

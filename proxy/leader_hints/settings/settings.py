@@ -66,7 +66,8 @@ class Settings(BaseSettings):
         600000,
         "With topic_ids synthesize: how long a new process waits at most, until every broker was "
         "asked whether it gives the same ids. It takes no clients until then. Clients that it "
-        "accepts because this time is over get no ids on their connections.",
+        "accepts because this time is over get no ids until all were asked. Then their connections "
+        "end when no request is under way.",
     )
     admin: Address | None = Field(
         default=None,

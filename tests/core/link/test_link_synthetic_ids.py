@@ -255,6 +255,52 @@ def test_a_link_that_was_offered_them_keeps_them() -> None:
     assert _ids(driven) == {"one": SYNTHETIC}
 
 
+def _later(release: str, name: str = "librdkafka", mode: Mode = Mode.ON) -> Driven:
+    """Return a link that agreed on versions while some broker gave no synthetic ids."""
+    route = route_before(release, mode)
+    route.broker.ids_everywhere = False
+    driven = Driven(route, decide=decide)
+    _hello(driven, release.rstrip("+"), name)
+    assert not driven.link.state.topic_ids.outdated
+    route.broker.ids_everywhere = True
+    return driven
+
+
+@pytest.mark.parametrize("release", ["2.6+", "3.6+"])
+def test_a_link_of_before_they_were_offered_is_outdated_then(release: str) -> None:
+    """Else its Metadata takes ids away that others give, and its broker gets ids of theirs."""
+    driven = _later(release)
+    assert driven.link.state.topic_ids.outdated
+    again = Driven(driven.link.state.route, decide=decide)
+    _hello(again, release.rstrip("+"))
+    assert not again.link.state.topic_ids.outdated
+
+
+def test_so_is_one_without_api_versions() -> None:
+    route = route_before("2.6+")
+    route.broker.ids_everywhere = False
+    links = [Driven(route) for _ in range(2)]
+    route.broker.ids_everywhere = True
+    assert [driven.link.state.topic_ids.outdated for driven in links] == [True, True]
+    # One that has not agreed yet is offered them.
+    _hello(links[0], "2.6")
+    assert [driven.link.state.topic_ids.outdated for driven in links] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "mode"),
+    [
+        ("2.6+", "sarama", Mode.ON),
+        ("2.6+", "leader-hints", Mode.ON),
+        ("2.6", "librdkafka", Mode.ON),
+        ("2.6+", "librdkafka", Mode.OBSERVE),
+        ("2.6+", "librdkafka", Mode.OFF),
+    ],
+)
+def test_a_link_that_can_have_none_goes_on(release: str, name: str, mode: Mode) -> None:
+    assert not _later(release, name, mode).link.state.topic_ids.outdated
+
+
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_a_link_without_api_versions_does_as_a_new_one(everywhere: bool) -> None:
     route = route_before("2.8+")

@@ -45,6 +45,26 @@ def test_what_leaves_a_session_is_forgotten() -> None:
     assert [_epoch(sessions, silent, "t", p) for p in (0, 1)] == [8, -1]
 
 
+def test_what_a_session_says_counts_where_it_began_before_the_process() -> None:
+    sessions = FetchSessions()
+    changed = fetch_request(12, 1, {("t", 0): 8}, session=(7, 9), forgotten=[("t", 1)])
+    sessions.answered(changed, 7, 0)
+    silent = read_request(memoryview(fetch_request(12, 1, {}, session=(7, 10))))
+    assert [_epoch(sessions, silent, "t", p) for p in (0, 1, 2)] == [8, -1, -1]
+    # What it has besides is not known.
+    assert not sessions.asks_one(silent)
+
+
+def test_a_session_of_before_that_says_too_much_is_not_followed() -> None:
+    sessions = FetchSessions(most_weight=10)
+    more: dict[tuple[Topic, int], int] = {("t", partition): 5 for partition in range(11)}
+    sessions.answered(fetch_request(12, 1, more, session=(7, 9)), 7, 0)
+    assert (len(sessions), sessions.weight) == (0, 0)
+    sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), 7, 0)
+    silent = read_request(memoryview(fetch_request(12, 1, {}, session=(7, 1))))
+    assert sessions.asks_one(silent)
+
+
 def _knows(sessions: FetchSessions, number: int) -> bool:
     silent = read_request(memoryview(fetch_request(12, 1, {}, session=(number, 2))))
     return _epoch(sessions, silent, "t", 0) >= 0
@@ -166,6 +186,16 @@ class Sessions(RuleBasedStateMachine):
             self.live[session_id] = {k: v for k, v in session.items() if k not in dropped}
         else:
             self.sessions.answered(request, 0, 70)
+
+    @rule(epochs=_EPOCHS)
+    def incremental_fetch_in_a_session_of_before(self, epochs: dict[tuple[int, int], int]) -> None:
+        asked = self._named(epochs)
+        self.opened += 1
+        self.sessions.answered(self._ask(asked, session=(self.opened, 5)), self.opened, 0)
+        if asked:
+            self.live[self.opened] = asked
+            if len(self.live) > _CAPACITY:
+                self.live.pop(next(iter(self.live)))
 
     @rule(epochs=_EPOCHS, data=st.data(), error=st.sampled_from([70, 71]))
     def fetch_that_the_broker_refuses(

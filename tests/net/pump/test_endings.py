@@ -377,10 +377,31 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
         _hello(rig, rig.link(route), offered=12)
 
 
-def test_a_client_that_lacks_a_synthetic_id_is_closed_and_reported() -> None:
+def _synthesizing() -> Route:
     route = _before_2_8()
     route.config, route.broker.ids_everywhere = RouteConfig(synthesize=True), True
     route.broker.synthetic_plan = plan_for({0: 9, 1: 12, 3: 11, 18: 3}, synthetic=True)
+    return route
+
+
+def test_a_link_that_is_not_read_any_more_does_not_end_when_ids_are_offered() -> None:
+    """Nobody knows whether something is under way."""
+    route = _synthesizing()
+    route.broker.ids_everywhere = False
+    with opened(Rig()) as rig:
+        ends = rig.link(route)
+        mechanism = messages.old_text("PLAIN")
+        rig.send(ends.client, messages.request(messages.SASL_HANDSHAKE, 0, 1, mechanism))
+        assert received(ends.broker)
+        route.broker.ids_everywhere = True
+        answer = messages.response(messages.SASL_HANDSHAKE, 0, 1, bytes(6)) + b"a token"
+        rig.send(ends.broker, answer)
+        assert received(ends.client) == answer
+        assert not ended(ends.client)
+
+
+def test_a_client_that_lacks_a_synthetic_id_is_closed_and_reported() -> None:
+    route = _synthesizing()
     asked = bytearray(messages.fetch_request(16, 2, epoch=3))
     at = asked.index(messages.TOPIC_ID)
     asked[at : at + 16] = bytes(16)

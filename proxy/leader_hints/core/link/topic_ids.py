@@ -15,21 +15,46 @@ class LinkTopicIds:
 
     ``lacking``: ids whose names were not known, of requests that the broker has answered, so that
     the client may ask it; what drives the link has them looked for. ``by_ids``: the client was
-    offered to name topics by ids that the broker does not take. ``outdated``: it would be better
-    served by name. It is to be offered other versions, so what drives the link ends it when no
-    request is under way. ``without_ids``: a client that may have synthetic ids had none for a
-    topic, so some broker may have given none; what drives the link has it looked for.
+    offered to name topics by ids that the broker does not take. ``without_ids``: a client that may
+    have synthetic ids had none for a topic, so some broker may have given none; what drives the
+    link has it looked for.
     """
 
-    __slots__ = ("_client", "_route", "by_ids", "lacking", "outdated", "without_ids")
+    __slots__ = (
+        "_client",
+        "_route",
+        "_unnameable",
+        "_withheld",
+        "by_ids",
+        "lacking",
+        "without_ids",
+    )
 
     def __init__(self, route: Route, client: LinkClient) -> None:
         self._route = route
         self._client = client
         self.lacking: list[bytes] = []
         self.by_ids = False
-        self.outdated = False
         self.without_ids = False
+        #: The client used ids that have no names. It would be better served by name.
+        self._unnameable = False
+        self.agreed()
+
+    def agreed(self) -> None:
+        """Take note that the link's versions are agreed on, by what is known now."""
+        route = self._route
+        #: Synthetic ids are not offered here yet, as they are to be.
+        self._withheld = route.raised and route.config.synthesize and not self.synthesized
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the client is to be offered other versions than this link's.
+
+        What drives the link ends it when no request is under way. On its other links the client
+        gets the ids that were withheld here: it would lose them again with each Metadata response
+        of this link, and its broker would be asked for ids that it does not know.
+        """
+        return self._unnameable or (self._withheld and self.synthesized)
 
     @property
     def synthesized(self) -> bool:
@@ -59,4 +84,4 @@ class LinkTopicIds:
         for topic_id in ids if self.by_ids else ():
             if view.unknown_ids.unnameable(topic_id, hides=bool(view.hidden)):
                 view.unknown_ids.withhold(self._client.known_as, topic_id)
-                self.outdated = True
+                self._unnameable = True

@@ -52,6 +52,7 @@ def _agree(link: LinkState, frame: memoryview, ranges: Mapping[int, VersionRange
         maxima = {key: versions.maximum for key, versions in ranges.items()}
         plan = plan_for(maxima, synthetic=link.topic_ids.synthesized)
         policies.agree(plan if route.config.address_rewriting is None else plan.reading())
+        link.topic_ids.agreed()
     if route.mode is Mode.ON:
         offers = policies.plan.offers(client.hint_forms, topic_ids=link.topic_ids.have_names)
         link.topic_ids.by_ids = ApiKey.FETCH in offers and not policies.plan.synthetic

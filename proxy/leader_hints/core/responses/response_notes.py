@@ -34,11 +34,13 @@ _SEEN_AT_ONCE = 5
 class ResponseNotes:
     """Errors and successes that pass, why an error is not held, and the state of fetch sessions."""
 
-    __slots__ = ("_recovery", "link")
+    __slots__ = ("_misread", "_recovery", "link")
 
     def __init__(self, link: LinkState, recovery: Recovery) -> None:
         self.link = link
         self._recovery = recovery
+        #: Correlation id of the last request that could not be read.
+        self._misread: int | None = None
 
     def passing(
         self,
@@ -113,7 +115,14 @@ class ResponseNotes:
         try:
             sessions.answered(exchange.request, session_id, error)
         except WireError as wrong:
-            self.link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {wrong}")
+            self._misunderstood(exchange, wrong)
+
+    def _misunderstood(self, exchange: Exchange, error: WireError) -> None:
+        """Count a request that cannot be read: once, though its session and its errors need it."""
+        if exchange.correlation_id != self._misread:
+            self._misread = exchange.correlation_id
+            version = exchange.policy.version
+            self.link.misunderstood("client", f"Fetch v{version} request: {error}")
 
     def session_unread(self, exchange: Exchange, scan: FetchScan | None) -> None:
         """Take note that it is not known what came of a request whose response is not read.
@@ -145,7 +154,7 @@ class ResponseNotes:
                 reading = read_in_steps(memoryview(exchange.request))
                 request = yield from together(reading, _READ_AT_ONCE)
             except WireError as error:
-                link.misunderstood("client", f"Fetch v{policy.version} request: {error}")
+                self._misunderstood(exchange, error)
                 return None
             if request.replica_id >= 0:
                 yield from self._missed(

@@ -42,7 +42,7 @@ class FetchSessions:
         self._capacity = capacity
         self._most_weight = most_weight
         self._sessions: OrderedDict[int, Asked] = OrderedDict()
-        #: Ids of sessions in which more than one partition has been asked for.
+        #: Ids of sessions in which more than one partition has been asked for, or may have been.
         self._several: set[int] = set()
         #: Of all sessions.
         self.weight = 0
@@ -68,6 +68,12 @@ class FetchSessions:
             self._sessions.move_to_end(asked_id)
             if not empty:
                 self._change(self._sessions[asked_id], read_changes(memoryview(request)))
+        elif not empty and (asked := read_changes(memoryview(request)).asked):
+            # It is older than this process, or was forgotten. What the client says of it now is
+            # known again: a newer epoch than the view's, say.
+            self._open(asked_id, asked)
+            if asked_id in self._sessions:
+                self._several.add(asked_id)
 
     def missed(self, session_id: int) -> None:
         """Forget a session of which a request, or its answer, was not read.
@@ -137,8 +143,8 @@ class FetchSessions:
     def asks_one(self, request: FetchRequest) -> bool:
         """Whether no more than one partition is asked for, with those of its session.
 
-        False where the session is not known, and once it has had more: requests may follow before
-        the one that has added some is answered.
+        False where the session is not known from its beginning, and once it has had more: requests
+        may follow before the one that has added some is answered.
         """
         few = request.few_places
         keys = few or set()

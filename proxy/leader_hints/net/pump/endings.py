@@ -189,7 +189,7 @@ class Endings:
 
     def close_outdated(self, pair: SocketPair) -> None:
         """Close a link whose client is to be offered other versions, once nothing is under way."""
-        if pair.open and pair.link.resting and not pair.queued:
+        if pair.open and pair.link.matched and pair.link.resting and not pair.queued:
             self.close(pair)
 
     # Their time is over.
