@@ -368,10 +368,12 @@ async def test_who_answers_where_another_is_advertised_is_not_asked(
 ) -> None:
     async with _scene(1) as scene:
         assert len(scene.brokers[3].streams) == 1
-        scene.route.advertised.misled = {3: scene.route.broker.endpoints[3]}
+        view = scene.route.broker.view
+        assert view is not None
+        view.misled = frozenset({(3, scene.route.broker.endpoints[3])})
         await trio.sleep(40)
         assert scene.brokers[3].streams == []
-        scene.route.advertised.misled = {}
+        view.misled = frozenset()
         await trio.sleep(40)
         assert len(scene.brokers[3].streams) == 1
 

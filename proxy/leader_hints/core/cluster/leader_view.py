@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Protocol
 
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
@@ -48,7 +49,8 @@ class LeaderView:
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
     brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
     ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
-    of them name the leaders to which partitions moved.
+    of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
+    theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -64,6 +66,7 @@ class LeaderView:
         self.disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
+        self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
         self._reports = LeaderReports(
             cluster_id,
             self.topics,
