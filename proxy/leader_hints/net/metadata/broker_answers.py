@@ -164,7 +164,12 @@ class BrokerAnswers:
             poller.route.broker.serves_anybody = not poller.authenticates
             cluster = self._place(poller.route, answer)
         else:
-            cluster = self.clusters.met(answer.cluster_id)
+            known = self.clusters.get(answer.cluster_id)
+            if known is None:
+                # Its address leads to a cluster that no route is of, or that they have just left.
+                self.survey.note(poller)
+                return set()
+            cluster = known
             cluster.listed = answer.brokers
         if poll:
             cluster.polled_at = trio.current_time()

@@ -59,7 +59,7 @@ class SyntheticIdSurvey:
             p in self._asked or (p.route is not None and p.route.broker.node is not None)
             for p in self._pollers.own
         )
-        if all(own) and all(p in self._asked for p in self._pollers.others()):
+        if all(own) and self._pollers.others_are(self._asked):
             self.all_asked.set()
 
     def forget(self, poller: BrokerPoller) -> None:
