@@ -776,6 +776,27 @@ async def test_others_get_their_turn_while_many_brokers_leave(
         assert max(steps.per_round) < 60
 
 
+async def test_others_get_their_turn_while_many_brokers_are_asked_again_in_doubt(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can cause that. A thousand stopped all links for 50 ms, some rounds in a row."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5)]})
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        await trio.sleep(10)
+        before = scene.addresses()
+        steps = _Steps()
+        trio.lowlevel.add_instrument(steps)
+        scene.refresher.doubt(scene.route)
+        await trio.sleep(0.05)
+        trio.lowlevel.remove_instrument(steps)
+        assert max(steps.per_round) < 80
+        await trio.sleep(5)
+        assert {*scene.addresses()[len(before) :]} == {*map(_shown, range(2, count + 1))}
+
+
 async def test_brokers_that_come_back_before_they_were_dropped_are_still_asked(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -794,7 +815,7 @@ async def test_brokers_that_come_back_before_they_were_dropped_are_still_asked(
             for _ in range(3):
                 await trio.lowlevel.checkpoint()
         await trio.sleep(5)
-        assert len(pollers.others()) == count - 1
+        assert len(pollers.others.of(view.cluster_id)) == count - 1
         assert [node for node, broker in scene.brokers.items() if not broker.streams] == [50]
         assert len(scene.brokers[51].streams) == 2
 

@@ -318,7 +318,7 @@ class BrokerAnswers:
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:
             self._emit(moved)
-            poller = self.pollers.other(moved.cluster, moved.leader)
+            poller = self.pollers.others.get(moved.cluster, moved.leader)
             if poller is not None:
                 # A broker that is named as leader is up again.
                 poller.reached()
