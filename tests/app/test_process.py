@@ -19,6 +19,7 @@ from leader_hints.app import admin_view, fixed_routes, periodic
 from leader_hints.errors import ListenError
 from leader_hints.net.admin.admin import Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages
+from leader_hints.net.brokers.own_connections import OwnConnections
 from leader_hints.net.pump.turns import Turns
 from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
@@ -303,12 +304,25 @@ async def test_the_admin_servers_port_is_reported_where_the_system_chose_it(log:
         assert log.events("admin_exposed") == []
 
 
-async def test_a_silent_client_of_the_admin_server_makes_no_turn_short(
+async def test_no_client_waits_for_long_turns_until_it_is_known_whether_it_is_the_process_itself(
     log: _Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Short turns cost CPU with each message of all links, and such a client stays ten seconds."""
+    """A look at an address that swallows connections made each client wait for 300 ms meanwhile."""
+    urgent = _urgent(monkeypatch)
+    arrived = []
+
+    async def arrive(own: OwnConnections, route: str, stream: trio.SocketStream) -> None:
+        arrived.append(len(urgent))
+
+    monkeypatch.setattr(OwnConnections, "arrived", arrive)
+    async with _serving(_settings((_ANY, Address("127.0.0.1", 9)), hints="off"), log) as (address,):
+        await _expect_reset(await _connect(address))
+    assert arrived == [1]
+
+
+def _urgent(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
+    """Return a list with an element for each task that has turns short now."""
     urgent: list[Turns] = []
-    answered = []
 
     @contextlib.contextmanager
     def noted(turns: Turns) -> Iterator[None]:
@@ -317,11 +331,21 @@ async def test_a_silent_client_of_the_admin_server_makes_no_turn_short(
             yield
         urgent.remove(turns)
 
+    monkeypatch.setattr(Turns, "urgent", noted)
+    return urgent
+
+
+async def test_a_silent_client_of_the_admin_server_makes_no_turn_short(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short turns cost CPU with each message of all links, and such a client stays ten seconds."""
+    urgent = _urgent(monkeypatch)
+    answered = []
+
     async def livez(pages: AdminPages, request: Request) -> Reply:
         answered.append(len(urgent))
         return Reply(200, b"alive\n")
 
-    monkeypatch.setattr(Turns, "urgent", noted)
     monkeypatch.setattr(AdminPages, "_livez", livez)
     settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
     async with _serving(settings, log):
