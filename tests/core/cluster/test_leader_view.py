@@ -48,7 +48,7 @@ def test_identity_is_asked_by_partitions_that_are_not_hidden() -> None:
     assert led_by_each(view) == [("t", 0, Leader(1, 5))]
 
 
-class _Counted(array):  # type: ignore[type-arg] - it cannot be subscripted as a base
+class _Counted(array):  # type: ignore[type-arg]
     """``looked_at``: how many elements were looked at to find one."""
 
     looked_at = 0

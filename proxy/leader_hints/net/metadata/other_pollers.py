@@ -90,7 +90,7 @@ class OtherPollers:
 
     def reconnect(self, cluster_id: str) -> None:
         """Have all of a cluster asked on new connections."""
-        self._do(poller.reconnect() for poller in self.of(cluster_id))
+        self._do(self._reconnect(cluster_id))
 
     def _do(self, steps: Iterator[None]) -> None:
         assert self._nursery is not None
@@ -117,6 +117,11 @@ class OtherPollers:
             if self._is_outdated(cluster_id, node):
                 self._drop(cluster_id, node)
                 self._begin(cluster_id, node)
+            yield
+
+    def _reconnect(self, cluster_id: str) -> Iterator[None]:
+        for poller in self.of(cluster_id):
+            poller.reconnect()
             yield
 
     def _is_outdated(self, cluster_id: str, node: int) -> bool:
