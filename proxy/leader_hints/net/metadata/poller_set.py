@@ -31,6 +31,7 @@ class PollerSet:
         ended: Callable[[BrokerPoller], None],
     ) -> None:
         self.own: list[BrokerPoller] = []
+        self._by_route: dict[str, BrokerPoller] = {}
         self.others = OtherPollers(settings, listener, self.belongs, self._end)
         self._settings = settings
         self._connectors = connectors
@@ -55,12 +56,13 @@ class PollerSet:
             address, self._settings, self._listener, route=route, connector=connector
         )
         self.own.append(poller)
+        self._by_route[route.name] = poller
         if self._nursery is not None:
             self._nursery.start_soon(poller.run)
 
     def of(self, route: Route) -> BrokerPoller | None:
         """Return the poller of a route's own broker, ``None`` where it is not polled."""
-        return next((poller for poller in self.own if poller.route is route), None)
+        return self._by_route.get(route.name)
 
     # Of which cluster each is.
 
