@@ -145,7 +145,7 @@ def test_where_the_system_gives_no_large_ones_there_are_none_and_nobody_asks_aga
 def test_after_a_shortage_that_is_over_pipes_are_lent_again(
     pipes: Pipes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that came while none was lent ended the moving of bytes for as long as the process ran."""
+    """One that came while none was lent had all bytes copied until the process was restarted."""
 
     def refuse(flags: int) -> tuple[int, int]:
         raise OSError(errno.EMFILE, "too many open files")

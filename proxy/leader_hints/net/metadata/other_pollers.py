@@ -4,7 +4,7 @@ Tested in ``tests/net/metadata/test_refresher.py``.
 """
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Set
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Set
 from typing import NamedTuple
 
 import trio
@@ -32,8 +32,8 @@ _NONE = _Wanted({}, Connector())
 class OtherPollers:
     """Pollers by cluster and node.
 
-    ``listener``: takes what they learn. ``began``: called with a poller and its cluster before it
-    polls; ``ended``: with one that does not poll any more.
+    ``listener``: takes what they learn. ``begin``: called with a poller and its cluster before it
+    polls; ``run``: has it poll until a scope is cancelled.
 
     Whatever is done to many of them is done to some in each turn, and takes a while.
     """
@@ -42,13 +42,13 @@ class OtherPollers:
         self,
         settings: PollerSettings,
         listener: Listener,
-        began: Callable[[BrokerPoller, str], None],
-        ended: Callable[[BrokerPoller], None],
+        begin: Callable[[BrokerPoller, str], None],
+        run: Callable[[BrokerPoller, trio.CancelScope], Awaitable[None]],
     ) -> None:
         self._settings = settings
         self._listener = listener
-        self._began = began
-        self._ended = ended
+        self._begin_poller = begin
+        self._run = run
         self._pollers: dict[tuple[str, int], tuple[BrokerPoller, trio.CancelScope]] = {}
         self._wanted: dict[str, _Wanted] = {}
         #: What is to be done, and whether a task is at it.
@@ -147,10 +147,5 @@ class OtherPollers:
                 address, self._settings, self._listener, node=node, connector=connector
             )
             self._pollers[cluster_id, node] = poller, scope
-            self._began(poller, cluster_id)
+            self._begin_poller(poller, cluster_id)
             self._nursery.start_soon(self._run, poller, scope)
-
-    async def _run(self, poller: BrokerPoller, scope: trio.CancelScope) -> None:
-        with scope:
-            await poller.run()
-        self._ended(poller)

@@ -32,7 +32,7 @@ class PollerSet:
     ) -> None:
         self.own: list[BrokerPoller] = []
         self._by_route: dict[str, BrokerPoller] = {}
-        self.others = OtherPollers(settings, listener, self.belongs, self._end)
+        self.others = OtherPollers(settings, listener, self.belongs, self._run_other)
         self._settings = settings
         self._connectors = connectors
         self._listener = listener
@@ -121,6 +121,8 @@ class PollerSet:
         self.others.keep(kept)
         return kept
 
-    def _end(self, poller: BrokerPoller) -> None:
+    async def _run_other(self, poller: BrokerPoller, scope: trio.CancelScope) -> None:
+        with scope:
+            await poller.run()
         self._clusters.pop(poller, None)
         self._ended(poller)
