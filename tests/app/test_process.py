@@ -17,6 +17,10 @@ from leader_hints import app
 from leader_hints.address import Address
 from leader_hints.app import admin_view, fixed_routes, periodic
 from leader_hints.errors import ListenError
+from leader_hints.net.admin.admin import Reply, Request
+from leader_hints.net.admin.admin_pages import AdminPages
+from leader_hints.net.brokers.own_connections import OwnConnections
+from leader_hints.net.pump.turns import Turns
 from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
@@ -32,6 +36,7 @@ from tests.net.serving import serving as _serving
 from tests.net.serving import until_true as _until
 
 _SECONDS = 10.0
+_URGENT = Turns.urgent
 
 
 def _settings(*routes: tuple[Address, Address], **values: Any) -> Settings:
@@ -297,6 +302,65 @@ async def test_the_admin_servers_port_is_reported_where_the_system_chose_it(log:
         assert _admin(log).port != 0
         assert await _ask(_admin(log), "/livez") == (200, b"alive\n")
         assert log.events("admin_exposed") == []
+
+
+async def test_no_client_waits_for_long_turns_until_it_is_known_whether_it_is_the_process_itself(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at an address that swallows connections made each client wait for 300 ms meanwhile."""
+    urgent = _urgent(monkeypatch)
+    arrived = []
+
+    async def arrive(own: OwnConnections, route: str, stream: trio.SocketStream) -> None:
+        arrived.append(len(urgent))
+
+    monkeypatch.setattr(OwnConnections, "arrived", arrive)
+    async with _serving(_settings((_ANY, Address("127.0.0.1", 9)), hints="off"), log) as (address,):
+        await _expect_reset(await _connect(address))
+    assert arrived == [1]
+
+
+def _urgent(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
+    """Return a list with an element for each task that has turns short now."""
+    urgent: list[Turns] = []
+
+    @contextlib.contextmanager
+    def noted(turns: Turns) -> Iterator[None]:
+        urgent.append(turns)
+        with _URGENT(turns):
+            yield
+        urgent.remove(turns)
+
+    monkeypatch.setattr(Turns, "urgent", noted)
+    return urgent
+
+
+async def test_a_silent_client_of_the_admin_server_makes_no_turn_short(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short turns cost CPU with each message of all links, and such a client stays ten seconds."""
+    urgent = _urgent(monkeypatch)
+    answered = []
+
+    async def livez(pages: AdminPages, request: Request) -> Reply:
+        answered.append(len(urgent))
+        return Reply(200, b"alive\n")
+
+    monkeypatch.setattr(AdminPages, "_livez", livez)
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
+    async with _serving(settings, log):
+        silent, slow = await _connect(_admin(log)), await _connect(_admin(log))
+        await slow.send_all(b"GET /livez HTTP/1.1\r\n")
+        # They come in order: both others are served when this one is.
+        assert (await _ask(_admin(log), "/livez"))[0] == 200
+        assert answered == [1]
+        assert urgent == []
+        await slow.send_all(b"Host: localhost\r\n\r\n")
+        with trio.fail_after(_SECONDS):
+            assert (await slow.receive_some()).startswith(b"HTTP/1.1 200")
+        assert answered == [1, 1]
+        await silent.aclose()
+        await slow.aclose()
 
 
 async def test_an_admin_server_that_others_can_reach_is_a_warning(log: _Log) -> None:

@@ -164,3 +164,9 @@ async def test_ports_that_are_none(port: int) -> None:
     assert (
         await endpoint_probe.meet(Connector(), Address("127.0.0.1", port), SelfConnections())
     ).kind is EndpointKind.UNREACHABLE
+
+
+async def test_a_host_that_is_far_too_long_is_not_even_encoded() -> None:
+    """That took two seconds, in which nothing else ran: brokers may advertise anything."""
+    with pytest.raises(BrokerError, match=r"^a host of 400000 letters$"):
+        await endpoint_probe.resolve("äb" * 200_000, 9092)

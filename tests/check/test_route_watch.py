@@ -1,11 +1,13 @@
 """When the watch looks again; what it finds is tested on real brokers."""
 
+import trio
 from trio.testing import MockClock
 
 from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.check.route_watch import RouteWatch, Watched
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.destination import Look
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Connectors
@@ -32,3 +34,27 @@ async def test_endpoints_that_take_the_place_of_former_ones_in_memory_are_looked
             break
     route.broker.endpoints = others[-1]
     assert watch._due(route)
+
+
+async def test_what_is_advertised_no_longer_is_forgotten_without_another_look(
+    autojump_clock: MockClock,
+) -> None:
+    view, endpoint = LeaderView("k"), Endpoint("one", 9092, None)
+    routes = [Route(f"r{number}", Mode.ON) for number in range(30)]
+    for node, route in enumerate(routes):
+        route.broker.node, route.broker.view = node, view
+        route.broker.endpoints = {node: endpoint}
+    watched = [Watched(route, Address("up", 9092), Connectors()) for route in routes]
+    watch = RouteWatch(watched, OwnConnections(), lambda event: None)
+    for node, route in enumerate(routes):
+        for _ in range(2):
+            look = Look(node=node, endpoint=endpoint, own=node, found=99)
+            watch._destinations.take(route, look)
+    assert all(route.advertised.crossed for route in routes)
+    for route in routes:
+        # Nothing is known of its node now, so it is not looked at.
+        route.broker.node, route.broker.endpoints = None, {}
+    with trio.move_on_after(3):
+        await watch.run()
+    assert not any(route.advertised.crossed for route in routes)
+    assert view.misled == frozenset()

@@ -14,7 +14,7 @@ from leader_hints.app.parts import Parts
 from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
-from leader_hints.net.admin.admin import Admin
+from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.admin.shared_work import SharedWork
@@ -44,14 +44,16 @@ class AdminView:
         pages = AdminPages(
             parts.metrics, self.status, self.ready, self.modes, self.switch, fault_pages
         )
-        admin = Admin(pages.answer, address, parts.observers.emit)
 
-        async def handle(stream: trio.SocketStream) -> None:
+        async def answer(request: Request) -> Reply:
+            # Not while a request comes and its answer goes: a silent client would have all turns
+            # short for long.
             with parts.pump.urgent():
-                await admin.handle(stream)
+                return await pages.answer(request)
 
+        admin = Admin(answer, address, parts.observers.emit)
         listeners = Listeners(parts.pump, parts.observers.emit)
-        bound = await listeners.open(address, handle, nursery)
+        bound = await listeners.open(address, admin.handle, nursery)
         nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))
         if not address.is_loopback:

@@ -76,7 +76,9 @@ class Joining:
 
     async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
         """Join a client to the broker of a route, or turn it away."""
-        made = await self.own.arrived(route.name, client)
+        # It may wait some turns while the process itself connects to such a port.
+        with self._pump.urgent():
+            made = await self.own.arrived(route.name, client)
         if made is not None:
             # This process itself: a link would lead through itself once more, without end.
             if made.link_of:

@@ -22,7 +22,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
-from leader_hints.net.brokers.broker_stream import open_broker_stream
+from leader_hints.net.brokers.broker_stream import LONGEST_HOST, open_broker_stream
 from leader_hints.net.brokers.connector import Connector
 from leader_hints.wire.errors import WireError
 
@@ -44,6 +44,8 @@ async def resolve(host: str, port: int) -> tuple[str, ...]:
 
     :raises BrokerError: it leads to none; the text says why.
     """
+    if len(host) > LONGEST_HOST:
+        raise BrokerError(f"a host of {len(host)} letters")
     try:
         with trio.fail_after(CONNECT):
             found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)

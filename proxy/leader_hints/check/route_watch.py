@@ -33,6 +33,8 @@ from leader_hints.wire.errors import WireError
 _PAUSE = 2.0
 #: Seconds to connect, and in which a connection to a listener of this process is taken.
 _CONNECT, _TAKEN = 2.0, 1.0
+#: Crossings that are looked at before other tasks get their turn: each is compared with all routes.
+_AT_ONCE = 20
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
 _OTHERS = 4
 
@@ -67,6 +69,9 @@ class RouteWatch:
             for watched in self._routes:
                 if self._due(watched.route):
                     await self._look_around(watched)
+            for number, _ in enumerate(self._destinations.forgetting(), 1):
+                if number % _AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
             await trio.sleep(_PAUSE)
 
     def _due(self, route: Route) -> bool:

@@ -10,7 +10,8 @@ others are ruled out proves too little to take a route out of service. Each find
 twice in a row, since brokers restart and leaders move during a look.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,8 +19,12 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.broker_identity import Probe
+from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import AdvertisedPast, AdvertisedRight, Event, RouteCrossed
 from leader_hints.core.route import Route
+
+#: By the name of the route from which it was found, and the node, or ``None`` for the route's own.
+_Key = tuple[str, int | None]
 
 #: Seconds until an address is looked at again: to find once more what was found, and at the latest.
 _SOON, _LATEST = 2.0, 60.0
@@ -55,20 +60,17 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """``routes``: whose clients meet the wrong broker."""
+    """``view``: of the cluster. ``routes``: whose clients meet the wrong broker."""
 
-    cluster: str
+    view: LeaderView
     node: int
     endpoint: Endpoint
     found: int
     routes: tuple[Route, ...]
 
-    def stands(self, routes: Iterable[Route]) -> bool:
-        return any(self.concerns(route) for route in routes)
-
     def concerns(self, route: Route) -> bool:
         """Whether clients of ``route`` get this address for this node."""
-        same = route.broker.view is not None and route.broker.view.cluster_id == self.cluster
+        same = route.broker.view is self.view
         return same and route.broker.endpoints.get(self.node) == self.endpoint
 
 
@@ -100,12 +102,15 @@ class _Looks:
 
 
 class Destinations:
-    """Judges looks, and notes on ``routes`` what they prove."""
+    """Judges looks, and notes on ``routes``, and the views of their clusters, what they prove."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = routes
         self._looks = {route.name: _Looks() for route in routes}
-        self._crossings: dict[tuple[str, int | None], _Crossing] = {}
+        self._crossings: dict[_Key, _Crossing] = {}
+        #: The same by route, in which order they were found; and how often each address was found.
+        self._of_route: dict[str, dict[_Key, _Crossing]] = {route.name: {} for route in routes}
+        self._found: Counter[tuple[LeaderView, int, Endpoint]] = Counter()
 
     def pause(self, route: Route) -> float:
         """Return the seconds until ``route`` is to be looked at again where nothing changes.
@@ -141,14 +146,21 @@ class Destinations:
             before, looks.last[node] = looks.last.get(node), verdict
             if verdict is Verdict.RIGHT or verdict is before:
                 events += self._conclude(route, (route.name, node), look, verdict)
-        self._note()
         return events
 
-    def _conclude(
-        self, route: Route, key: tuple[str, int | None], look: Look, verdict: Verdict
-    ) -> list[Event]:
+    def forgetting(self) -> Iterator[None]:
+        """Forget what is advertised no longer, in steps: there may be hundreds of crossings."""
+        for key, crossing in [*self._crossings.items()]:
+            if not any(map(crossing.concerns, self._routes)):
+                self._note(key, None)
+            yield
+        for route in self._routes:
+            self._looks[route.name].keep(route.broker.endpoints)
+            yield
+
+    def _conclude(self, route: Route, key: _Key, look: Look, verdict: Verdict) -> list[Event]:
         own = key[1] is None
-        was_crossed = self._crossings.pop(key, None)
+        was_crossed, crossing = self._crossings.get(key), None
         was_past = own and route.advertised.past
         if own:
             # With hints switched off nothing is raised anywhere: what was found before holds.
@@ -158,13 +170,10 @@ class Destinations:
         if verdict is Verdict.CROSSED and look.found is not None and route.broker.view is not None:
             blamed = {of.name: of for of in (route if own else None, look.arrived) if of}
             crossing = _Crossing(
-                route.broker.view.cluster_id,
-                look.node,
-                look.endpoint,
-                look.found,
-                (*blamed.values(),),
+                route.broker.view, look.node, look.endpoint, look.found, (*blamed.values(),)
             )
-            self._crossings[key] = crossing
+        self._note(key, crossing)
+        if crossing is not None:
             if crossing == was_crossed:
                 return []
             where = look.arrived.name if look.arrived is not None else ""
@@ -174,7 +183,7 @@ class Destinations:
                     node=look.node,
                     address=address,
                     leads_to=where,
-                    found=look.found,
+                    found=crossing.found,
                 )
             ]
         if verdict is Verdict.PAST:
@@ -184,20 +193,37 @@ class Destinations:
             return []
         return [AdvertisedRight(route=route.name, node=look.node, address=address)]
 
-    def _note(self) -> None:
-        """Note on all routes what is known now. What is advertised no longer is forgotten."""
-        self._crossings = {
-            key: crossing
-            for key, crossing in self._crossings.items()
-            if crossing.stands(self._routes)
-        }
-        crossings = self._crossings.values()
-        for route in self._routes:
-            self._looks[route.name].keep(route.broker.endpoints)
-            route.advertised.misled = {c.node: c.endpoint for c in crossings if c.concerns(route)}
-            route.advertised.crossed = next(
-                (_reason(c) for c in crossings if route in c.routes), ""
-            )
+    def _note(self, key: _Key, crossing: _Crossing | None) -> None:
+        """Note what was found of ``key`` now. There may be hundreds of routes and crossings."""
+        former = self._crossings.get(key)
+        if crossing == former:
+            return
+        if former is not None:
+            del self._crossings[key]
+            for route in former.routes:
+                del self._of_route[route.name][key]
+                self._note_reason(route)
+            self._note_address(former, -1)
+        if crossing is not None:
+            self._crossings[key] = crossing
+            for route in crossing.routes:
+                self._of_route[route.name][key] = crossing
+                self._note_reason(route)
+            self._note_address(crossing, 1)
+
+    def _note_reason(self, route: Route) -> None:
+        first = next(iter(self._of_route[route.name].values()), None)
+        route.advertised.crossed = _reason(first) if first is not None else ""
+
+    def _note_address(self, crossing: _Crossing, more: int) -> None:
+        view, address = crossing.view, (crossing.node, crossing.endpoint)
+        at = view, *address
+        self._found[at] += more
+        if self._found[at]:
+            view.misled |= {address}
+        else:
+            del self._found[at]
+            view.misled -= {address}
 
 
 def _judge(route: Route, look: Look) -> Verdict:

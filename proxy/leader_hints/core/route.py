@@ -1,6 +1,5 @@
 """A listening address and the one broker behind it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from leader_hints.apis.leader_hint import Endpoint
@@ -40,12 +39,10 @@ class Advertised:
     """Where the advertised addresses lead; :mod:`leader_hints.core.destination` alone writes it.
 
     ``crossed``: why clients meet another broker than they look for, "" if that is not proved;
-    ``misled``: nodes, and the addresses of theirs at which others answer; ``past``: the route's
-    broker is advertised at an address without a proxy.
+    ``past``: the route's broker is advertised at an address without a proxy.
     """
 
     crossed: str = ""
-    misled: Mapping[int, Endpoint] = field(default_factory=dict)
     past: bool = False
 
 
@@ -97,8 +94,8 @@ class Route:
 
         ``None`` too if another broker is known to answer there: a hint would lead back to it.
         """
-        endpoint = self.broker.endpoints.get(node)
-        if endpoint is not None and self.advertised.misled.get(node) == endpoint:
+        endpoint, view = self.broker.endpoints.get(node), self.broker.view
+        if endpoint is not None and view is not None and (node, endpoint) in view.misled:
             return None
         rewriting = self.config.address_rewriting
         if endpoint is None or rewriting is None:

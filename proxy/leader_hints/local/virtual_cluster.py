@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import trio
 
 from leader_hints.address import Address
+from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.events import (
     BrokerLeft,
     BrokerMoved,
@@ -155,11 +156,11 @@ class VirtualCluster:
 
     def review(self) -> None:
         """Open and close listeners by the brokers' Metadata: a broker that none lists has left."""
-        known: dict[int, Address] = {}
+        known: dict[int, Endpoint] = {}
         for found in self._nodes.values():
             if found.route.broker.reachable:
-                for node, endpoint in found.route.broker.endpoints.items():
-                    known[node] = Address(endpoint.host, endpoint.port)
+                # All at once, not one by one: hundreds of brokers may list each other.
+                known.update(found.route.broker.endpoints)
         if not known:
             return
         for node in known.keys() - self._nodes.keys():

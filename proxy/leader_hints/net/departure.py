@@ -12,6 +12,9 @@ from leader_hints.settings.settings import Settings
 #: Seconds between two looks at a broker, and in which it must take a connection to count as there.
 _PAUSE = 0.5
 _PATIENCE = 5.0
+#: Looks in a row at which it takes none until it has gone. One alone may find its queue of
+#: connections full (somaxconn), a firewall that limits their rate, or no answer of a name server.
+_LOOKS = 3
 
 
 def await_departure(settings: Settings, at_most: float) -> None:
@@ -29,13 +32,19 @@ async def departed(
     still = set(brokers)
 
     async def watch(broker: Address) -> None:
+        missed = 0
         while True:
             try:
                 stream = await open_stream(broker, _PATIENCE)
             except BrokerError:
+                missed += 1
                 still.discard(broker)
-                return
-            await stream.aclose()
+                if missed == _LOOKS:
+                    return
+            else:
+                missed = 0
+                still.add(broker)
+                await stream.aclose()
             await trio.sleep(_PAUSE)
 
     with trio.move_on_after(at_most):

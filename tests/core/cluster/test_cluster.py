@@ -156,11 +156,11 @@ def test_nobody_is_polled_who_may_be_behind_a_route() -> None:
 
 
 def test_an_address_at_which_another_broker_answers_is_not_polled() -> None:
-    one = _route(1)
-    one.advertised.misled = {2: _ENDPOINTS[2]}
-    assert _cluster().others(one, [one]) == {3: _ENDPOINTS[3]}
-    one.advertised.misled = {2: Endpoint("elsewhere", 9092, None)}
-    assert _cluster().others(one, [one]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
+    one, cluster = _route(1), _cluster()
+    cluster.view.misled = frozenset({(2, _ENDPOINTS[2])})
+    assert cluster.others(one, [one]) == {3: _ENDPOINTS[3]}
+    cluster.view.misled = frozenset({(2, Endpoint("elsewhere", 9092, None))})
+    assert cluster.others(one, [one]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
 
 
 def test_who_is_polled_is_found_at_little_cost_with_many_routes_and_brokers() -> None:
@@ -173,30 +173,30 @@ def test_who_is_polled_is_found_at_little_cost_with_many_routes_and_brokers() ->
     assert (others[0] or {}).keys() == {*range(100, 200)}
 
 
-def _moves(route: Route) -> None:
+def _moves(cluster: Cluster, route: Route) -> None:
     route.broker.endpoints = {**_ENDPOINTS, 4: Endpoint("b-4", 9092, None)}
 
 
-def _is_misled(route: Route) -> None:
-    route.advertised.misled = {2: _ENDPOINTS[2]}
+def _is_misled(cluster: Cluster, route: Route) -> None:
+    cluster.view.misled = frozenset({(2, _ENDPOINTS[2])})
 
 
-def _is_guessed(route: Route) -> None:
+def _is_guessed(cluster: Cluster, route: Route) -> None:
     route.broker.guessed = True
 
 
-def _rules_out(route: Route) -> None:
+def _rules_out(cluster: Cluster, route: Route) -> None:
     route.broker.others = frozenset({2})
 
 
 @pytest.mark.parametrize("change", [_moves, _is_misled, _is_guessed, _rules_out])
 def test_it_is_looked_at_again_only_where_something_has_changed(
-    change: Callable[[Route], None],
+    change: Callable[[Cluster, Route], None],
 ) -> None:
     cluster, one = _cluster(), _route(1)
     assert cluster.others(one, [one]) is not None
     assert cluster.others(one, [one]) is None
-    change(one)
+    change(cluster, one)
     assert cluster.others(one, [one]) is not None
     assert cluster.others(one, [one]) is None
 

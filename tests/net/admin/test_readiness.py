@@ -1,5 +1,7 @@
 """Whether routes are ready: what the subscription knows, or the broker's own answer."""
 
+from itertools import pairwise
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -78,3 +80,27 @@ async def test_a_broker_that_hangs_is_not_waited_for_long(autojump_clock: MockCl
             "r1": "broker two:9092: no answer within 2 s",
         }
         assert trio.current_time() - begin == 2
+
+
+async def test_others_get_their_turn_while_many_brokers_are_asked(
+    autojump_clock: MockClock,
+) -> None:
+    """With 300 plain relays each look stopped all links for 18 to 35 ms."""
+    async with network() as net:
+        net.brokers[_ONE] = _broker()
+        connector = Connector(open_tcp=net.open)
+        routes = [(Route(f"r{number}", Mode.OFF), _ONE, connector) for number in range(100)]
+        readiness = Readiness(routes, lambda route: Upstream(None), "leader-hints")
+        made = []
+
+        async def look_on() -> None:
+            while True:
+                made.append(len(net.attempts))
+                await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look_on)
+            assert {*(await readiness.check()).values()} == {""}
+            nursery.cancel_scope.cancel()
+        assert made[-1] == 100
+        assert max(after - before for before, after in pairwise(made)) <= 10

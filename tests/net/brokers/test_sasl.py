@@ -199,6 +199,27 @@ async def test_a_broker_that_quotes_the_secret_does_not_get_it_into_the_log(tmp_
     assert len(str(refused.value)) < 400
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+@pytest.mark.parametrize("meanwhile", ["replaced", "removed"])
+async def test_a_secret_that_was_used_is_hidden_whatever_became_of_its_file(
+    tmp_path: Path, mechanism: str, meanwhile: str
+) -> None:
+    def judge() -> Judge:
+        said = yield b""
+        for name in ("password", "token"):
+            (tmp_path / name).write_text("a new one")
+            if meanwhile == "removed":
+                (tmp_path / name).unlink()
+        raise RefusedError(f"wrong: {said.decode()}; it is 'a new one'")
+
+    async with connected(Broker(mechanism, judge), credentials(tmp_path, mechanism)) as connection:
+        with pytest.raises(BrokerError, match=r"^SASL: wrong: .*\*\*\*") as refused:
+            await ask(connection)
+    assert PASSWORD not in str(refused.value)
+    assert TOKEN not in str(refused.value)
+    assert ("a new one" in str(refused.value)) is (meanwhile == "removed")
+
+
 async def test_a_broker_that_does_not_know_the_password_is_found_out(tmp_path: Path) -> None:
     def judge() -> Judge:
         said = yield b""

@@ -191,6 +191,19 @@ class _Rounds(trio.abc.Instrument):
         scene.per_round.append(len(scene.net.attempts) - sum(scene.per_round))
 
 
+class _Steps(trio.abc.Instrument):
+    """Counts the steps of the proxy's own tasks in each round of the event loop."""
+
+    def __init__(self) -> None:
+        self.per_round = [0]
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.per_round[-1] += task.name.startswith("leader_hints.")
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.per_round.append(0)
+
+
 def _count_attempts(scene: _Scene) -> None:
     trio.lowlevel.add_instrument(_Rounds(scene))
 
@@ -368,10 +381,12 @@ async def test_who_answers_where_another_is_advertised_is_not_asked(
 ) -> None:
     async with _scene(1) as scene:
         assert len(scene.brokers[3].streams) == 1
-        scene.route.advertised.misled = {3: scene.route.broker.endpoints[3]}
+        view = scene.route.broker.view
+        assert view is not None
+        view.misled = frozenset({(3, scene.route.broker.endpoints[3])})
         await trio.sleep(40)
         assert scene.brokers[3].streams == []
-        scene.route.advertised.misled = {}
+        view.misled = frozenset()
         await trio.sleep(40)
         assert len(scene.brokers[3].streams) == 1
 
@@ -626,8 +641,10 @@ async def test_another_clusters_broker_at_an_address_teaches_nothing(
             )
         )
 
-    async with _scene(1, before=other_cluster) as scene:
+    async with _scene(1, before=other_cluster, synthesize=True) as scene:
         assert scene.leader() == Leader(1, 5)
+        assert [known.view.cluster_id for known in scene.refresher._answers.clusters] == ["k"]
+        assert scene.refresher.all_asked.is_set()
         asked = len(scene.brokers[3].metadata())
         scene.hold()
         await trio.sleep(0.1)
@@ -734,6 +751,73 @@ async def test_brokers_of_a_large_cluster_are_connected_to_some_at_a_time(
         await trio.sleep(1)
         assert sum(per_round) == 2 * count
         assert max(per_round) <= 10
+
+
+async def test_others_get_their_turn_while_many_brokers_leave(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To drop a thousand at once stopped all links for 28 to 110 ms."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1) as scene:
+        await trio.sleep(10)
+        assert all(broker.streams for broker in scene.brokers.values())
+        del scene.brokers[1].brokers[1:]
+        steps = _Steps()
+        trio.lowlevel.add_instrument(steps)
+        poller = scene.refresher._pollers.of(scene.route)
+        assert poller is not None
+        poller.refresh([], everything=True)
+        await trio.sleep(1)
+        assert [node for node, broker in scene.brokers.items() if broker.streams] == [1]
+        assert max(steps.per_round) < 60
+
+
+async def test_others_get_their_turn_while_many_brokers_are_asked_again_in_doubt(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can cause that. A thousand stopped all links for 50 ms, some rounds in a row."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5)]})
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        await trio.sleep(10)
+        before = scene.addresses()
+        steps = _Steps()
+        trio.lowlevel.add_instrument(steps)
+        scene.refresher.doubt(scene.route)
+        await trio.sleep(0.05)
+        trio.lowlevel.remove_instrument(steps)
+        assert max(steps.per_round) < 80
+        await trio.sleep(5)
+        assert {*scene.addresses()[len(before) :]} == {*map(_shown, range(2, count + 1))}
+
+
+async def test_brokers_that_come_back_before_they_were_dropped_are_still_asked(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 100
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5)]})
+    async with _scene(1) as scene:
+        await trio.sleep(10)
+        pollers, view = scene.refresher._pollers, scene.route.broker.view
+        assert view is not None
+        shown = {node: at for node, at in scene.route.broker.endpoints.items() if node != 1}
+        moved = {**shown, 50: Endpoint("b-51", 9092, None)}
+        for brokers in ({}, shown, {}, moved):
+            pollers.poll_others(view.cluster_id, scene.route, brokers)
+            for _ in range(3):
+                await trio.lowlevel.checkpoint()
+        await trio.sleep(5)
+        assert len(pollers.others.of(view.cluster_id)) == count - 1
+        assert [node for node, broker in scene.brokers.items() if not broker.streams] == [50]
+        assert len(scene.brokers[51].streams) == 2
 
 
 # Refreshes while responses are held.

@@ -142,9 +142,27 @@ def test_where_the_system_gives_no_large_ones_there_are_none_and_nobody_asks_aga
     pipes.give_back(one)
 
 
+def test_after_a_shortage_that_is_over_pipes_are_lent_again(
+    pipes: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that came while none was lent had all bytes copied until the process was restarted."""
+
+    def refuse(flags: int) -> tuple[int, int]:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as short:
+        short.setattr(os, "pipe2", refuse)
+        assert pipes.take() is None
+    assert pipes.take() is None
+    pipes.sweep()
+    pipes.give_back(_taken(pipes))
+
+
 def test_once_stopped_none_is_lent(pipes: Pipes) -> None:
     pipes.give_back(_taken(pipes))
     lent = _taken(pipes)
     pipes.stop()
     pipes.give_back(lent)
+    assert pipes.take() is None
+    pipes.sweep()
     assert pipes.take() is None

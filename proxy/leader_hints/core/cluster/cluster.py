@@ -96,7 +96,7 @@ class Cluster:
         brokers.
         """
         placed = [(r.name, r.broker.node, r.broker.guessed, r.broker.others) for r in routes]
-        placement = listener.name, listener.broker.endpoints, listener.advertised.misled, placed
+        placement = listener.name, listener.broker.endpoints, self.view.misled, placed
         if self._placement == placement:
             return None
         self._placement = placement
@@ -107,7 +107,7 @@ class Cluster:
         return {
             node: endpoint
             for node, endpoint in listener.broker.endpoints.items()
-            if node in elsewhere and listener.advertised.misled.get(node) != endpoint
+            if node in elsewhere and (node, endpoint) not in self.view.misled
         }
 
 

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Protocol
 
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.clock import Clock, stopped
@@ -32,8 +33,10 @@ from leader_hints.core.events import LeaderMoved
 _LARGEST_GAP = 1024
 #: Partitions that are learnt in one go: each may have moved, which all takers of events get.
 _LEARNT_AT_ONCE = 100
-#: Topics of which one step looks up which nodes lead their partitions.
-_LOOKED_AT_AT_ONCE = 1000
+#: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
+#: counts by itself.
+_LOOKED_AT_AT_ONCE = 20_000
+_TOPIC_COUNTS = 20
 #: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 _LAG = 10.0
@@ -48,7 +51,8 @@ class LeaderView:
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
     brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
     ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
-    of them name the leaders to which partitions moved.
+    of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
+    theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -64,6 +68,7 @@ class LeaderView:
         self.disagreements = Disagreements()
         self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
+        self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
         self._reports = LeaderReports(
             cluster_id,
             self.topics,
@@ -127,15 +132,19 @@ class LeaderView:
         Partitions in doubt are left out: another node than the known one may lead them. So are
         hidden topics, known from clients' Metadata: brokers answer nothing about them.
         """
-        seen = {UNKNOWN}
-        for number, topic in enumerate([*self.topics], 1):
-            if number % _LOOKED_AT_AT_ONCE == 0:
+        seen, left = {UNKNOWN}, _LOOKED_AT_AT_ONCE
+        for topic in [*self.topics]:
+            if left <= 0:
+                left = _LOOKED_AT_AT_ONCE
                 yield
             if topic.name in self.hidden.names or not self.topics.has(topic):
                 continue
+            left -= _TOPIC_COUNTS + len(topic.leaders)
             # Partitions are not looked at one by one: there may be 100,000.
-            for node in set(topic.leaders) - seen:
-                partition = topic.led_by(node, self._doubts)
+            new = set(topic.leaders) - seen
+            first = topic.first_led() if new else {}
+            for node in new:
+                partition = topic.led_by(node, self._doubts, first[node])
                 if partition is not None:
                     seen.add(node)
                     found[topic.name, partition] = Leader(node, topic.epochs[partition])

@@ -96,9 +96,17 @@ class TopicLeaders:
         if partitions:
             self.contradicted[source.name] = partitions
 
-    def led_by(self, node: int, doubts: Doubts) -> int | None:
-        """Return the first partition that ``node`` leads and that is not in doubt."""
-        partition = -1
+    def first_led(self) -> dict[int, int]:
+        """Return by node the first partition that it leads.
+
+        At once: to look for that of each of a thousand nodes took 15 ms.
+        """
+        last = len(self.leaders) - 1
+        return dict(zip(reversed(self.leaders), range(last, -1, -1), strict=True))
+
+    def led_by(self, node: int, doubts: Doubts, begin: int) -> int | None:
+        """Return the first partition from ``begin`` on that ``node`` leads, and is not in doubt."""
+        partition = begin - 1
         with suppress(ValueError):
             while True:
                 partition = self.leaders.index(node, partition + 1)

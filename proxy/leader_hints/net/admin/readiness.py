@@ -16,6 +16,8 @@ from leader_hints.wire.errors import WireError
 
 #: Seconds in which a broker must take a connection, and again to answer on it.
 _PATIENCE = 2.0
+#: Brokers to which connecting begins before other tasks get their turn. There may be hundreds.
+_CONNECTING_AT_ONCE = 5
 
 
 class Readiness:
@@ -36,22 +38,24 @@ class Readiness:
 
     async def check(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text where it is."""
-        found: dict[str, str] = {}
+        # Only what is proved: clients meet a broker that refuses nearly all that they ask.
+        found = {route.name: route.advertised.crossed for route, *_ in self._routes}
 
         async def look(route: Route, address: Address, connector: Connector) -> None:
             found[route.name] = await self._reason(route, address, connector)
 
+        begun = 0
         async with trio.open_nursery() as nursery:
             for route, address, connector in self._routes:
+                if found[route.name] or self._upstream(route).answers:
+                    continue
                 nursery.start_soon(look, route, address, connector)
-        return {route.name: found[route.name] for route, *_ in self._routes}
+                begun += 1
+                if begun % _CONNECTING_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
+        return found
 
     async def _reason(self, route: Route, address: Address, connector: Connector) -> str:
-        if route.advertised.crossed:
-            # Only what is proved: clients meet a broker that refuses nearly all that they ask.
-            return route.advertised.crossed
-        if self._upstream(route).answers:
-            return ""
         try:
             connection = await connector.connect(address, _PATIENCE, self._client_id, _PATIENCE)
             async with contextlib.aclosing(connection):

@@ -116,14 +116,15 @@ class BrokerConnection:
 
     async def _authenticate(self) -> None:
         assert self._credentials is not None
+        used: list[str] = []
         try:
             body = sasl_handshake.write_request_body(self._credentials.mechanism)
             reader = await self._ask(ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION, body)
             _check_offer(self._credentials.mechanism, sasl_handshake.read_response(reader))
-            lifetime = await self._converse(self._credentials.converse())
+            lifetime = await self._converse(self._credentials.converse(used))
         except (BrokerError, ConfigurationError) as error:
             # In a thread: it reads secrets, and a file may be on a disk that hangs.
-            words = await self._in_thread(self._credentials.hidden, str(error))
+            words = await self._in_thread(self._credentials.hidden, str(error), used)
             raise BrokerError(f"SASL: {words}") from None
         except trio.TooSlowError:
             what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"

@@ -12,9 +12,9 @@ from leader_hints.errors import BrokerError
 #: What opens a stream: address, and the seconds that it may take.
 OpenStream = Callable[[Address, float], Awaitable[trio.abc.Stream]]
 
-#: Letters of a name in DNS, generously. Longer ones are not even encoded, which takes a second for
-#: a megabyte: brokers may advertise anything.
-_LONGEST_HOST = 255
+#: Letters of a name in DNS, generously. Longer ones are not even encoded, which takes seconds for a
+#: megabyte: brokers may advertise anything.
+LONGEST_HOST = 255
 
 
 async def open_broker_stream(address: Address, patience: float) -> trio.SocketStream:
@@ -22,7 +22,7 @@ async def open_broker_stream(address: Address, patience: float) -> trio.SocketSt
 
     :raises BrokerError: there is no connection; the text says why.
     """
-    if len(address.host) > _LONGEST_HOST:
+    if len(address.host) > LONGEST_HOST:
         raise BrokerError(f"cannot connect: a host of {len(address.host)} letters")
     try:
         with trio.fail_after(patience):

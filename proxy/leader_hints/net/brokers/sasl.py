@@ -1,6 +1,7 @@
 """Credentials: what the proxy's own connections authenticate with, and in which words."""
 
-from collections.abc import Callable, Generator
+import contextlib
+from collections.abc import Callable, Generator, Iterable
 
 import trio
 from scramp import ScramClient, ScramException
@@ -28,46 +29,54 @@ class Credentials:
         self.mechanism: str = settings.mechanism
         self.threads = trio.CapacityLimiter(_THREADS)
         self._settings = settings
-        talk: dict[str, Callable[[], Conversation]] = {
+        talk: dict[str, Callable[[list[str]], Conversation]] = {
             "PLAIN": self._plain,
             "OAUTHBEARER": self._oauthbearer,
         }
         self._talk = talk.get(settings.mechanism, self._scram)
 
-    def converse(self) -> Conversation:
+    def converse(self, used: list[str]) -> Conversation:
         """Begin a conversation. It reads the disk and computes: step it in a thread.
 
         Its steps raise ConfigurationError where there is no secret, and BrokerError where the
-        broker breaks the rules of the mechanism or does not know the secret itself.
+        broker breaks the rules of the mechanism or does not know the secret itself. ``used``: what
+        it adds the secret to, for :meth:`hidden`.
         """
-        return self._talk()
+        return self._talk(used)
 
-    def hidden(self, text: str) -> str:
-        """Return a broker's words, cut, and without any secret that it may have quoted."""
+    def hidden(self, text: str, used: Iterable[str]) -> str:
+        """Return a broker's words, cut, and without any secret that it may have quoted.
+
+        Neither one that was ``used``, which may have been replaced or removed meanwhile, nor the
+        present one.
+        """
+        secrets = [*used]
         for source in (self._settings.password, self._settings.token):
             if source:
-                try:
-                    text = text.replace(read_secret(source), _HIDDEN)
-                except ConfigurationError:
-                    continue
+                with contextlib.suppress(ConfigurationError):
+                    secrets.append(read_secret(source))
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, _HIDDEN)
         return text[:_LONGEST]
 
-    def _plain(self) -> Conversation:
+    def _plain(self, used: list[str]) -> Conversation:
         """RFC 4616."""
-        yield f"\0{self._settings.username}\0{read_secret(self._settings.password)}".encode()
+        used.append(read_secret(self._settings.password))
+        yield f"\0{self._settings.username}\0{used[-1]}".encode()
 
-    def _oauthbearer(self) -> Conversation:
+    def _oauthbearer(self, used: list[str]) -> Conversation:
         """RFC 7628. A broker that refuses says so in a token, and waits for a word on that."""
-        refusal = yield f"n,,\1auth=Bearer {read_secret(self._settings.token)}\1\1".encode()
+        used.append(read_secret(self._settings.token))
+        refusal = yield f"n,,\1auth=Bearer {used[-1]}\1\1".encode()
         if refusal:
             yield b"\1"
             raise BrokerError(f"it refuses the token: {refusal.decode(errors='replace')}")
 
-    def _scram(self) -> Conversation:
+    def _scram(self, used: list[str]) -> Conversation:
         """RFC 5802, in which the broker too proves that it knows the password."""
-        password = read_secret(self._settings.password)
+        used.append(read_secret(self._settings.password))
         try:
-            client = ScramClient([self.mechanism], self._settings.username, password)
+            client = ScramClient([self.mechanism], self._settings.username, used[-1])
             first = client.get_client_first()
         except ScramException:
             raise ConfigurationError(

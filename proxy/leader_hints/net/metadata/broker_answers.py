@@ -166,7 +166,12 @@ class BrokerAnswers:
             poller.route.broker.serves_anybody = not poller.authenticates
             cluster = self._place(poller.route, answer)
         else:
-            cluster = self.clusters.met(answer.cluster_id)
+            known = self.clusters.get(answer.cluster_id)
+            if known is None:
+                # Its address leads to a cluster that no route is of, or that they have just left.
+                self.survey.note(poller)
+                return set()
+            cluster = known
             cluster.listed = answer.brokers
         if poll:
             cluster.polled_at = trio.current_time()
@@ -315,7 +320,7 @@ class BrokerAnswers:
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
         for moved in moves:
             self._emit(moved)
-            poller = self.pollers.other(moved.cluster, moved.leader)
+            poller = self.pollers.others.get(moved.cluster, moved.leader)
             if poller is not None:
                 # A broker that is named as leader is up again.
                 poller.reached()

@@ -3,7 +3,6 @@
 Tested in ``tests/net/metadata/test_refresher.py``.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping
 
 import trio
@@ -13,13 +12,11 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.route import Route
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.metadata.broker_poller import BrokerPoller, Listener, PollerSettings
-
-#: Pollers that begin before other tasks get their turn. A cluster may have a thousand brokers.
-_BEGUN_AT_ONCE = 5
+from leader_hints.net.metadata.other_pollers import OtherPollers
 
 
 class PollerSet:
-    """The pollers of all routes (``own``), and those of other brokers, by cluster and node.
+    """The pollers of all routes (``own``), and those of all others (``others``).
 
     A route's own broker is asked at its upstream address, never through a proxy. The others are
     asked at the addresses that a route's listener advertises. ``listener``: takes what they learn.
@@ -34,18 +31,19 @@ class PollerSet:
         ended: Callable[[BrokerPoller], None],
     ) -> None:
         self.own: list[BrokerPoller] = []
+        self._by_route: dict[str, BrokerPoller] = {}
+        self.others = OtherPollers(settings, listener, self.belongs, self._run_other)
         self._settings = settings
         self._connectors = connectors
         self._listener = listener
         self._ended = ended
-        self._others: dict[tuple[str, int], tuple[BrokerPoller, trio.CancelScope]] = {}
         self._clusters: dict[BrokerPoller, str] = {}
-        self._coming: deque[tuple[BrokerPoller, trio.CancelScope]] = deque()
         self._nursery: trio.Nursery | None = None
 
     def start(self, nursery: trio.Nursery) -> None:
         """Have all polled in ``nursery``, those to come as well."""
         self._nursery = nursery
+        self.others.start(nursery)
         for poller in self.own:
             nursery.start_soon(poller.run)
 
@@ -58,21 +56,13 @@ class PollerSet:
             address, self._settings, self._listener, route=route, connector=connector
         )
         self.own.append(poller)
+        self._by_route[route.name] = poller
         if self._nursery is not None:
             self._nursery.start_soon(poller.run)
 
     def of(self, route: Route) -> BrokerPoller | None:
         """Return the poller of a route's own broker, ``None`` where it is not polled."""
-        return next((poller for poller in self.own if poller.route is route), None)
-
-    def other(self, cluster_id: str, node: int) -> BrokerPoller | None:
-        """Return the poller of a broker that is behind no route."""
-        poller, _ = self._others.get((cluster_id, node), (None, None))
-        return poller
-
-    def others(self, cluster_id: str | None = None) -> list[BrokerPoller]:
-        """Return the pollers of brokers behind no route, of one cluster or of all."""
-        return [poller for (of, _), (poller, _) in self._others.items() if cluster_id in (of, None)]
+        return self._by_route.get(route.name)
 
     # Of which cluster each is.
 
@@ -120,26 +110,7 @@ class PollerSet:
         self, cluster_id: str, listener: Route, brokers: Mapping[int, Endpoint]
     ) -> None:
         """Have exactly these ``brokers`` of a cluster polled besides those behind routes."""
-        assert self._nursery is not None
-        connector = self._connectors(listener).advertised
-        wanted = {node: Address(at.host, at.port) for node, at in brokers.items()}
-        for of, node in [*self._others]:
-            if of == cluster_id and wanted.get(node) != self._others[of, node][0].address:
-                self._drop(of, node)
-        for node, address in wanted.items():
-            if (cluster_id, node) not in self._others:
-                poller = BrokerPoller(
-                    address,
-                    self._settings,
-                    self._listener,
-                    node=node,
-                    connector=connector,
-                )
-                self._others[cluster_id, node] = coming = poller, trio.CancelScope()
-                self._clusters[poller] = cluster_id
-                if not self._coming:
-                    self._nursery.start_soon(self._begin_others, self._nursery)
-                self._coming.append(coming)
+        self.others.poll(cluster_id, self._connectors(listener).advertised, brokers)
 
     def leave(self) -> set[str]:
         """Poll no cluster that no route's broker is of any more; return the ids of the others."""
@@ -147,21 +118,8 @@ class PollerSet:
         kept |= {
             p.route.broker.view.cluster_id for p in self.own if p.route and p.route.broker.view
         }
-        for of, node in [*self._others]:
-            if of not in kept:
-                self._drop(of, node)
+        self.others.keep(kept)
         return kept
-
-    def _drop(self, cluster_id: str, node: int) -> None:
-        _, scope = self._others.pop((cluster_id, node))
-        scope.cancel()
-
-    async def _begin_others(self, nursery: trio.Nursery) -> None:
-        """Begin those that are to come, some in each turn."""
-        while self._coming:
-            for _ in range(min(_BEGUN_AT_ONCE, len(self._coming))):
-                nursery.start_soon(self._run_other, *self._coming.popleft())
-            await trio.lowlevel.checkpoint()
 
     async def _run_other(self, poller: BrokerPoller, scope: trio.CancelScope) -> None:
         with scope:

@@ -59,7 +59,7 @@ class SyntheticIdSurvey:
             p in self._asked or (p.route is not None and p.route.broker.node is not None)
             for p in self._pollers.own
         )
-        if all(own) and all(p in self._asked for p in self._pollers.others()):
+        if not self.all_asked.is_set() and all(own) and self._pollers.others.are_in(self._asked):
             self.all_asked.set()
 
     def forget(self, poller: BrokerPoller) -> None:
@@ -89,5 +89,4 @@ class SyntheticIdSurvey:
         Anybody can say that, so it is a reason to ask, and no proof.
         """
         if cluster.agreement.doubted(trio.current_time()):
-            for poller in self._pollers.others(cluster.view.cluster_id):
-                poller.reconnect()
+            self._pollers.others.reconnect(cluster.view.cluster_id)

@@ -86,7 +86,8 @@ class Pipes:
         #: How many were free at all times since the last sweep.
         self._idle = 0
         self._lent = 0
-        self._most = _MOST if hasattr(os, "splice") else 0
+        #: How many there may be, and how many there may be until the next sweep.
+        self._allowed = self._most = _MOST if hasattr(os, "splice") else 0
 
     def take(self) -> Pipe | None:
         """Return an empty pipe, ``None`` where there is none now."""
@@ -100,7 +101,8 @@ class Pipes:
         try:
             pipe = Pipe()
         except OSError:
-            # Others have them all. It is not tried again and again: that would cost as well.
+            # Others have them all, or all descriptors, for now. It is not tried again and again:
+            # that would cost as well.
             self._most = self._lent
             return None
         self._lent += 1
@@ -115,14 +117,15 @@ class Pipes:
             self._free.append(pipe)
 
     def sweep(self) -> None:
-        """Close those that nobody needed since the last sweep."""
+        """Close those that nobody needed since the last sweep; call it about every second."""
+        self._most = self._allowed
         for _ in range(min(self._idle, len(self._free))):
             self._free.pop().close()
         self._idle = len(self._free)
 
     def stop(self) -> None:
         """Lend none any more."""
-        self._most = 0
+        self._allowed = self._most = 0
         self.close()
 
     def close(self) -> None:
