@@ -125,6 +125,18 @@ def test_a_broker_has_one_voice_before_and_after_its_node_is_known() -> None:
     assert view.leader("t", 0) == Leader(2, 6)
 
 
+def test_what_a_broker_repeats_is_no_news_once_it_is_known_which_node_it_is() -> None:
+    """It still reports the former topic; see above."""
+    view = view_of({0: (3, 8)})
+    for _ in range(2):
+        _moves(view, 1, (1, 0))
+        view.learn(answer({0: (3, 8)}), None, route="three", poll=True)
+    _moves(view, 2, (1, 0))
+    assert len(_moves(view, 1, (1, 0))) == 1
+    assert view.learn(answer({0: (3, 8)}), 3, route="three", poll=True) == []
+    assert view.leader("t", 0) == Leader(1, 0)
+
+
 def test_topics_about_which_brokers_disagree_are_named_until_they_agree() -> None:
     view = view_of(dict.fromkeys(range(3), (2, 6)))
     assert view.disagreements.topics(10) == set()

@@ -112,7 +112,7 @@ class View(RuleBasedStateMachine):
         self.known: dict[tuple[bytes | str, int], Leader] = {}
         self.current: dict[str, bytes | str] = {}
         self.retired: dict[str, list[bytes | str]] = {}
-        self.claims: dict[str, bytes | str] = {}
+        self.claims: dict[str, dict[int | None, bytes | str]] = {}
         self.contradicted: dict[str, set[tuple[int | None, int]]] = {}
         self.absent: dict[str, int] = {}
         self.reports: dict[tuple[bytes | str, int], dict[int | None, Leader]] = {}
@@ -131,10 +131,11 @@ class View(RuleBasedStateMachine):
         told = answer(said, name=name, topic=ident)
         moves = self.view.learn(told, source, route=route, poll=poll)
         if topic in self.retired.get(name, []):
-            claims = self.claims.get(name)
+            claims = self.claims.setdefault(name, {})
+            again = poll and claims.get(source) == topic
             if poll:
-                self.claims[name] = topic
-            if not poll or claims != topic:
+                claims[source] = topic
+            if not again:
                 assert moves == []
                 return
             self.retired[name].remove(topic)
@@ -153,7 +154,10 @@ class View(RuleBasedStateMachine):
             if epoch < 0:
                 continue
             place, leader = (topic, partition), Leader(node, epoch)
-            repeated = not self.ids and self.reports.get(place, {}).get(source) == leader
+            said_before = self.reports.get(place, {})
+            # It is known now who reported that before.
+            voices = (source, None) if source == 0 else (source,)
+            repeated = not self.ids and any(said_before.get(one) == leader for one in voices)
             better = known is not None and epoch == known.epoch and known.node == -1
             if known is None or better or (epoch > known.epoch and not repeated):
                 self.known[place] = leader

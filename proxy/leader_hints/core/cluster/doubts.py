@@ -207,8 +207,12 @@ class Disagreements:
             self.drop(next(iter(self._reports)))
 
     def repeats(self, place: Place, source: Source, leader: Leader) -> bool:
-        """Whether a broker reported this before: what others reported since is no news to it."""
-        return self._reports.get(place, {}).get(source.name) == leader
+        """Whether a broker reported this before: what others reported since is no news to it.
+
+        It may have reported before it was known which node it is.
+        """
+        reports = self._reports.get(place, {})
+        return any(reports.get(name) == leader for name in source if name is not None)
 
     def contradicts(self, place: Place, source: Source, known: Leader) -> bool:
         """Whether a broker reported last what contradicts the known leader."""
