@@ -155,7 +155,8 @@ def test_nothing_is_kept_of_requests_that_come_once_the_broker_has_closed() -> N
         assert route.traffic.links_open == 1
         # Before this release it must be kept until its last partition begins: the second one.
         first = struct.pack(">i", 0) + messages.varint(1 << 29)
-        begun = messages.text(None) + struct.pack(">hi", 1, 1000) + b"\2" + messages.text("t") + b"\3"
+        begun = messages.text(None) + struct.pack(">hi", 1, 1000)
+        begun += b"\2" + messages.text("t") + b"\3"
         asked_last = messages.request(messages.PRODUCE, 10, 42, begun + first)
         rig.send(ends.client, struct.pack(">i", 1 << 29) + asked_last[4:])
         for _ in range(100):

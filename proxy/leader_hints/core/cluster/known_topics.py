@@ -1,8 +1,8 @@
 """Which topic a name or an id means, and which topics were deleted or recreated.
 
 A topic is known by its id where there is one, since a topic that is recreated starts at epoch 0
-again; a former id comes back only if two polls in a row of one broker report it. Without ids (clusters before
-2.8), a topic is forgotten when it is reported absent.
+again; a former id comes back only if two polls in a row of one broker report it. Without ids
+(clusters before 2.8), a topic is forgotten when it is reported absent.
 
 A synthetic id does not distinguish a topic from another of its name: it leads to the name. A topic
 that is reported with one counts as reported without an id.
