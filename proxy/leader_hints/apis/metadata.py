@@ -98,7 +98,7 @@ class ClusterMetadata(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether it tells anything of the cluster; where it lists no broker it does not.
+        """Whether it shows anything of the cluster; where it lists no broker it does not.
 
         A broker that refuses a request as a whole names no cluster either, and each topic with that
         error (``AbstractRequest.getErrorResponse``). One that has just been started knows nothing

@@ -53,6 +53,16 @@ def test_two_routes_whose_brokers_are_not_known_yet_are_never_taken_for_one() ->
     assert view.leader("t", 0) == Leader(1, 5)
 
 
+def test_two_routes_to_one_broker_that_lags_do_not_bring_a_former_leader_back() -> None:
+    """To two listeners of it, say: both are polled at the same time."""
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for route in ("inside", "outside"):
+        view.learn(answer({0: (1, 5)}), 3, route=route, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+    view.learn(answer({0: (1, 5)}), 3, route="inside", poll=True)
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
 def _moves(view: LeaderView, source: int, leader: tuple[int, int]) -> list[LeaderMoved]:
     """Return the moves that a poll of a broker reveals."""
     return view.learn(answer({0: leader}), source, poll=True)

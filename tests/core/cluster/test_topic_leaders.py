@@ -102,6 +102,6 @@ def test_other_ids_in_between_count_for_nothing() -> None:
 
 def test_brokers_that_report_it_at_the_same_time_count_for_nothing() -> None:
     topic = _topic()
-    for source in (Source(1), Source(2), Source(None, "three")):
+    for source in (Source(1), Source(2, "inside"), Source(2, "outside"), Source(None, "three")):
         assert not topic.insists(_FORMER, source)
-    assert topic.insists(_FORMER, Source(2))
+    assert topic.insists(_FORMER, Source(3, "three"))

@@ -60,6 +60,13 @@ class Source(NamedTuple):
         """What distinguishes it from other brokers."""
         return self.route if self.node is None else self.node
 
+    @property
+    def poller(self) -> Reporter:
+        """What distinguishes its polls from others: two routes may lead to one broker, by two
+        listeners, and are polled at the same time.
+        """
+        return self.route or self.name
+
 
 class _Doubt:
     """``claim``: what was said last instead of the view's leader, ``by``: which nodes say such.

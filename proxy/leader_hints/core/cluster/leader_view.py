@@ -175,7 +175,7 @@ class LeaderView:
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderMoved] = []
         contradicted: set[int] = set()
-        before = topic.contradicted.get(broker.name, set()) if poll else set()
+        before = topic.contradicted.get(broker.poller, set()) if poll else set()
         settles = self.metadata_brokers.awaited > 0
         for number, led in enumerate(answer.partitions, 1):
             if number % _LEARNT_AT_ONCE == 0:

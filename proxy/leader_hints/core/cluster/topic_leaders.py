@@ -86,15 +86,10 @@ class TopicLeaders:
         return before - len(self.epochs)
 
     def contradicts(self, source: Source, partitions: set[int]) -> None:
-        """Note which partitions the last poll of a broker contradicts.
-
-        The former ones are forgotten under both of its names: it may be known only now which node
-        it is.
-        """
-        for name in (source.route, source.name):
-            self.contradicted.pop(name, None)
+        """Note which partitions the last poll of a broker contradicts."""
+        self.contradicted.pop(source.poller, None)
         if partitions:
-            self.contradicted[source.name] = partitions
+            self.contradicted[source.poller] = partitions
 
     def led_by(self, node: int, doubts: Doubts) -> int | None:
         """Return the first partition that ``node`` leads and that is not in doubt."""
@@ -114,6 +109,6 @@ class TopicLeaders:
         one first and then a lagging broker's, it has taken the deleted topic for the present one:
         no broker lags for so long. But several may lag at the same time, when all are polled.
         """
-        again = self.claimed.get(source.name) == topic_id
-        self.claimed[source.name] = topic_id
+        again = self.claimed.get(source.poller) == topic_id
+        self.claimed[source.poller] = topic_id
         return again
