@@ -77,7 +77,7 @@ def test_brokers_that_lag_at_the_same_time_bring_no_former_topic_back() -> None:
     )
     lag = [Happening(3.0, "stale", 0, node, 5.0) for node in (1, 3)]
     world = World(0, of, [*lag, Happening(3.5, "recreate", 0, 1)], proxied=True)
-    known: list[Leader] = []
+    known: list[Leader | None] = []
     world.schedule.at(
         6.0, lambda: known.extend(leader for _, leader, _ in world.proxies[0].leaders(BUSY, 0))
     )
