@@ -43,6 +43,7 @@ def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int | None) -> N
     raw = encode(answer) if seed is None else encode_with_unknown_tags(answer, seed)
     cluster, topics = _read(raw, answer.__version__)
     assert cluster.endpoints == {b.node_id: (b.host, b.port, b.rack) for b in answer.brokers}
+    assert cluster.tells is bool(answer.brokers)
     assert cluster.cluster_id == (answer.cluster_id or "")
     assert topics == [
         (

@@ -127,7 +127,9 @@ def test_a_response_says_the_same_as_kio_reads_it(
     answer = data.draw(entities(older))
     if asked < 12 <= sent:
         return
-    raised = _up(response_frame(answer, 5, unknown_tags), sent, asked)
+    frame = response_frame(answer, 5, unknown_tags)
+    assert metadata_older.is_refusal(memoryview(frame)) is not bool(answer.brokers)
+    raised = _up(frame, sent, asked)
     expected = _with_ids(answer, kind)
     # Not one byte differs from what a broker would have sent.
     assert raised == response_frame(expected, 5, unknown_tags)

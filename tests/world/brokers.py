@@ -75,7 +75,8 @@ class Question(NamedTuple):
 
 
 class BrokerProcess:
-    """One broker. ``asked``: the proxy's own requests. ``refusals``: see :class:`Refusal`.
+    """One broker. ``asked``: the proxy's own requests; ``accepted``: when, and of whom, connections
+    were. ``refusals``: see :class:`Refusal`.
 
     ``endpoints``: those of addresses, by number.
     """
@@ -95,6 +96,7 @@ class BrokerProcess:
     ) -> None:
         self.model = model
         self.asked: list[Question] = []
+        self.accepted: list[tuple[float, str]] = []
         self.hidden: Collection[str] = ()
         self.refusals = refusals
         self.sessions = sessions
@@ -167,6 +169,7 @@ class BrokerProcess:
         """Take a connection."""
         if not self.running:
             return False
+        self.accepted.append((self.now, end.principal))
         self._connections.append(_Connection(self, end))
         return True
 
@@ -315,9 +318,12 @@ class BrokerProcess:
         )
 
     def describe(self, request: Request, principal: str) -> bytes:
-        """Answer Metadata."""
+        """Answer Metadata. A topic without a name is refused, with the request, below v12."""
         hidden = self._hidden_from(principal)
-        topics = self.model.describe(wire.read_metadata_request(request), hidden)
+        names = wire.read_metadata_request(request)
+        if names and "" in names:
+            return wire.metadata_response(request.correlation, request.version, None, {}, ())
+        topics = self.model.describe(names, hidden)
         listed = self._listed()
         return wire.metadata_response(request.correlation, request.version, "k", listed, topics)
 

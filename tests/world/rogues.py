@@ -1,7 +1,7 @@
 """A client that uses topic ids which nobody has, as anybody may before it has authenticated.
 
 Where ids are synthetic it gives none at all, as a client does that has learnt of the topic from a
-broker without ids.
+broker without ids. Where brokers know of ids it also asks for Metadata in a way that they refuse.
 """
 
 import random
@@ -15,17 +15,23 @@ _PERIOD = 0.01
 _RECONNECT = 0.2
 _SOFTWARE = "kgo", "v1.22.2"
 _FETCH = 16
+#: A version of Metadata in which brokers refuse topics by id; which of its requests are of that.
+_METADATA = 10
+_REFUSED_IN = 20
 _NO_ID = bytes(16)
 
 
 class Rogue:
-    """``unnamed``: it gives no ids."""
+    """``unnamed``: it gives no ids. ``refused``: it has brokers refuse requests."""
 
-    def __init__(self, seed: int, network: Network, endpoint: Endpoint, *, unnamed: bool) -> None:
+    def __init__(
+        self, seed: int, network: Network, endpoint: Endpoint, *, unnamed: bool, refused: bool
+    ) -> None:
         self._random = random.Random(f"{seed} rogue")
         self._network = network
         self._endpoint = endpoint
         self._unnamed = unnamed
+        self._refused = refused
         self._correlation = 0
         self._running = False
         self._end: End | None = None
@@ -56,6 +62,8 @@ class Rogue:
         if end.open:
             topic_id = _NO_ID if self._unnamed else self._random.randbytes(16)
             end.send(wire.fetch_request(_FETCH, self._next(), "rogue", {(topic_id, 0): 0}))
+            if self._refused and not self._correlation % _REFUSED_IN:
+                end.send(wire.metadata_request(_METADATA, self._next(), "rogue", [None]))
             self._network.schedule.after(_PERIOD, self._ask, end)
 
     def _next(self) -> int:

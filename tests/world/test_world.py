@@ -10,8 +10,10 @@ import pytest
 
 from tests.core.rules import DEFAULT_RULES
 from tests.world import product
-from tests.world.happenings import SETTLING_FROM, Happening, profile
+from tests.world.brokers import is_proxy
+from tests.world.happenings import BUSY, SETTLING_FROM, Happening, profile
 from tests.world.model.releases import FETCH, PRODUCE
+from tests.world.model.truth import Leader
 from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_true, views_go_forward
 from tests.world.run import live
 from tests.world.shrink import shrink
@@ -73,6 +75,54 @@ def test_a_broker_that_is_cut_off_for_ever_brings_no_former_leader_back(seed: in
     for rule in (views_go_forward, hint_was_true, hint_is_not_over, hint_is_news):
         assert not [*rule(lived)]
     assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
+
+
+def test_brokers_that_lag_at_the_same_time_bring_no_former_topic_back() -> None:
+    """All are polled at the same time, and two have not learnt that a topic was recreated."""
+    of = replace(
+        profile(0),
+        kraft=True,
+        ids=True,
+        releases=("3.3",) * 3,
+        lag=0.02,
+        fronted=(1, 2, 3),
+        sidecars=False,
+        hidden=(),
+        idle=0,
+        crossed=(),
+        synthesize=False,
+        later="",
+    )
+    lag = [Happening(3.0, "stale", 0, node, 5.0) for node in (1, 3)]
+    world = World(0, of, [*lag, Happening(3.5, "recreate", 0, 1)], proxied=True)
+    known: list[Leader | None] = []
+    world.schedule.at(
+        6.0, lambda: known.extend(leader for _, leader, _ in world.proxies[0].leaders(BUSY, 0))
+    )
+    world.run()
+    assert known == [Leader(2, 0)] * 3
+
+
+def test_no_request_that_a_broker_refuses_costs_the_proxy_its_own_connection() -> None:
+    of = replace(
+        profile(0),
+        kraft=False,
+        ids=True,
+        releases=("2.8",) * 3,
+        fronted=(1,),
+        hidden=(),
+        idle=0,
+        crossed=(),
+        large=False,
+        synthesize=False,
+        rogue=True,
+        later="",
+    )
+    world = World(0, of, [], proxied=True)
+    world.run()
+    # Its subscription, and the test of the address that the broker advertises.
+    assert sum(is_proxy(by) for _, by in world.brokers[1].accepted) == 2
+    assert world.at_rest == []
 
 
 def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_move() -> None:

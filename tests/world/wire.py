@@ -242,9 +242,9 @@ class Endpoint(NamedTuple):
 
 
 def metadata_request(
-    version: int, correlation: int, client_id: str, names: Sequence[str] | None
+    version: int, correlation: int, client_id: str, names: Sequence[str | None] | None
 ) -> bytes:
-    """Metadata of some topics, ``None``: of all."""
+    """Metadata of some topics, ``None``: of all. A topic without a name is one that has an id."""
     writer = Writer(flexible=True)
     no_id = bytes(16) if version >= 10 else b""
     topics = (
@@ -262,7 +262,7 @@ def asks_for_all(request: Request) -> bool:
 
 
 def read_metadata_request(request: Request) -> list[str] | None:
-    """Return the topics that are asked for, ``None`` for all."""
+    """Return the topics that are asked for, ``None`` for all; "" has no name."""
     reader = request.reader
     count = reader.varint() - 1
     if count < 0:
@@ -279,11 +279,11 @@ def read_metadata_request(request: Request) -> list[str] | None:
 def metadata_response(
     correlation: int,
     version: int,
-    cluster: str,
+    cluster: str | None,
     endpoints: Mapping[int, Endpoint],
     topics: Iterable[ShownTopic],
 ) -> bytes:
-    """Metadata v9 to v12."""
+    """Metadata v9 to v12. One that refuses the request names no cluster, and lists nothing."""
     body = _metadata_body(version, cluster, tuple(endpoints.items()), tuple(topics))
     return _response(METADATA, version, correlation, body)
 
@@ -291,7 +291,7 @@ def metadata_response(
 @lru_cache(_REMEMBERED)
 def _metadata_body(
     version: int,
-    cluster: str,
+    cluster: str | None,
     endpoints: tuple[tuple[int, Endpoint], ...],
     topics: tuple[ShownTopic, ...],
 ) -> bytes:

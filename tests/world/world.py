@@ -134,7 +134,13 @@ class World:
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
         self._asking = [c for n, c in enumerate(self.clients) if only is None or n in only]
-        self._rogue = Rogue(seed, self.network, shown(NODES[0]), unnamed=profile.synthesize)
+        self._rogue = Rogue(
+            seed,
+            self.network,
+            shown(NODES[0]),
+            unnamed=profile.synthesize,
+            refused=not profile.synthesize and all(RELEASES[r].ids for r in profile.releases),
+        )
         self._plan(happenings)
 
     def _open(self) -> None:

@@ -16,6 +16,10 @@ VERSION = 4
 _EARLIEST = -2
 _CONSUMER = -1
 _READ_UNCOMMITTED = 0
+#: Replica id, isolation level, count of topics.
+_ASKED = struct.Struct(">ibi")
+#: A count of partitions.
+_ONE = struct.pack(">i", 1)
 _PARTITION = struct.Struct(">iiq")
 _ANSWER = struct.Struct(">ihqqi")
 
@@ -24,11 +28,10 @@ Partition = tuple[str, int]
 
 def write_request_body(epochs: Mapping[Partition, int]) -> bytes:
     """Return the body of a request for the start of each partition, at the epoch given."""
-    out = struct.pack(">ibi", _CONSUMER, _READ_UNCOMMITTED, len(epochs))
+    out = [_ASKED.pack(_CONSUMER, _READ_UNCOMMITTED, len(epochs))]
     for (topic, partition), epoch in epochs.items():
-        out += string(topic) + struct.pack(">i", 1)
-        out += _PARTITION.pack(partition, epoch, _EARLIEST)
-    return out
+        out += (string(topic), _ONE, _PARTITION.pack(partition, epoch, _EARLIEST))
+    return b"".join(out)
 
 
 def read_errors(reader: Reader) -> dict[Partition, int]:

@@ -97,6 +97,16 @@ class ClusterMetadata(NamedTuple):
         return self.brokers.endpoints
 
     @property
+    def tells(self) -> bool:
+        """Whether it shows anything of the cluster; where it lists no broker it does not.
+
+        A broker that refuses a request as a whole names no cluster either, and each topic with that
+        error (``AbstractRequest.getErrorResponse``). One that has just been started knows nothing
+        until the controller (ZooKeeper) has sent it everything, and no topic.
+        """
+        return bool(self.brokers.endpoints)
+
+    @property
     def topics(self) -> Iterator[TopicMetadata]:
         """Its topics, for those who have the time."""
         return (topic for topic in self.steps if topic is not None)

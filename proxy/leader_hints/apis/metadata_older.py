@@ -95,6 +95,17 @@ def request_down(
     return frame(b"".join((header, topics, flags, b"\0"))), AskedById(ids, tuple(unknown))
 
 
+def is_refusal(response: memoryview) -> bool:
+    """Whether a whole response, of v9 to v12, refuses its request: then it lists no broker.
+
+    A broker refuses a request as a whole also to clients that it does not serve.
+    """
+    reader = Reader(response, 8)
+    reader.skip_tags()
+    reader.int32()
+    return not reader.compact_array(_SMALLEST_BROKER)
+
+
 def response_up(
     original: memoryview, version: int, asked: int, by_id: AskedById, make_id: MakeId
 ) -> list[memoryview | bytes]:

@@ -105,6 +105,20 @@ def test_polls_that_differ_bring_no_former_id_back() -> None:
     assert view.topics.key("t") == living
 
 
+def test_brokers_that_lag_at_the_same_time_bring_no_former_id_back() -> None:
+    """All brokers behind the routes of a process are polled at the same time."""
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 5)}, topic=former)
+    view.learn(answer({0: (1, 0)}, topic=living), 1, poll=True)
+    for source in (2, 3):
+        view.learn(answer({0: (1, 5)}, topic=former), source, poll=True)
+        assert view.topics.key("t") == living
+        assert view.leader(living, 0) == Leader(1, 0)
+    # Others have not said so in between.
+    view.learn(answer({0: (1, 5)}, topic=former), 2, poll=True)
+    assert view.topics.key("t") == former
+
+
 def test_a_cluster_that_gets_ids_keeps_none_of_the_entries_without() -> None:
     view = view_of({0: (1, 50)})
     view.learn(answer({0: (2, 3)}, topic=topic_id(1)), None)

@@ -53,6 +53,16 @@ def test_two_routes_whose_brokers_are_not_known_yet_are_never_taken_for_one() ->
     assert view.leader("t", 0) == Leader(1, 5)
 
 
+def test_two_routes_to_one_broker_that_lags_do_not_bring_a_former_leader_back() -> None:
+    """To two listeners of it, say: both are polled at the same time."""
+    view = view_of({0: (1, 5)}, {0: (2, 6)})
+    for route in ("inside", "outside"):
+        view.learn(answer({0: (1, 5)}), 3, route=route, poll=True)
+    assert view.leader("t", 0) == Leader(2, 6)
+    view.learn(answer({0: (1, 5)}), 3, route="inside", poll=True)
+    assert view.leader("t", 0) == Leader(1, 5)
+
+
 def _moves(view: LeaderView, source: int, leader: tuple[int, int]) -> list[LeaderMoved]:
     """Return the moves that a poll of a broker reveals."""
     return view.learn(answer({0: leader}), source, poll=True)
@@ -123,6 +133,18 @@ def test_a_broker_has_one_voice_before_and_after_its_node_is_known() -> None:
         view.learn(answer({0: (2, 6)}), 1, poll=True)
         view.learn(answer({0: (1, 5)}), 3, route="three", poll=True)
     assert view.leader("t", 0) == Leader(2, 6)
+
+
+def test_what_a_broker_repeats_is_no_news_once_it_is_known_which_node_it_is() -> None:
+    """It still reports the former topic; see above."""
+    view = view_of({0: (3, 8)})
+    for _ in range(2):
+        _moves(view, 1, (1, 0))
+        view.learn(answer({0: (3, 8)}), None, route="three", poll=True)
+    _moves(view, 2, (1, 0))
+    assert len(_moves(view, 1, (1, 0))) == 1
+    assert view.learn(answer({0: (3, 8)}), 3, route="three", poll=True) == []
+    assert view.leader("t", 0) == Leader(1, 0)
 
 
 def test_topics_about_which_brokers_disagree_are_named_until_they_agree() -> None:

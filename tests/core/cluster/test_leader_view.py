@@ -143,8 +143,8 @@ class View(RuleBasedStateMachine):
         self.known: dict[tuple[bytes | str, int], Leader] = {}
         self.current: dict[str, bytes | str] = {}
         self.retired: dict[str, list[bytes | str]] = {}
-        self.claims: dict[str, bytes | str] = {}
-        self.contradicted: dict[str, set[tuple[int | None, int]]] = {}
+        self.claims: dict[str, dict[int, bytes | str]] = {}
+        self.contradicted: dict[str, set[tuple[int, int]]] = {}
         self.absent: dict[str, int] = {}
         self.reports: dict[tuple[bytes | str, int], dict[int | None, Leader]] = {}
 
@@ -162,10 +162,11 @@ class View(RuleBasedStateMachine):
         told = answer(said, name=name, topic=ident)
         moves = self.view.learn(told, source, route=route, poll=poll)
         if topic in self.retired.get(name, []):
-            claims = self.claims.get(name)
+            claims = self.claims.setdefault(name, {})
+            again = poll and claims.get(source or 0) == topic
             if poll:
-                self.claims[name] = topic
-            if not poll or claims != topic:
+                claims[source or 0] = topic
+            if not again:
                 assert moves == []
                 return
             self.retired[name].remove(topic)
@@ -184,7 +185,10 @@ class View(RuleBasedStateMachine):
             if epoch < 0:
                 continue
             place, leader = (topic, partition), Leader(node, epoch)
-            repeated = not self.ids and self.reports.get(place, {}).get(source) == leader
+            said_before = self.reports.get(place, {})
+            # It is known now who reported that before.
+            voices = (source, None) if source == 0 else (source,)
+            repeated = not self.ids and any(said_before.get(one) == leader for one in voices)
             better = known is not None and epoch == known.epoch and known.node == -1
             if known is None or better or (epoch > known.epoch and not repeated):
                 self.known[place] = leader
@@ -192,10 +196,10 @@ class View(RuleBasedStateMachine):
             elif (epoch != known.epoch and not self.ids) or (
                 epoch == known.epoch and node not in (-1, known.node)
             ):
-                contradicted.add((source, partition))
+                contradicted.add((source or 0, partition))
                 self.reports.setdefault(place, {})
                 self._report(place, source, leader)
-                twice = (source, partition) in self.contradicted.get(name, set())
+                twice = (source or 0, partition) in self.contradicted.get(name, set())
                 if twice and poll and not self._outvoted(place, source, leader):
                     self.known[place] = leader
                     if self.ids:
@@ -205,15 +209,13 @@ class View(RuleBasedStateMachine):
         listed = max(listed, 1 + max(said, default=-1))
         for partition in set(range(listed)) - set(said) if len(said) < listed else ():
             if not self.ids:
-                contradicted.add((source, partition))
-                if poll and (source, partition) in self.contradicted.get(name, set()):
+                contradicted.add((source or 0, partition))
+                if poll and (source or 0, partition) in self.contradicted.get(name, set()):
                     self.known.pop((topic, partition), None)
                     self.reports.pop((topic, partition), None)
         if poll:
             of_all = self.contradicted.get(name, set())
-            # It is known now who reported that before.
-            same = (source, None) if source == 0 else (source,)
-            others = {pair for pair in of_all if pair[0] not in same}
+            others = {pair for pair in of_all if pair[0] != (source or 0)}
             self.contradicted[name] = others | contradicted
         for moved in moves:
             was = before[topic, moved.partition]

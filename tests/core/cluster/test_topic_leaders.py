@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from leader_hints.core.cluster.doubts import Doubts, Place
+from leader_hints.core.cluster.doubts import Doubts, Place, Source
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 
 _ID, _FORMER, _SYNTHETIC = bytes(15) + b"\1", bytes(15) + b"\2", bytes(15) + b"\3"
@@ -95,22 +95,21 @@ def test_partitions_in_doubt_are_passed_over() -> None:
     assert topic.led_by(1, _Doubtful(0, 2, 3), 0) is None
 
 
-def test_a_former_id_counts_if_two_polls_in_a_row_report_it() -> None:
+def test_a_former_id_counts_if_two_polls_in_a_row_of_one_broker_report_it() -> None:
     topic = _topic()
-    assert not topic.insists(_FORMER, True)
-    assert topic.insists(_FORMER, True)
+    assert not topic.insists(_FORMER, Source(1))
+    assert topic.insists(_FORMER, Source(1))
 
 
 def test_other_ids_in_between_count_for_nothing() -> None:
     topic = _topic()
-    assert not topic.insists(_FORMER, True)
-    assert not topic.insists(b"", True)
-    assert not topic.insists(_FORMER, True)
+    assert not topic.insists(_FORMER, Source(1))
+    assert not topic.insists(b"", Source(1))
+    assert not topic.insists(_FORMER, Source(1))
 
 
-def test_answers_that_are_no_polls_count_for_nothing() -> None:
+def test_brokers_that_report_it_at_the_same_time_count_for_nothing() -> None:
     topic = _topic()
-    assert not topic.insists(_FORMER, False)
-    assert not topic.insists(_FORMER, True)
-    assert not topic.insists(_FORMER, False)
-    assert topic.insists(_FORMER, True)
+    for source in (Source(1), Source(2, "inside"), Source(2, "outside"), Source(None, "three")):
+        assert not topic.insists(_FORMER, source)
+    assert topic.insists(_FORMER, Source(3, "three"))

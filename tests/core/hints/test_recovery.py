@@ -10,6 +10,7 @@ from leader_hints.core.hints.recovery import PATIENCE, Client, Recovery
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from tests.core.hold_queues import learn, route
+from tests.harness.lines import lines_of
 
 _CLIENT = Client(7, "c", "lib/1.2")
 
@@ -197,6 +198,25 @@ def test_what_never_comes_expires(world: _World) -> None:
     world.now += PATIENCE - 1
     assert world.succeeds(world.two) is None
     assert world.recovery.remembered == 0
+    assert not world.one.awaited
+
+
+def test_what_expires_at_the_same_time_is_forgotten_in_short_steps(world: _World) -> None:
+    for partition in range(3000):
+        world.fails(partition=partition)
+        world.recovery.take(_moved(partition=partition))
+    world.now += PATIENCE
+    assert lines_of(lambda: world.succeeds(world.two, partition=9999)) < 10_000
+    # It counts no more, whether it is forgotten or not.
+    assert world.succeeds(world.two, partition=2999) is None
+    assert world.succeeds(world.one, partition=2999) is None
+    world.fails(partition=2998)
+    world.now += 1
+    recovered = world.succeeds(world.one, partition=2998)
+    assert recovered is not None
+    assert recovered.recovery_ms == 1000
+    while world.recovery.remembered:
+        assert lines_of(lambda: world.succeeds(world.two, partition=9999)) < 10_000
     assert not world.one.awaited
 
 

@@ -284,6 +284,17 @@ def test_a_large_request_that_must_be_kept_costs_no_other_link_its_hints() -> No
     assert other.held is not None
 
 
+def test_nothing_is_kept_of_requests_that_the_broker_takes_no_more() -> None:
+    budget = Budget(1 << 20, 1 << 22)
+    driven = Driven(route_before("2.6"), budget=budget, largest_request=1 << 30)
+    driven.up(_unfinished())
+    assert budget.used > 0
+    driven.link.requests.abandon()
+    assert (budget.used, budget.unauthenticated) == (0, 0)
+    driven.up(_unfinished() + bytes(60_000))
+    assert (budget.used, driven.link.requests.fault) == (0, None)
+
+
 def test_whom_the_broker_answers_may_keep_what_its_requests_need() -> None:
     budget = Budget(1 << 20, 1 << 22)
     driven = Driven(route_before("2.6"), budget=budget, largest_request=1 << 30)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -226,6 +227,14 @@ def test_an_id_that_is_not_known_is_answered_and_looked_for() -> None:
     # kio's answer leaves the offsets of the refused partition at 0, where brokers say -1.
     assert len(driven.to_client) == len(expected)
     assert b"r" in driven.to_client
+
+
+def test_no_id_is_looked_for_upon_a_refusal_that_a_broker_gives_to_anybody() -> None:
+    """As it does once to a client that is authenticating (SaslServerAuthenticator)."""
+    driven = _at_2_8()
+    driven.up(fetch_request(16, 5, {(topic_id(3), 4): 1}, session=(0, 0)))
+    driven.down(fetch_answer(12, 5, [], error=ErrorCode.ILLEGAL_SASL_STATE))
+    assert driven.link.state.topic_ids.lacking == []
 
 
 def _offered(route: Route, client_id: str = "c") -> int:

@@ -62,7 +62,8 @@ def _answered(version: int, *topics: tuple[int, str, bytes]) -> bytes:
         if version >= 10:
             values["topic_id"] = UUID(bytes=known) if known != ZERO_ID else None
         made.append(plain(kind, **values))
-    return answer(M, version, 5, cluster_id=CLUSTER, topics=tuple(made))
+    broker = plain(element(response_type(M, version), "brokers"), node_id=1, host="one", port=9092)
+    return answer(M, version, 5, brokers=(broker,), cluster_id=CLUSTER, topics=tuple(made))
 
 
 def _asked(driven: Driven, names: list[str], version: int = 12) -> Entity:
@@ -142,6 +143,15 @@ def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
         (0, ONE),
         (100, unknown),
     ]
+
+
+def test_no_id_is_looked_for_upon_a_refusal_that_a_broker_gives_to_anybody() -> None:
+    """As it does once to a client that is authenticating (SaslServerAuthenticator)."""
+    driven = _link("3.6")
+    topic = plain(element(request_type(M, 12), "topics"), topic_id=UUID(bytes=ONE[::-1]), name=None)
+    driven.up(request(M, 12, 5, topics=(topic,)))
+    driven.down(answer(M, 12, 5, cluster_id=None))
+    assert driven.link.state.topic_ids.lacking == []
 
 
 def test_ids_are_synthetic_before_anything_is_known_of_the_cluster() -> None:

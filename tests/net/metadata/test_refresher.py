@@ -1152,6 +1152,36 @@ async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
         assert 2 <= scene.addresses().count(_upstream(1)) <= 4
 
 
+@pytest.mark.parametrize("cluster", ["", "k"], ids=["refused", "just started"])
+async def test_a_broker_that_lists_no_broker_teaches_nothing(
+    cluster: str, autojump_clock: MockClock
+) -> None:
+    """It refuses the request as a whole (``AbstractRequest.getErrorResponse``), as anybody can have
+    it do; or it was just started, and with ZooKeeper knows nothing yet.
+    """
+    async with _scene(1, 2) as scene:
+        own, endpoints = scene.route.broker.view, scene.route.broker.endpoints
+        assert own is not None
+
+        def nothing(correlation: int, version: int) -> bytes:
+            return messages.metadata_response(
+                correlation, version, [], {"t": []}, cluster=cluster, errors={"t": _NO_ANSWER}
+            )
+
+        connected = len(scene.addresses())
+        scene.refresher.snooped(scene.route, 12, nothing(1, 12)[4:])
+        assert (scene.route.broker.view, scene.route.broker.endpoints) == (own, endpoints)
+        scene.brokers[2].answers[METADATA] = nothing
+        scene.hold(epoch=5)
+        await trio.sleep(5)
+        assert scene.rounds(2, METADATA)
+        assert len(scene.addresses()) == connected
+        for route in scene.routes:
+            assert (route.broker.view, route.broker.endpoints) == (own, endpoints)
+        assert own.topics.forgotten == 0
+        assert scene.leader() == Leader(1, 5)
+
+
 async def test_metadata_that_goes_by_tells_first_that_an_address_leads_to_another_cluster(
     autojump_clock: MockClock,
 ) -> None:

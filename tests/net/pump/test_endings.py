@@ -130,6 +130,40 @@ def test_requests_that_wait_for_a_broker_do_not_cost_its_answer() -> None:
         assert until_end(rig, ends.client) == answer
 
 
+def test_nothing_is_kept_of_requests_that_come_once_the_broker_has_closed() -> None:
+    """A broker that authenticates a client answers one other request, with an error, and closes
+    (SaslServerAuthenticator): so much anybody can have it answer. A client that takes no answers
+    keeps the link open.
+    """
+    takes = {**dict.fromkeys(range(90), 0), 0: 8, 1: 11, 3: 9, 18: 3}
+    route = Route("r", Mode.ON, broker=BrokerState(plan=plan_for(takes)))
+    limits = replace(LIMITS, request_bytes=1 << 30)
+    with opened(Rig(limits=limits, link_buffer=1 << 20)) as rig:
+        ends = rig.link(route, buffers=2048)
+        for end in (ends.client, ends.broker):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 18)
+        asked = [messages.request(messages.API_VERSIONS, 0, number, b"") for number in range(40)]
+        asked.append(messages.request(messages.SASL_HANDSHAKE, 1, 40, b"\0\5PLAIN"))
+        asked.append(messages.produce_request(10, 41))
+        rig.send(ends.client, b"".join(asked))
+        answers = [messages.api_versions_response(number, 0, takes) for number in range(40)]
+        answers.append(messages.response(messages.SASL_HANDSHAKE, 1, 40, bytes(6)))
+        answers.append(messages.response(messages.PRODUCE, 8, 41, bytes(8)))
+        ends.broker.send(b"".join(answers))
+        ends.broker.close()
+        rig.spin()
+        assert route.traffic.links_open == 1
+        # Before this release it must be kept until its last partition begins: the second one.
+        first = struct.pack(">i", 0) + messages.varint(1 << 29)
+        begun = messages.text(None) + struct.pack(">hi", 1, 1000)
+        begun += b"\2" + messages.text("t") + b"\3"
+        asked_last = messages.request(messages.PRODUCE, 10, 42, begun + first)
+        rig.send(ends.client, struct.pack(">i", 1 << 29) + asked_last[4:])
+        for _ in range(100):
+            rig.send(ends.client, bytes(1 << 16))
+            assert rig.budget.used == 0
+
+
 @pytest.mark.parametrize("who", ["client", "broker"])
 def test_a_reset_of_either_side_closes_both(who: str) -> None:
     route = hinting_route()

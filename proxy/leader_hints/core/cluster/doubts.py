@@ -60,6 +60,13 @@ class Source(NamedTuple):
         """What distinguishes it from other brokers."""
         return self.route if self.node is None else self.node
 
+    @property
+    def poller(self) -> Reporter:
+        """What distinguishes its polls from others: two routes may lead to one broker, by two
+        listeners, and are polled at the same time.
+        """
+        return self.route or self.name
+
 
 class _Doubt:
     """``claim``: what was said last instead of the view's leader, ``by``: which nodes say such.
@@ -207,8 +214,12 @@ class Disagreements:
             self.drop(next(iter(self._reports)))
 
     def repeats(self, place: Place, source: Source, leader: Leader) -> bool:
-        """Whether a broker reported this before: what others reported since is no news to it."""
-        return self._reports.get(place, {}).get(source.name) == leader
+        """Whether a broker reported this before: what others reported since is no news to it.
+
+        It may have reported before it was known which node it is.
+        """
+        reports = self._reports.get(place, {})
+        return any(reports.get(name) == leader for name in source if name is not None)
 
     def contradicts(self, place: Place, source: Source, known: Leader) -> bool:
         """Whether a broker reported last what contradicts the known leader."""

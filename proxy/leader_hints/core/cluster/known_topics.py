@@ -1,8 +1,8 @@
 """Which topic a name or an id means, and which topics were deleted or recreated.
 
 A topic is known by its id where there is one, since a topic that is recreated starts at epoch 0
-again; a former id comes back only if two polls in a row report it. Without ids (clusters before
-2.8), a topic is forgotten when it is reported absent.
+again; a former id comes back only if two polls in a row of one broker report it. Without ids
+(clusters before 2.8), a topic is forgotten when it is reported absent.
 
 A synthetic id does not distinguish a topic from another of its name: it leads to the name. A topic
 that is reported with one counts as reported without an id.
@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import TopicLeaders
@@ -113,11 +114,11 @@ class KnownTopics:
         """
         return isinstance(topic, str) or topic not in self._topics
 
-    def reported(self, answer: TopicMetadata, poll: bool) -> TopicLeaders | None:
+    def reported(self, answer: TopicMetadata, source: Source, poll: bool) -> TopicLeaders | None:
         """Return the topic that an answer is about, new or known; ``None`` if it teaches nothing.
 
-        Forget a topic that the answer shows to be deleted or recreated. ``poll``: see
-        :meth:`leader_hints.core.cluster.leader_view.LeaderView.learn`.
+        Forget a topic that the answer shows to be deleted or recreated. ``source``: the broker that
+        answered; ``poll``: see :meth:`leader_hints.core.cluster.leader_view.LeaderView.learn`.
         """
         known = self._topics.get(self._keys.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -132,10 +133,11 @@ class KnownTopics:
         if known is None:
             return self._add(answer.name, topic_id, ())
         if known.id == topic_id:
-            if poll or known.claimant == _NO_ID:
-                known.claimant = None
+            if known.claimed and (poll or _NO_ID in known.claimed.values()):
+                known.claimed.clear()
             return known
-        if (not topic_id or topic_id in known.retired) and not known.insists(topic_id, poll):
+        is_former = not topic_id or topic_id in known.retired
+        if is_former and not (poll and known.insists(topic_id, source)):
             return None
         self._forget(known)
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.

@@ -176,15 +176,15 @@ class LeaderView:
         self, answer: TopicMetadata, source: int | None, *, route: str = "", poll: bool = False
     ) -> Iterator[list[LeaderMoved]]:
         """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
-        topic = self.topics.reported(answer, poll)
+        broker = Source(source, route)
+        topic = self.topics.reported(answer, broker, poll)
         if topic is None:
             return
-        broker = Source(source, route)
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderMoved] = []
         contradicted: set[int] = set()
-        before = topic.contradicted.get(broker.name, set()) if poll else set()
+        before = topic.contradicted.get(broker.poller, set()) if poll else set()
         settles = self.metadata_brokers.awaited > 0
         for number, led in enumerate(answer.partitions, 1):
             if number % _LEARNT_AT_ONCE == 0:

@@ -17,8 +17,8 @@ class TopicLeaders:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
-    clients may give the topic. ``retired``: former ids of the name, and ``claimant``: the one of
-    them that the last poll reported. ``contradicted``: which partitions the last
+    clients may give the topic. ``retired``: former ids of the name, and ``claimed``: the one of
+    them that the last poll of each broker reported. ``contradicted``: which partitions the last
     poll of each broker contradicted. ``behind``: by partition, since when polls of a broker have
     reported lower epochs than the known one, and nobody that one. ``absent``: how many polls in a
     row lacked the topic.
@@ -28,7 +28,7 @@ class TopicLeaders:
         "absent",
         "aliases",
         "behind",
-        "claimant",
+        "claimed",
         "contradicted",
         "epochs",
         "id",
@@ -46,7 +46,7 @@ class TopicLeaders:
         self.id = topic_id
         self.key: Topic = topic_id or name
         self.retired = retired
-        self.claimant: bytes | None = None
+        self.claimed: dict[Reporter, bytes] = {}
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: dict[Reporter, set[int]] = {}
@@ -86,15 +86,10 @@ class TopicLeaders:
         return before - len(self.epochs)
 
     def contradicts(self, source: Source, partitions: set[int]) -> None:
-        """Note which partitions the last poll of a broker contradicts.
-
-        The former ones are forgotten under both of its names: it may be known only now which node
-        it is.
-        """
-        for name in (source.route, source.name):
-            self.contradicted.pop(name, None)
+        """Note which partitions the last poll of a broker contradicts."""
+        self.contradicted.pop(source.poller, None)
         if partitions:
-            self.contradicted[source.name] = partitions
+            self.contradicted[source.poller] = partitions
 
     def first_led(self) -> dict[int, int]:
         """Return by node the first partition that it leads.
@@ -114,15 +109,14 @@ class TopicLeaders:
                     return partition
         return None
 
-    def insists(self, topic_id: bytes, poll: bool) -> bool:
-        """Whether a former id, or none at all, is reported by two polls in a row.
+    def insists(self, topic_id: bytes, source: Source) -> bool:
+        """Take a poll that reports a former id, or none at all; return whether it counts.
 
-        A cluster whose brokers are downgraded has no ids any more, in no answer. Ids have no order.
-        If a view learns the new one first and then a lagging broker's, it has taken the deleted
-        topic for the present one: no broker lags for so long.
+        That is if two polls in a row of one broker report it. A cluster whose brokers are
+        downgraded has no ids any more, in no answer. Ids have no order. If a view learns the new
+        one first and then a lagging broker's, it has taken the deleted topic for the present one:
+        no broker lags for so long. But several may lag at the same time, when all are polled.
         """
-        if not poll:
-            return False
-        again = self.claimant == topic_id
-        self.claimant = topic_id
+        again = self.claimed.get(source.poller) == topic_id
+        self.claimed[source.poller] = topic_id
         return again

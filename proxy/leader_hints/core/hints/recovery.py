@@ -29,6 +29,8 @@ PATIENCE = 30.0
 MOST_ERRORS = 10_000
 MOST_MOVES = 20_000
 MOST_ARRIVALS = 20_000
+#: Errors and moves that are forgotten in one step: thousands may have come at the same time.
+_FORGOTTEN_AT_ONCE = 500
 #: A client id is kept beyond its link. One that is longer than any real one is not.
 _LONGEST_ID = 255
 _Answered = HintGiven | HintMissed
@@ -126,7 +128,8 @@ class Recovery:
         for topic, partition in failed:
             key = _Key(cluster, client_id, api, topic, partition)
             error = self._errors.get(key)
-            if error is None:
+            if error is None or error.last + PATIENCE <= now:
+                self._errors.pop(key, None)
                 error = self._errors[key] = _Error(now)
             else:
                 self._errors.move_to_end(key)
@@ -150,7 +153,7 @@ class Recovery:
             if route.broker.node == moved.leader and _cluster(route) == moved.cluster:
                 noted = True
                 place = _Place(route.name, moved.topic, moved.partition)
-                known = self._moves.get(place)
+                known = self._awaited(place, now)
                 if known is not None and not known.heard:
                     known.heard = True
                 else:
@@ -168,8 +171,10 @@ class Recovery:
         if self._forget_old(now):
             self._settle()
         error = self._errors.pop(_key(route, client.client_id, api, topic, partition), None)
+        if error is not None and error.last + PATIENCE <= now:
+            error = None
         place = _Place(route.name, topic, partition)
-        move = self._moves.get(place)
+        move = self._awaited(place, now)
         if error is None and move is None:
             return None
         known = (
@@ -198,6 +203,14 @@ class Recovery:
             hinted=bool(error and error.hinted),
         )
 
+    def _awaited(self, place: _Place, now: float) -> _Move | None:
+        """Return the move of a partition, if its time is not over."""
+        move = self._moves.get(place)
+        if move is not None and move.since + PATIENCE <= now:
+            self._forget(place)
+            return None
+        return move
+
     def _came(self, place: _Place, client_id: str, api: str) -> bool:
         """Whether this is the first success of a client after a move; note that it came."""
         move = self._moves.get(place)
@@ -208,17 +221,27 @@ class Recovery:
         return move.heard
 
     def _forget_old(self, now: float) -> bool:
-        """Forget what has been waited for long enough, or is too much; whether there was some."""
+        """Forget what has been waited for long enough, or is too much; whether there was some.
+
+        If it is very much: some of it, and the rest later.
+        """
         errors, moves = self._errors, self._moves
         before = len(errors) + len(moves)
-        while errors and (
-            next(iter(errors.values())).last + PATIENCE <= now or len(errors) > MOST_ERRORS
+        least = before - _FORGOTTEN_AT_ONCE
+        while (
+            errors
+            and len(errors) + len(moves) > least
+            and (next(iter(errors.values())).last + PATIENCE <= now or len(errors) > MOST_ERRORS)
         ):
             errors.popitem(last=False)
-        while moves and (
-            next(iter(moves.values())).since + PATIENCE <= now
-            or len(moves) > MOST_MOVES
-            or self._arrivals > MOST_ARRIVALS
+        while (
+            len(errors) + len(moves) > least
+            and moves
+            and (
+                next(iter(moves.values())).since + PATIENCE <= now
+                or len(moves) > MOST_MOVES
+                or self._arrivals > MOST_ARRIVALS
+            )
         ):
             self._forget(next(iter(moves)))
         return len(errors) + len(moves) < before

@@ -96,6 +96,15 @@ class RequestFlow(Flow):
         self._steps = None
         super().close()
 
+    def abandon(self) -> None:
+        """Read nothing more, and keep nothing: the broker takes no more requests.
+
+        It may have answered a last one of a client that it does not serve.
+        """
+        self.opaque = True
+        self._carry, self._rest, self._skip = b"", None, 0
+        self.close()
+
     def _step(self, steps: Steps[Pieces | None]) -> bool:
         """Do a step of recoding; whether it was the last one, and the request goes on."""
         try:

@@ -29,9 +29,9 @@ _HEAD = struct.Struct(">ii")
 _SMALLEST = 4
 _SIZE_PREFIX = 4
 _NOTHING = memoryview(b"")
-#: What a broker answers before it has authenticated a client: to anything else it ends the
-#: connection (SaslServerAuthenticator). So any other answer shows that it serves the client, or
-#: authenticates none on this listener.
+#: What a broker answers before it has authenticated a client: at anything else it ends the
+#: connection, after SaslHandshake v1 with an error first (SaslServerAuthenticator). So any other
+#: answer shows that it serves the client, or authenticates none on this listener; or the link ends.
 _ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 #: Bytes received at once where responses begin and are small; else as many as there is room for.
 _LITTLE_AT_ONCE = 32_768

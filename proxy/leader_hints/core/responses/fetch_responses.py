@@ -104,8 +104,9 @@ def _names(notes: ResponseNotes, exchange: Exchange) -> Names | None:
 def _opened(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> None:
     """Take note of the session that is opened by name, and of ids without a name."""
     named = exchange.by_name
-    if named is None:
+    if named is None or raised.error:
+        # A broker refuses a request as a whole also to clients that it does not serve.
         return
     notes.link.topic_ids.lack(named.unknown)
-    if raised.session_id and not raised.error:
+    if raised.session_id:
         named.opened(notes.link.route.sessions_by_name, raised.session_id)

@@ -43,7 +43,6 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
     link, policy = notes.link, exchange.policy
     assert exchange.by_id is not None
     _snoop(link, exchange.recoded, frame)
-    link.topic_ids.lack(exchange.by_id.unknown)
 
     def make_id(cluster_id: str, name: str) -> bytes:
         view = link.route.broker.view
@@ -59,6 +58,8 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
             pieces = readdress(link, policy, memoryview(b"".join(pieces)))
     except (WireError, KeyError) as error:
         return Fault(f"Metadata v{exchange.recoded} response: {error}")
+    if not metadata_older.is_refusal(frame):
+        link.topic_ids.lack(exchange.by_id.unknown)
     return Instead(pieces)
 
 

@@ -161,6 +161,8 @@ class BrokerAnswers:
         whole: bool,
     ) -> set[str]:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        if not answer.tells:
+            return set()
         self.pollers.belongs(poller, answer.cluster_id)
         if poller.route is not None:
             poller.route.broker.serves_anybody = not poller.authenticates
@@ -241,7 +243,7 @@ class BrokerAnswers:
             reader.skip_tags()
             before = self._passed.get(route.name, NO_BROKERS)
             answer = metadata.read_response(reader, version, before)
-            if self._is_contradicted(route, answer.cluster_id):
+            if not answer.tells or self._is_contradicted(route, answer.cluster_id):
                 return
             view = self._place(route, answer).view
             self._passed[route.name] = answer.brokers

@@ -57,8 +57,7 @@ class Endings:
         pair = side.pair
         side.ended = True
         if side is pair.broker:
-            # A broker that closes has closed both directions.
-            self._close_write(side)
+            self._close_write(pair)
             if pair.link.responses.held is not None:
                 return
         error = self._queues.send(side.peer, side.flow.ended())
@@ -75,6 +74,8 @@ class Endings:
     def peer_closed(self, side: Side) -> None:
         """A side that is not read now has ended: taking what it sent must not last for ever."""
         side.peer_closed = True
+        if side is side.pair.broker:
+            self._close_write(side.pair)
         self.times.linger(side.pair)
         self._watched.update(side)
 
@@ -99,16 +100,17 @@ class Endings:
         which is what closes the link then.
         """
         if side is side.pair.broker and isinstance(error, ConnectionError):
-            self._close_write(side)
+            self._close_write(side.pair)
         else:
             self.close(side.pair)
 
-    def _close_write(self, side: Side) -> None:
-        side.write_closed = True
-        self._queues.drop(side)
-        side.peer.flow.flushed()
-        self._watched.update(side)
-        self._watched.update(side.peer)
+    def _close_write(self, pair: SocketPair) -> None:
+        """Send a broker nothing more: one that closes has closed both directions."""
+        pair.broker.write_closed = True
+        self._queues.drop(pair.broker)
+        pair.link.requests.abandon()
+        self._watched.update(pair.broker)
+        self._watched.update(pair.client)
 
     # Both end.
 
