@@ -4,8 +4,9 @@ Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
+from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.hints.failed_partition import FailedPartition, FailedPartitions
 from leader_hints.core.hints.miss_reason import MissReason
@@ -26,9 +27,11 @@ class HeldResponse:
     judgement rests on has changed. ``detached``: it was forwarded already, and hints are only
     counted. ``sought``: it was forwarded, and its leaders are sought for the next error.
     ``exposed``: rule 9. ``switched``: the route's mode was changed meanwhile, so it gets no hint.
+    ``answered``: topics about which its broker has answered since, before all of it was judged.
     """
 
     __slots__ = (
+        "answered",
         "confirm_at",
         "deadline",
         "detached",
@@ -67,6 +70,7 @@ class HeldResponse:
         self.detached = detached
         self.exposed = False
         self.switched = False
+        self.answered: Set[Topic] = frozenset()
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)

@@ -152,6 +152,10 @@ class HoldQueue:
             return work, self._finish(response, now, MissReason.HINTS_OFF)
         begins = response.partitions.missing > 0
         judged = self._judge.judge(response, now)
+        if response.answered:
+            for one in judged:
+                if one.asked and hint_rules.is_contradicted(response.route, one):
+                    self._index.contradicted(response, one.failure.topic)
         if response.partitions.judged:
             self._reviews.judged(response)
         else:
@@ -191,6 +195,8 @@ class HoldQueue:
                     self._reviews.add_news(response)
                     if hint_rules.is_contradicted(route, partition):
                         contradicted.add(topic)
+            if response.partitions.missing:
+                response.answered |= about
             for topic in about - contradicted:
                 self._index.asked(route, response, topic)
 
