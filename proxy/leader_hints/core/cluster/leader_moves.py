@@ -60,7 +60,7 @@ class MetadataBrokers:
 
     Brokers are bits, since thousands of moves note which of them name the leader. ``awaited``: the
     bits of all that must; 0 before any broker was asked. Brokers come and go for years, so the bits
-    of those that have gone are given to others; whoever comes back after that names leaders again.
+    of those that have gone are given to others; one that comes back later names the leaders again.
     """
 
     def __init__(self, moves: Mapping[Place, LeaderMove]) -> None:

@@ -13,6 +13,7 @@ from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.route import Route
 
+_NONE: Set[Topic] = frozenset()
 #: The largest part of a hold, or of the grace, that is cut off if reviews come late.
 _MOST_CUT = 0.25
 
@@ -70,7 +71,7 @@ class HeldResponse:
         self.detached = detached
         self.exposed = False
         self.switched = False
-        self.answered: Set[Topic] = frozenset()
+        self.answered: Set[Topic] = _NONE
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)

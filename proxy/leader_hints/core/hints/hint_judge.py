@@ -100,5 +100,6 @@ def _make(response: HeldResponse, failure: Failure, epoch: int) -> FailedPartiti
     led = hint_rules.led_epoch(response.route, failure)
     settles = response.held.unhinted is not None
     partition = FailedPartition(failure, epoch, response.since, led, settles=settles)
-    partition.asked = failure.topic in response.answered
+    if response.answered:
+        partition.asked = failure.topic in response.answered
     return partition

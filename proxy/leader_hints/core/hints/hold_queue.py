@@ -247,6 +247,7 @@ class HoldQueue:
         for response in self._index.of_link(link):
             if not response.sought:
                 self._drop(response)
+                response.held.give_back()
         self._allowance.forget(link)
 
     def next_deadline(self, ahead: float = 0.0) -> float | None:
@@ -316,7 +317,7 @@ class HoldQueue:
         new = self._sought.new(response)
         if new:
             sought = HeldResponse(
-                response.held,
+                response.held.without_failures(),
                 next(self._numbers),
                 response.since,
                 detached=True,
