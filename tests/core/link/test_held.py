@@ -45,7 +45,7 @@ def _traced() -> int:
 
 @pytest.mark.parametrize("known", [False, True], ids=["leaders not known", "leaders known"])
 @pytest.mark.parametrize(
-    ("responses", "topics", "each"), [(200, 1, 1), (20, 1, 500), (20, 50, 10), (2, 3000, 1)]
+    ("responses", "topics", "each"), [(100, 1, 1), (10, 1, 500), (10, 50, 10), (2, 1000, 1)]
 )
 def test_what_failed_costs_no_more_than_is_reserved_and_not_much_less(
     responses: int, topics: int, each: int, known: bool, monkeypatch: pytest.MonkeyPatch
