@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 
 from leader_hints.apis.keys import ApiKey
+from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.link.budget import Account, Budget
 from leader_hints.core.link.held import Held, cost
@@ -51,6 +52,10 @@ class _Held:
         return decided
 
 
+def _failed_partitions() -> int:
+    return sum(isinstance(one, FailedPartition) for one in gc.get_objects())
+
+
 def test_what_is_decided_counts_until_it_was_reported() -> None:
     held = _Held()
     assert held.budget.used == _RESPONSES * held.cost
@@ -70,6 +75,7 @@ def test_what_is_decided_counts_until_it_was_reported() -> None:
 
 def test_what_waits_to_be_reported_costs_less_than_is_reserved_for_it() -> None:
     gc.collect()
+    others = _failed_partitions()
     tracemalloc.start()
     try:
         held = _Held()
@@ -83,6 +89,8 @@ def test_what_waits_to_be_reported_costs_less_than_is_reserved_for_it() -> None:
     assert held.reported < _RESPONSES * _EACH / 2
     # What is known of the cluster is among it.
     assert kept < held.budget.used
+    # Only of those that are sought is kept what was known of their leaders.
+    assert _failed_partitions() - others <= _EACH
 
 
 def test_what_a_link_waited_for_that_is_gone_is_given_back() -> None:
