@@ -15,7 +15,7 @@ from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
 #: Seconds for which it counts how long a link was held.
 _COUNTED = 1.0
-#: First errors that are remembered, of 350 bytes each. An error of one that was forgotten may be
+#: First errors that are remembered, of 250 bytes each. An error of one that was forgotten may be
 #: held once more.
 MOST_FIRST_ERRORS = 50_000
 
