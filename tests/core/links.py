@@ -105,6 +105,8 @@ class Driven:
 
     def release(self, hints: Sequence[LeaderHint | None]) -> None:
         """Let the held response go on."""
+        assert self.held is not None
+        self.held.give_back()  # What failed counts as reported.
         self._send(self.link.responses, self.link.responses.release(hints), self.to_client)
         self._resume(self.link.responses, self.to_client)
         self._read_broker()
@@ -125,6 +127,7 @@ class Driven:
                 hints = self.decide(responses.held)
                 if hints is None:
                     return
+                responses.held.give_back()
                 self._send(responses, responses.release(hints), self.to_client)
                 self._resume(responses, self.to_client)
             if not self._unread or responses.fault is not None:

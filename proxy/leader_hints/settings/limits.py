@@ -32,7 +32,8 @@ class LimitSettings(Group):
         67108864,
         65536,
         68719476736,
-        "Most that all links together keep. At least link_buffer_bytes.",
+        "Most that all links together keep, of held responses also what is known of their failed "
+        "partitions. At least link_buffer_bytes.",
     )
     requests_in_flight: int = whole(
         10000,

@@ -1,7 +1,14 @@
-import pytest
+import math
+from dataclasses import dataclass
 
-from leader_hints.apis.metadata import ZERO_ID
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leader_hints.apis.metadata import ZERO_ID, Led
+from leader_hints.core.cluster.doubts import Place, Reporter
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_moves import MOST_GONE, LeaderMoves
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
 from tests.core.cluster.views import answer, led_by_each, view_of
@@ -168,3 +175,111 @@ def test_a_leader_that_was_confirmed_stays_so() -> None:
     view.leader_confirms("t", 0, Leader(2, 6))
     view.leader_denies("t", 0, Leader(2, 6))
     assert view.is_confirmed("t", 0)
+
+
+# Whose Metadata names the leaders.
+
+
+@dataclass
+class _Broker:
+    reporter: Reporter
+    unanswered_since: float = math.inf
+
+
+class _Sets:
+    """What :class:`MetadataBrokers` has, by sets."""
+
+    def __init__(self) -> None:
+        self.expected: set[Reporter] = set()
+        self.known: set[Reporter] = set()
+        self.named: dict[Place, set[Reporter]] = {}
+
+    def know(self, reporter: Reporter) -> None:
+        """Take note of a broker; if too many are known that are not expected, forget those."""
+        if reporter not in self.known and len(self.known) >= len(self.expected) + MOST_GONE:
+            self.known &= self.expected
+            for named in self.named.values():
+                named &= self.expected
+        self.known.add(reporter)
+
+    def all_name(self, place: Place) -> bool:
+        """Whether all that are expected name the leader."""
+        return place not in self.named or (
+            bool(self.expected) and self.expected <= self.named[place]
+        )
+
+
+def _moves(*partitions: int) -> LeaderMoves:
+    moves = LeaderMoves(lambda: 3.0)
+    for partition in partitions:
+        moves.add(("t", partition), Leader(1, 5), Led(partition, 2, 6), confirmed=False)
+    return moves
+
+
+#: Half of them come and go; there are routes whose node is not known.
+_REPORTERS = st.integers(0, 3) | st.integers(0, 400) | st.sampled_from(["route", "another"])
+_PLACES: st.SearchStrategy[Place] = st.tuples(st.just("t"), st.integers(0, 2))
+_RUNS = st.tuples(st.integers(0, 400), st.integers(0, 90)).map(
+    lambda run: [*range(run[0], sum(run))]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.just("expect"), st.lists(_REPORTERS, max_size=5) | _RUNS)
+        | st.tuples(_PLACES, st.lists(_REPORTERS, max_size=5) | _RUNS),
+        max_size=30,
+    )
+)
+def test_bits_say_what_sets_would(steps: list[tuple[str | Place, list[Reporter]]]) -> None:
+    moves, sets, most = _moves(0, 1), _Sets(), 0
+    brokers = moves.brokers
+    sets.named = {place: set() for place in moves}
+    for what, reporters in steps:
+        if what == "expect":
+            changed = sets.expected != {*reporters}
+            sets.expected = {*reporters}
+            most = max(most, len(sets.expected))
+            assert brokers.expect([_Broker(one) for one in reporters], 0.0) is changed
+            for one in reporters:
+                sets.know(one)
+        else:
+            assert not isinstance(what, str)
+            for one in reporters if what in moves else ():
+                first = one not in sets.named[what]
+                sets.know(one)
+                first |= one not in sets.named[what]
+                sets.named[what].add(one)
+                assert brokers.names(one, what) is (first and sets.all_name(what))
+        for place in [*moves, ("t", 2)]:
+            assert brokers.all_name(place) is sets.all_name(place)
+            for one in [*sets.known, 7, "route"]:
+                lags = place in moves and one not in sets.named[place]
+                assert brokers.lags(one, place) is lags
+        bits = [brokers.awaited, *(move.named for move in moves.values())]
+        assert max(map(int.bit_length, bits)) <= most + MOST_GONE
+
+
+def test_brokers_that_come_and_go_cost_nothing_in_the_end() -> None:
+    moves = _moves(0)
+    brokers, [(place, move)] = moves.brokers, [*moves.items()]
+    for node in range(0, 30_000, 3):
+        several = [node, node + 1, node + 2]
+        assert brokers.expect([_Broker(one) for one in several], 0.0)
+        assert [brokers.names(one, place) for one in several] == [False, False, True]
+        assert not brokers.lags(node, place)
+        assert max(brokers.awaited, move.named).bit_length() <= 3 + MOST_GONE
+    # Of those that have gone only some are remembered.
+    assert brokers.lags(0, place)
+    assert sum(not brokers.lags(one, place) for one in range(30_000)) <= 3 + MOST_GONE
+
+
+def test_a_broker_that_is_silent_for_a_while_has_named_the_leaders_all_the_same() -> None:
+    moves = _moves(0)
+    brokers, (place,) = moves.brokers, [*moves]
+    both = [_Broker(1), _Broker(2)]
+    brokers.expect(both, 0.0)
+    assert [brokers.names(one.reporter, place) for one in both] == [False, True]
+    brokers.expect([both[0], _Broker(2, unanswered_since=0.0)], 1.0)
+    brokers.expect(both, 2.0)
+    assert brokers.all_name(place)

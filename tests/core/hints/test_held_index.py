@@ -3,13 +3,16 @@
 import pytest
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.leader_hint import Failure, Scanned
+from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
+from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.hints.held_index import HeldIndex
 from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE
 from leader_hints.core.hints.hold_deadlines import HoldDeadlines
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 from tests.core.hold_queues import BEGIN, Counter, failed, hint, learn, route
 from tests.core.samples import NOT_LEADER, topic_id
 from tests.harness.lines import lines_of
@@ -136,6 +139,68 @@ def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: 
     assert [(name, one) for one, name in index.unasked(on, dict.fromkeys(names), T)] == found
     named = index.named(on, (name for name in names for _ in range(2)), T)
     assert [(name, one) for one, _, name in named] == found
+
+
+def test_a_repeated_answer_costs_nothing_before_all_of_a_large_response_was_judged() -> None:
+    counter, on = Counter(), route()
+    learn(on, dict.fromkeys(range(_MANY), (1, 5)), source=1)
+    assert counter.fetch(LinkState(on, 1), T, dict.fromkeys(range(_MANY), 5)) is None
+    for _ in range(4):
+        counter.review(T)
+    counter.queue.asked(on, {"t"}, T + 0.001)
+    assert lines_of(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) < _FEW
+    # Nor is anything judged again for it: 200 of the others are in each step, and no more.
+    steps = 0
+    while counter.queue.unfinished:
+        counter.queue.asked(on, {"t"}, T + 0.002)
+        counter.review(T + 0.002)
+        steps += 1
+    assert steps <= 2 * _MANY // JUDGED_AT_ONCE
+
+
+def _partly_judged() -> tuple[Counter, Route, list[float]]:
+    """Return a hold queue, its route and the time, after some of a response was judged.
+
+    All its partitions wait for their broker's answer, since it is long ago that the leader was
+    learnt.
+    """
+    now = [T]
+    counter, on = Counter(), route(clock=lambda: now[0])
+    learn(on, dict.fromkeys(range(_MANY), (3, 8)))
+    now[0] += 100
+    epochs = dict.fromkeys(range(_MANY), 7)
+    assert counter.fetch(LinkState(on, 1), now[0], epochs) is None
+    counter.review(now[0])
+    return counter, on, now
+
+
+def _review_all(counter: Counter, now: float) -> list[list[LeaderHint | None]]:
+    decided = counter.review(now)
+    while counter.queue.unfinished:
+        decided += counter.review(now)
+    return decided
+
+
+def test_an_answer_counts_for_partitions_that_are_judged_later() -> None:
+    counter, on, now = _partly_judged()
+    counter.queue.asked(on, {"t"}, now[0])
+    # The broker answers nothing more.
+    assert _review_all(counter, now[0]) == [[hint(3, 8)] * _MANY]
+
+
+def test_a_later_answer_counts_for_partitions_that_the_first_one_contradicted() -> None:
+    counter, on, now = _partly_judged()
+    view, last = on.broker.view, _MANY - 1
+    assert view is not None
+    learn(on, {last: (3, 0)}, source=2)
+    view.leader_confirms("t", last, Leader(3, 8))
+    learn(on, {last: (3, 0)}, source=1)
+    counter.queue.asked(on, {"t"}, now[0])
+    assert not view.in_doubt("t", last)
+    assert _review_all(counter, now[0]) == []
+    learn(on, {last: (3, 8)}, source=1)
+    counter.queue.asked(on, {"t"}, now[0] + 0.001)
+    assert _review_all(counter, now[0] + 0.001) == [[hint(3, 8)] * _MANY]
 
 
 def test_what_is_over_is_found_without_a_walk() -> None:

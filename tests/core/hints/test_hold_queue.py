@@ -470,6 +470,18 @@ def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds:
     assert counter.reasons() == ["hold_expired"] * (1 if holds else 2)
 
 
+def test_only_so_many_first_errors_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leader_hints.core.hints.hold_allowance.MOST_FIRST_ERRORS", 3)
+    first, counter = _link(), Counter()
+    learn(first.route, dict.fromkeys(range(5), (1, 5)))
+    assert counter.produce(first, T, *range(5)) is None
+    assert counter.review(T + 0.1001) == [[None] * 5]
+    # The last ones have had their time; of the first one that is not known any more.
+    for partition, held in ((2, False), (3, False), (4, False), (0, True)):
+        later = counter.produce(LinkState(first.route, 2 + partition), T + 0.2, partition)
+        assert later == (None if held else [None])
+
+
 def test_an_error_that_is_answered_at_once_begins_no_hold() -> None:
     # A reassignment raises the epoch under the same leader, and the election that follows soon
     # moves it: the second error comes under the epoch of the first one's answer.

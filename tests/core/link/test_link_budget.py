@@ -8,7 +8,7 @@ import pytest
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Account, Budget
-from leader_hints.core.link.held import Held
+from leader_hints.core.link.held import Held, cost
 from leader_hints.core.mode import Mode
 from tests.core.brokers import route_before
 from tests.core.links import Driven, route
@@ -34,9 +34,11 @@ def test_a_small_response_is_counted_while_it_is_held_and_what_came_behind_it_to
     driven.up(produce_request(10, 1) + produce_request(10, 2))
     first, second = produce_answer(9, 1, {0: NOT_LEADER}), produce_answer(9, 2, {0: 0})
     driven.down(first)
-    assert driven.budget.used == len(first)
+    assert driven.held is not None
+    kept = len(first) + cost(driven.held.scanned)
+    assert driven.budget.used == kept
     driven.link.responses.flushed()
-    assert driven.budget.used == len(first)
+    assert driven.budget.used == kept
     driven.release([None])
     assert driven.budget.used == 0
 
@@ -51,7 +53,8 @@ def test_what_came_behind_a_held_response_is_counted() -> None:
     driven.up(produce_request(10, 1) + produce_request(10, 2))
     both = produce_answer(9, 1, {0: NOT_LEADER}) + produce_answer(9, 2, {0: 0})
     driven.down(both)
-    assert driven.budget.used == len(both)
+    assert driven.held is not None
+    assert driven.budget.used == len(both) + cost(driven.held.scanned)
     driven.link.close()
     assert driven.budget.used == 0
 
@@ -66,14 +69,16 @@ def test_what_is_held_one_behind_the_other_is_counted_once() -> None:
     for answer in answers:
         assert driven.held is not None
         # Each has a copy of its own while it is held, beside the receive buffer's.
-        assert len(answer) <= driven.budget.used <= 2 * len(every)
+        kept = driven.budget.used - cost(driven.held.scanned)
+        assert len(answer) <= kept <= 2 * len(every)
         driven.release([None])
     assert driven.to_client == every
     assert driven.budget.used == 0
     # It begins again.
     driven.up(produce_request(10, 1) + produce_request(10, 2))
     driven.down(answers[1] + answers[2])
-    assert driven.budget.used == len(answers[1] + answers[2])
+    assert driven.held is not None
+    assert driven.budget.used == len(answers[1] + answers[2]) + cost(driven.held.scanned)
 
 
 def test_without_budget_a_small_response_is_not_held_and_that_is_reported() -> None:
@@ -85,6 +90,53 @@ def test_without_budget_a_small_response_is_not_held_and_that_is_reported() -> N
     assert driven.to_client == answer
     (missed,) = (e for e in driven.link.state.events if isinstance(e, HintMissed))
     assert missed.reason is MissReason.BUDGET
+
+
+@pytest.mark.parametrize("partitions", [1, 1000])
+def test_what_failed_counts_until_it_was_reported(partitions: int) -> None:
+    seen: list[Held] = []
+
+    def decide(held: Held) -> None:
+        seen.append(held)
+
+    driven = Driven(route(), decide=decide)
+    driven.up(produce_request(10, 1))
+    driven.down(produce_answer(9, 1, dict.fromkeys(range(partitions), NOT_LEADER)))
+    (held,) = seen
+    driven._send(
+        driven.link.responses, driven.link.responses.release([None] * partitions), bytearray()
+    )
+    assert driven.budget.used == cost(held.scanned)
+    # Also beyond the end of its link.
+    driven.link.close()
+    assert driven.budget.used == cost(held.scanned)
+    held.give_back()
+    held.give_back()
+    assert (driven.budget.used, driven.budget.unauthenticated) == (0, 0)
+
+
+def test_each_error_that_finds_no_room_goes_on_and_is_counted() -> None:
+    """What failed may need more than the frame: 1,000 partitions stand in 37 KB."""
+    errors = dict.fromkeys(range(1000), NOT_LEADER)
+    answer = produce_answer(9, 1, errors)
+    budget = Budget(1 << 20, 1 << 22)
+    links = [Driven(route(), budget=budget) for _ in range(10)]
+    for driven in links:
+        driven.up(produce_request(10, 1))
+        driven.down(answer)
+        assert budget.used <= budget.total
+    held = [driven for driven in links if driven.held is not None]
+    assert 0 < len(held) < len(links)
+    for driven in links:
+        missed = [e for e in driven.link.state.events if isinstance(e, HintMissed)]
+        if driven not in held:
+            assert driven.to_client == answer
+            assert [e.answered.partition for e in missed] == [*errors]
+            assert {e.reason for e in missed} == {MissReason.BUDGET}
+        else:
+            assert missed == []
+            driven.release([None] * len(errors))
+    assert budget.used == 0
 
 
 @pytest.mark.parametrize("ending", ["answered", "closed", "unmatched"])

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.events import HintMissed
-from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.held import cost
 from leader_hints.core.route import Route
 from tests.core.brokers import route_before
 from tests.core.conversation import ONE
 from tests.core.links import Driven
-from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import (
     BROKER_3_6,
     FENCED,
@@ -176,16 +175,15 @@ def test_wherever_it_is_cut_a_response_is_held_once(key: int, version: int) -> N
 
 
 def test_what_is_held_behind_another_response_is_reserved_with_what_came_behind_that() -> None:
-    driven = Driven(_route(), budget=Budget(1 << 10, 1 << 10))
+    driven = Driven(_route(), budget=Budget(1 << 10, 1 << 12))
     each = [_answered(P, 8, [NOT_LEADER], number) for number in range(1, 20)]
     driven.up(b"".join(_asked(P, 8, number) for number in range(1, 20)))
     driven.down(b"".join(each))
     for number in range(19):
         assert driven.held is not None
-        assert not driven.held.over_budget
         assert driven.to_client == b"".join(each[:number])
         # What has gone on is given back when all of it was sent.
-        assert driven.budget.used == sum(map(len, each))
+        assert driven.budget.used == sum(map(len, each)) + cost(driven.held.scanned)
         driven.release([None])
     assert driven.to_client == b"".join(each)
     assert driven.budget.used == 0
@@ -272,18 +270,16 @@ def test_errors_of_a_client_that_uses_hints_wait_for_those(size: int) -> None:
     assert (driven.link.state.traffic.raw["budget"] > 0) == (size == 100)
 
 
-def test_without_budget_an_error_is_given_up_at_once() -> None:
+@pytest.mark.parametrize("failed", [1, 600])
+def test_without_budget_errors_are_given_up_at_once(failed: int) -> None:
     driven = Driven(_route(), budget=Budget(0, 0))
-    answered = _answered(P, 8, [NOT_LEADER])
+    answered = _answered(P, 8, [NOT_LEADER] * failed)
     driven.up(_asked(P, 8))
     driven.down(answered)
-    assert driven.held is not None
-    assert driven.budget.used == 0
-    queue = HoldQueue(DEFAULT_RULES)
-    assert queue.submit(driven.held, 0.0) == [None]
-    (event,) = queue.events
-    assert isinstance(event, HintMissed)
-    assert (event.reason, event.settling) == (MissReason.VERSION_WITHOUT_FIELD, "budget")
-    driven.release([None])
+    assert driven.held is None
     assert driven.to_client == answered
     assert driven.budget.used == 0
+    missed = [e for e in driven.link.state.events if isinstance(e, HintMissed)]
+    assert [(e.answered.partition, e.reason, e.settling) for e in missed] == [
+        (partition, MissReason.VERSION_WITHOUT_FIELD, "budget") for partition in range(failed)
+    ]

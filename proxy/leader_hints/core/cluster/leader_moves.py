@@ -21,6 +21,8 @@ _WAITED = 0.25
 #: Seconds after which a broker that has not answered is left out: half a hold by default. Clients
 #: that ask it wait for longer than a hold in any case.
 SILENT = 0.05
+#: Brokers that are remembered although none of their Metadata is awaited: most of them come back.
+MOST_GONE = 64
 
 
 class Asked(Protocol):
@@ -57,21 +59,26 @@ class MetadataBrokers:
     """Which brokers' Metadata names the leaders to which partitions moved, and whose is awaited.
 
     Brokers are bits, since thousands of moves note which of them name the leader. ``awaited``: the
-    bits of all that must; 0 before any broker was asked.
+    bits of all that must; 0 before any broker was asked. Brokers come and go for years, so the bits
+    of those that have gone are given to others; one that comes back later names the leaders again.
     """
 
     def __init__(self, moves: Mapping[Place, LeaderMove]) -> None:
         self.awaited = 0
         self._moves = moves
+        self._expected: set[Reporter] = set()
         self._bits: dict[Reporter, int] = {}
+        #: All of these bits.
+        self._taken = 0
 
     def expect(self, brokers: Iterable[Asked], now: float) -> bool:
         """Await these brokers, but those that are silent; return whether these are others."""
-        before, self.awaited = self.awaited, 0
-        for broker in brokers:
-            if now < broker.unanswered_since + SILENT:
-                self.awaited |= self._bit(broker.reporter)
-        return self.awaited != before
+        expected = {one.reporter for one in brokers if now < one.unanswered_since + SILENT}
+        changed, self._expected = expected != self._expected, expected
+        self.awaited = 0
+        for reporter in expected:
+            self.awaited |= self._bit(reporter)
+        return changed
 
     def names(self, reporter: Reporter, place: Place) -> bool:
         """Note that a broker's Metadata names the leader; whether it was the last one awaited."""
@@ -89,10 +96,25 @@ class MetadataBrokers:
     def lags(self, reporter: Reporter, place: Place) -> bool:
         """Whether a broker's Metadata has not named the leader since a recent move."""
         move = self._moves.get(place)
-        return move is not None and not move.named & self._bit(reporter)
+        return move is not None and not move.named & self._bits.get(reporter, 0)
 
     def _bit(self, reporter: Reporter) -> int:
-        return self._bits.setdefault(reporter, 1 << len(self._bits))
+        """Return the bit of a broker, the lowest free one if it has none yet."""
+        bit = self._bits.get(reporter)
+        if bit is None:
+            if len(self._bits) >= len(self._expected) + MOST_GONE:
+                self._forget_gone()
+            bit = ~self._taken & (self._taken + 1)
+            self._bits[reporter] = bit
+            self._taken |= bit
+        return bit
+
+    def _forget_gone(self) -> None:
+        """Free the bits of all brokers that are not awaited."""
+        self._bits = {one: bit for one, bit in self._bits.items() if one in self._expected}
+        self._taken = sum(self._bits.values())
+        for move in self._moves.values():
+            move.named &= self._taken
 
 
 class LeaderMoves(OrderedDict[Place, LeaderMove]):

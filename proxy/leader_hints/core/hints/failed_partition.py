@@ -107,9 +107,8 @@ class FailedPartitions:
 
     @classmethod
     def of(cls, partitions: Sequence[FailedPartition]) -> "FailedPartitions":
-        """Return those that were judged before, none of them settled."""
+        """Return those that were judged before, none of them settled: nothing is to be ``seen``."""
         made = cls((), ())
-        made.seen = [*partitions]
         made.lacking = deque(partitions)
         return made
 

@@ -135,8 +135,12 @@ class HeldIndex:
     def asked(self, route: Route, response: HeldResponse, topic: Topic) -> None:
         """Take it that no further answer about a topic is news for a response."""
         of_route = self._routes.get(id(route))
-        if of_route is not None and not response.partitions.missing:
+        if of_route is not None:
             of_route.asked(topic, response)
+
+    def contradicted(self, response: HeldResponse, topic: Topic) -> None:
+        """Take it that the next answer about a topic is news for a response again."""
+        self._routes[id(response.route)].unasked.setdefault(topic, {})[response] = None
 
     def named(
         self, route: Route, names: Iterable[str], since: float

@@ -4,14 +4,16 @@ Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
+from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.hints.failed_partition import FailedPartition, FailedPartitions
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.held import Held
 from leader_hints.core.route import Route
 
+_NONE: Set[Topic] = frozenset()
 #: The largest part of a hold, or of the grace, that is cut off if reviews come late.
 _MOST_CUT = 0.25
 
@@ -26,9 +28,11 @@ class HeldResponse:
     judgement rests on has changed. ``detached``: it was forwarded already, and hints are only
     counted. ``sought``: it was forwarded, and its leaders are sought for the next error.
     ``exposed``: rule 9. ``switched``: the route's mode was changed meanwhile, so it gets no hint.
+    ``answered``: topics about which its broker has answered since, before all of it was judged.
     """
 
     __slots__ = (
+        "answered",
         "confirm_at",
         "deadline",
         "detached",
@@ -67,6 +71,7 @@ class HeldResponse:
         self.detached = detached
         self.exposed = False
         self.switched = False
+        self.answered: Set[Topic] = _NONE
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)

@@ -99,4 +99,7 @@ class HintJudge:
 def _make(response: HeldResponse, failure: Failure, epoch: int) -> FailedPartition:
     led = hint_rules.led_epoch(response.route, failure)
     settles = response.held.unhinted is not None
-    return FailedPartition(failure, epoch, response.since, led, settles=settles)
+    partition = FailedPartition(failure, epoch, response.since, led, settles=settles)
+    if response.answered:
+        partition.asked = failure.topic in response.answered
+    return partition

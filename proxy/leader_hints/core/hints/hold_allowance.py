@@ -15,6 +15,9 @@ from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
 #: Seconds for which it counts how long a link was held.
 _COUNTED = 1.0
+#: First errors that are remembered, of 250 bytes each. An error of one that was forgotten may be
+#: held once more.
+MOST_FIRST_ERRORS = 50_000
 
 
 class HoldAllowance:
@@ -66,7 +69,10 @@ class HoldAllowance:
         """Return the deadline of rule 4 for one partition."""
         epoch = partition.known.epoch if partition.known else UNKNOWN_EPOCH
         key = (route.name, partition.failure.topic, partition.failure.partition, epoch)
-        return self._first_errors.setdefault(key, now) + self._rules.deadline
+        first = self._first_errors.setdefault(key, now)
+        if len(self._first_errors) > MOST_FIRST_ERRORS:
+            self._first_errors.popitem(last=False)
+        return first + self._rules.deadline
 
     def _spent(self, link: int, now: float) -> float:
         """Return how long a link was held, counting holds that ended within the last second."""

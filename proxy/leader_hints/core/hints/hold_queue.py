@@ -152,6 +152,10 @@ class HoldQueue:
             return work, self._finish(response, now, MissReason.HINTS_OFF)
         begins = response.partitions.missing > 0
         judged = self._judge.judge(response, now)
+        if response.answered:
+            for one in judged:
+                if one.asked and hint_rules.is_contradicted(response.route, one):
+                    self._index.contradicted(response, one.failure.topic)
         if response.partitions.judged:
             self._reviews.judged(response)
         else:
@@ -191,6 +195,8 @@ class HoldQueue:
                     self._reviews.add_news(response)
                     if hint_rules.is_contradicted(route, partition):
                         contradicted.add(topic)
+            if response.partitions.missing:
+                response.answered |= about
             for topic in about - contradicted:
                 self._index.asked(route, response, topic)
 
@@ -241,6 +247,7 @@ class HoldQueue:
         for response in self._index.of_link(link):
             if not response.sought:
                 self._drop(response)
+                response.held.give_back()
         self._allowance.forget(link)
 
     def next_deadline(self, ahead: float = 0.0) -> float | None:
@@ -310,7 +317,7 @@ class HoldQueue:
         new = self._sought.new(response)
         if new:
             sought = HeldResponse(
-                response.held,
+                response.held.without_failures(),
                 next(self._numbers),
                 response.since,
                 detached=True,

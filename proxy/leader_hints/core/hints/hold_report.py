@@ -1,6 +1,6 @@
 """Reports what came of responses, a limited number of partitions at a time.
 
-Tested in ``tests/core/hints/test_hold_queue.py``.
+What waits is bounded: it costs less than what is reserved for each response until it was reported.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ class HoldReport:
     """The events of responses that are decided, the first to be reported first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Iterator[Event]] = deque()
+        self._waiting: deque[tuple[Held, Iterator[Event]]] = deque()
 
     def __bool__(self) -> bool:
         """Whether there is more to report."""
@@ -42,20 +42,24 @@ class HoldReport:
         rest: Iterator[_Outcome] = (
             (failure, epoch, None, reason) for failure, epoch in response.partitions.rest()
         )
-        held, hold_ms = response.held, (now - response.since) * 1000
-        self._waiting.append(
-            _event(held, failure, epoch, hint, why, hold_ms, observed=response.detached)
+        # Of the response itself nothing is kept.
+        held, hold_ms, observed = response.held, (now - response.since) * 1000, response.detached
+        events = (
+            _event(held, failure, epoch, hint, why, hold_ms, observed=observed)
             for failure, epoch, hint, why in chain(outcomes, rest)
         )
+        self._waiting.append((held, events))
 
     def take(self) -> list[Event]:
         """Return the next events, of a limited number of partitions."""
         events: list[Event] = []
         while self._waiting and len(events) < _AT_ONCE:
-            some = [*islice(self._waiting[0], _AT_ONCE)]
+            held, waiting = self._waiting[0]
+            some = [*islice(waiting, _AT_ONCE)]
             events += some
             if len(some) < _AT_ONCE:
                 self._waiting.popleft()
+                held.give_back()
         return events
 
 

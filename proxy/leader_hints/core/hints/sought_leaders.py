@@ -1,8 +1,6 @@
 """Leaders that are sought for the next error, since a response went on without a hint.
 
 A client without a hint comes back soon, and may come back often.
-
-Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
 from collections import OrderedDict
@@ -12,6 +10,10 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.route import Route
+
+#: Partitions that are sought in all. Each costs 1 KB, or up to 5 KB if each is of another link and
+#: topic. Clients of others come back all the same, and theirs are sought once there is room.
+MOST_SOUGHT = 10_000
 
 _Place = tuple[str, Topic, int]
 
@@ -32,10 +34,14 @@ class SoughtLeaders(OrderedDict[HeldResponse, None]):
         return next(iter(self))
 
     def new(self, response: HeldResponse) -> list[FailedPartition]:
-        """Return the partitions that a response went on without and that are not sought yet."""
+        """Return the partitions that a response went on without and that are not sought yet.
+
+        Only as many as may be sought.
+        """
         route, places = response.route, self._places
         lacking = [partition for partition in response.partitions.seen if not partition.settled]
-        return [partition for partition in lacking if _place(route, partition) not in places]
+        new = [partition for partition in lacking if _place(route, partition) not in places]
+        return new[: MOST_SOUGHT - len(places)]
 
     def add(self, response: HeldResponse) -> None:
         """Have the leaders of a response sought."""

@@ -31,11 +31,14 @@ class Budget:
         self._most_copied = total // _COPIES
         self._share = max(int(total * _UNAUTHENTICATED), min(total, _LEAST_UNAUTHENTICATED))
 
-    def take(self, size: int) -> bool:
-        """Reserve ``size`` bytes; false where they are not to be had."""
-        if size > self.per_link or self.used + size > self.total:
+    def take(self, size: int, beside: int = 0) -> bool:
+        """Reserve ``size`` bytes for a frame, and what is known of it takes ``beside`` them.
+
+        False where they are not to be had.
+        """
+        if size > self.per_link or self.used + size + beside > self.total:
             return False
-        self.used += size
+        self.used += size + beside
         return True
 
     def take_anyway(self, size: int) -> None:
@@ -90,14 +93,14 @@ class Account:
         self.noted = 0
         self.trusted = False
 
-    def take(self, size: int) -> bool:
-        """Reserve ``size`` bytes; false where they are not to be had."""
+    def take(self, size: int, beside: int = 0) -> bool:
+        """Reserve bytes as :meth:`Budget.take`; false where they are not to be had."""
         budget = self._budget
-        if not self.trusted and not budget.admits(self._address, size):
+        if not self.trusted and not budget.admits(self._address, size + beside):
             return False
-        if not budget.take(size):
+        if not budget.take(size, beside):
             return False
-        self._note(size)
+        self._note(size + beside)
         return True
 
     def take_anyway(self, size: int) -> bool:

@@ -1,17 +1,32 @@
-"""An error response that waits for the decision on its hints.
-
-Tested in ``tests/core/link/test_link.py``.
-"""
+"""An error response that waits for the decision on its hints."""
 
 from collections.abc import Sequence
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned, with_hints
 from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.link.budget import Account
 from leader_hints.core.link.flow import Pieces
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.wire.steps import Steps
+
+#: Bytes that each failed partition of a held response costs until it was reported, and each of
+#: their topics: what stands of them in the response, what is known of their leaders and hints, and
+#: where news of the topic finds the response. Measured, on 64 bits, where nothing is shared with
+#: another response; ``tests/core/link/test_held.py`` compares. What a response costs without them
+#: is bounded by how many may be held.
+_PARTITION = 650
+_TOPIC = 700
+
+_NO_BYTES = memoryview(b"")
+
+
+def cost(scanned: Scanned) -> int:
+    """Return how many bytes are to be reserved for what failed in a response, beside its own."""
+    failures = scanned.failures
+    topics = 1 if len(failures) == 1 else len({failure.topic for failure in failures})
+    return _PARTITION * len(failures) + _TOPIC * topics
 
 
 class Held:
@@ -20,15 +35,16 @@ class Held:
     ``frame`` is memory of its own. ``epochs``: for each failure the leader epoch that the
     client used, -1 where it is not known. ``unhinted``: why the client gets no hint; then the
     error waits until it is settled, and goes on byte for byte. Of such a response ``frame`` has
-    only the part that is kept back. ``over_budget``: nothing is left of the budget for that.
+    only the part that is kept back. ``reserved``: bytes of ``account`` for what failed, beside it.
     """
 
     __slots__ = (
+        "account",
         "epochs",
         "frame",
         "key",
         "link",
-        "over_budget",
+        "reserved",
         "scanned",
         "unhinted",
         "version",
@@ -51,18 +67,31 @@ class Held:
         self.scanned = scanned
         self.epochs = epochs
         self.unhinted = unhinted
-        self.over_budget = False
+        self.account: Account | None = None
+        self.reserved = 0
 
     @property
     def refusal(self) -> MissReason | None:
         """Why it must not be held, whatever is known of its leaders; ``None`` if it may be."""
-        if self.over_budget:
-            return MissReason.BUDGET
         if self.unhinted is not None:
             off = self.link.route.mode is Mode.OFF
         else:
             off = not self.link.policies.hintable(self.key, self.version)
         return MissReason.HINTS_OFF if off else None
+
+    def without_failures(self) -> "Held":
+        """Return the same without its bytes and what failed in it, for what outlives it."""
+        scanned = Scanned((), self.scanned.carries, 0, 0)
+        return Held(self.link, self.key, self.version, _NO_BYTES, scanned, (), self.unhinted)
+
+    def give_back(self) -> None:
+        """Give back what is reserved, if it still is: what failed was reported, or never will be.
+
+        Its link may have ended before.
+        """
+        if self.account is not None:
+            self.account.give_back(self.reserved)
+            self.account = None
 
     def answer(self, hints: Sequence[LeaderHint | None]) -> Steps[Pieces]:
         """Return the response with ``hints``, one or ``None`` for each failure, in steps.

@@ -13,7 +13,7 @@ from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.gathered_frame import GatheredFrame
-from leader_hints.core.link.held import Held
+from leader_hints.core.link.held import Held, cost
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.responses import fetch_responses
 from leader_hints.core.responses.outcome import Failed, Fault, Gather, Instead, Outcome, settled
@@ -53,6 +53,7 @@ class ResponseFlow(Flow):
         "_link",
         "_notes",
         "_passthrough",
+        "_reserved",
         "_steps",
         "held",
     )
@@ -75,6 +76,8 @@ class ResponseFlow(Flow):
         self._passthrough: PassthroughScan | None = None
         #: Of a large response with errors, which is held, or released, in the link's turns.
         self._steps: Steps[Pieces] | None = None
+        #: What is reserved for what failed in it, until it is held.
+        self._reserved = 0
         self.held: Held | None = None
 
     def release(self, hints: Sequence[LeaderHint | None]) -> Pieces:
@@ -241,6 +244,10 @@ class ResponseFlow(Flow):
 
     def close(self) -> None:
         """See :meth:`leader_hints.core.link.flow.Flow.close`."""
+        if self.held is not None:
+            self.held.give_back()
+        self._account.give_back(self._reserved)
+        self._reserved = 0
         self.held = self._steps = None
         self._give_back_requests()
         super().close()
@@ -331,50 +338,54 @@ class ResponseFlow(Flow):
 
     def _hold(self, held: Held, exchange: Exchange) -> bool:
         """Keep an error response until it is released; false if it goes on, over budget."""
-        own = self._own(held.frame, exchange)
-        if own is None:
-            self._lack_budget(held.frame, held.scanned, exchange)
-            return False
-        held.frame = own
         at_once(self._notes.hold_begins(held))
+        frame, reserved = self._own(held.frame, held.scanned, exchange)
+        if not reserved:
+            at_once(self._notes.lacks_budget(held))
+            if exchange.recoded:
+                self._instead = [held.frame]
+            return False
+        held.frame, held.account, held.reserved = frame, self._account, reserved
         self.held = held
         return True
 
-    def _own(self, frame: memoryview, exchange: Exchange) -> memoryview | None:
-        """Return what is kept in memory that outlives the step; ``None`` if over budget."""
-        if frame.obj is not self._shared.obj and not exchange.recoded:
-            # What was gathered, or waited behind another one, has its bytes reserved.
-            return frame
-        if not self._account.take(len(frame)):
-            return None
-        self._owed += len(frame)
-        return memoryview(bytes(frame))
+    def _own(
+        self, frame: memoryview, scanned: Scanned, exchange: Exchange
+    ) -> tuple[memoryview, int]:
+        """Return the same bytes in memory that outlives the step, to be held.
 
-    def _lack_budget(self, frame: memoryview, scanned: Scanned, exchange: Exchange) -> None:
-        """Let an error response go on that should be held."""
-        self._notes.hold_lacks_budget(exchange, scanned)
-        if exchange.recoded:
-            self._instead = [frame]
+        And what was reserved for what failed: nothing if over budget.
+        """
+        size, reserved, shared = len(frame), cost(scanned), frame.obj is self._shared.obj
+        if not (shared or exchange.recoded):
+            # What was gathered, or waited behind another one, has its bytes reserved.
+            size = 0
+        if self._account.take(size, reserved):
+            self._owed += size
+        else:
+            reserved = 0
+        return memoryview(bytes(frame)) if shared else frame, reserved
 
     def _hold_in_turns(self, failed: Failed, exchange: Exchange) -> bool:
         """Begin to have an error response held; true if it goes on."""
-        own = self._own(failed.frame, exchange)
-        if own is None and exchange.policy.unhinted is None:
-            self._lack_budget(failed.frame, failed.scanned, exchange)
-            return True
-        self._instead = self._step(self._holding(own, failed, exchange))
+        # Without budget it goes on before anything else is received.
+        frame, self._reserved = self._own(failed.frame, failed.scanned, exchange)
+        self._instead = self._step(self._holding(frame, failed, exchange))
         return bool(self._instead)
 
-    def _holding(self, own: memoryview | None, failed: Failed, exchange: Exchange) -> Steps[Pieces]:
-        # Without budget it goes on before anything else is received.
-        frame = memoryview(bytes(failed.frame)) if own is None else own
+    def _holding(self, frame: memoryview, failed: Failed, exchange: Exchange) -> Steps[Pieces]:
         outcome = yield from self._notes.holding(
             exchange, frame, failed.scanned, understood=failed.understood
         )
-        if isinstance(outcome, Held):
-            outcome.over_budget = own is None
+        reserved, self._reserved = self._reserved, 0
+        if not isinstance(outcome, Held):
+            self._account.give_back(reserved)
+        elif reserved:
+            outcome.account, outcome.reserved = self._account, reserved
             self.held = outcome
             return []
+        else:
+            yield from self._notes.lacks_budget(outcome)
         return [frame]
 
     def _gathered(self, gather: GatheredFrame) -> Pieces:

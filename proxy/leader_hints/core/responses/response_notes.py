@@ -3,8 +3,9 @@
 Tested in ``tests/core/link/test_link.py``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import repeat
 
 from leader_hints.apis.fetch_request import Asked, read_asker, read_in_steps, read_session
 from leader_hints.apis.fetch_response import FetchScan
@@ -21,7 +22,7 @@ from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import WireError
-from leader_hints.wire.steps import Steps, at_once, together
+from leader_hints.wire.steps import Steps, together
 
 #: Failed partitions that are noted in one step.
 _FAILED_AT_ONCE = 500
@@ -227,20 +228,30 @@ class ResponseNotes:
                 ((broker.topic_name(failure.topic), failure.partition) for failure in some),
             )
 
-    def hold_lacks_budget(self, exchange: Exchange, scanned: Scanned) -> None:
-        """Take note of the errors of a response that cannot be kept, and so is not held."""
-        policy = exchange.policy
-        at_once(self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.BUDGET))
+    def lacks_budget(self, held: Held) -> Steps[None]:
+        """Take note, in steps, that a response is not held since the budget is used up."""
+        reason, settling = MissReason.BUDGET, ""
+        if held.unhinted is not None:
+            reason, settling = held.unhinted, MissReason.BUDGET
+        return self._missed(held.key, held.version, held.scanned, reason, settling, held.epochs)
 
     def _missed(
-        self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason
+        self,
+        key: ApiKey,
+        version: int,
+        scanned: Scanned,
+        reason: MissReason,
+        settling: str = "",
+        epochs: Iterable[int] = repeat(UNKNOWN_EPOCH),
     ) -> Steps[None]:
+        of_each = iter(epochs)
         for some in _parts(scanned):
             if len(scanned.failures) > _FAILED_AT_ONCE:
                 yield
-            for failure in some:
-                answered = self.link.answered(key, version, failure, UNKNOWN_EPOCH, 0.0)
-                self.link.events.append(HintMissed(answered=answered, reason=reason))
+            for failure, epoch in zip(some, of_each, strict=False):
+                answered = self.link.answered(key, version, failure, epoch, 0.0)
+                missed = HintMissed(answered=answered, reason=reason, settling=settling)
+                self.link.events.append(missed)
 
     def _epochs(self, asked: Asked, session_id: int, scanned: Scanned) -> Steps[list[int]]:
         epochs: list[int] = []
