@@ -16,6 +16,7 @@ from leader_hints.apis.fetch_response import TOPIC_IDS_FROM, Topic
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.wire.errors import Malformed, Truncated, WireError
+from leader_hints.wire.steps import at_once
 from tests.apis.messages import Entity, entities, prefixes, request_frame, request_type
 from tests.core.samples import fetch_request
 
@@ -41,7 +42,8 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
         entity.replica_id if version < 15 else entity.replica_state.replica_id
     )
     assert (request.session_id, request.session_epoch) == (entity.session_id, entity.session_epoch)
-    said = {t: epochs for t, epochs in request.asked.items() if epochs}
+    asked = at_once(request.asked())
+    said = {t: epochs for t, epochs in asked.items() if epochs}
     assert {(t, p): epoch for t, epochs in said.items() for p, epoch in epochs.items()} == {
         (_topic(topic, version), p.partition): p.current_leader_epoch
         for topic in entity.topics
@@ -50,7 +52,7 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
     assert list(request.forgotten) == [
         (_topic(topic, version), topic.partitions) for topic in entity.forgotten_topics_data
     ]
-    assert read_changes(frame) == (request.asked, request.forgotten)
+    assert read_changes(frame) == (asked, request.forgotten)
     empty = not entity.topics and not entity.forgotten_topics_data
     assert read_session(frame) == (entity.session_id, entity.session_epoch, empty)
 

@@ -13,6 +13,7 @@ from leader_hints.apis.header import FLEXIBLE_FROM, plain_body, read_request_hea
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, Scanned
 from leader_hints.wire.reader import Reader
+from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps, at_once
 
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _TRANSACTIONAL_FROM = 3
@@ -65,38 +66,67 @@ def scan_response(frame: memoryview) -> Scanned:
 
     :raises WireError: the response is not well formed.
     """
+    return at_once(scan_in_steps(frame))
+
+
+def scan_in_steps(frame: memoryview) -> Steps[Scanned]:
+    """Do as :func:`scan_response`, in steps."""
     reader = Reader(frame, 8)
     reader.skip_tags()
     failures: list[Failure] = []
     carries = False
+    room = ENTRIES_AT_ONCE
     for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
         name_at = reader.at
         reader.skip_compact()
         left = reader.compact_array(_SMALLEST_PARTITION)
-        while left:
-            left -= 1
-            at = reader.at
-            reader.skip(_PARTITION.size)
-            partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
-            for _ in range(reader.compact_array(6)):
-                reader.skip(4)
-                reader.skip_compact()
-                reader.skip_tags()
-            reader.skip_compact()
-            tags = reader.at
-            reader.skip_tags()
-            if error in HINTABLE:
-                name = Reader(frame, name_at).compact_string() or ""
-                failures.append(Failure(name, partition, error, tags, reader.at))
-                left = _take_failed(reader, name, left, failures)
-            elif error == 0:
-                carries = True
+        room -= 1
+        while left or room < 0:
+            if left > room:
+                yield
+                room = ANSWERS_AT_ONCE
+            some = min(left, room)
+            succeeded, entries = _scan_partitions(reader, name_at, some, failures)
+            carries |= succeeded
+            room -= entries
+            left -= some
         reader.skip_tags()
     reader.skip(4)
     tags = reader.at
     reader.skip_tags()
     reader.done()
     return Scanned(tuple(failures), carries, tags, reader.at)
+
+
+def _scan_partitions(
+    reader: Reader, name_at: int, left: int, failures: list[Failure]
+) -> tuple[bool, int]:
+    """Look at so many partitions of the topic whose name stands there.
+
+    Return whether one succeeded, and how many partitions and record errors those were.
+    """
+    carries, entries = False, left
+    while left:
+        left -= 1
+        at = reader.at
+        reader.skip(_PARTITION.size)
+        partition, error, _, _, _ = _PARTITION.unpack_from(reader.buffer, at)
+        errors = reader.compact_array(6)
+        entries += errors
+        for _ in range(errors):
+            reader.skip(4)
+            reader.skip_compact()
+            reader.skip_tags()
+        reader.skip_compact()
+        tags = reader.at
+        reader.skip_tags()
+        if error in HINTABLE:
+            name = Reader(reader.buffer, name_at).compact_string() or ""
+            failures.append(Failure(name, partition, error, tags, reader.at))
+            left = _take_failed(reader, name, left, failures)
+        elif error == 0:
+            carries = True
+    return carries, entries
 
 
 def _take_failed(reader: Reader, name: str, left: int, failures: list[Failure]) -> int:

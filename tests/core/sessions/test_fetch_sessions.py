@@ -8,6 +8,7 @@ from leader_hints.apis.fetch_request import FetchRequest, read_request
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Failure
 from leader_hints.core.sessions.fetch_sessions import CAPACITY, FetchSessions
+from leader_hints.wire.steps import at_once
 from tests.core.samples import fetch_request, topic_id
 
 _PARTITIONS = st.tuples(st.integers(0, 2), st.integers(0, 2))
@@ -16,9 +17,16 @@ _VERSIONS = st.sampled_from([12, 13, 15, 16])
 _CAPACITY = 2
 
 
+def _answered(sessions: FetchSessions, request: bytes, session_id: int) -> None:
+    """Have a request followed, however large it is."""
+    following = sessions.answered(request, session_id, 0)
+    if following is not None:
+        at_once(following)
+
+
 def _epoch(sessions: FetchSessions, request: FetchRequest, topic: Topic, partition: int) -> int:
     failures = [Failure(topic, partition, 6, 0, 0)]
-    (epoch,) = sessions.epochs(request.asked, request.session_id, failures)
+    (epoch,) = sessions.epochs(at_once(request.asked()), request.session_id, failures)
     return epoch
 
 
@@ -68,7 +76,7 @@ def test_many_sessions_of_many_partitions_take_bounded_memory() -> None:
     tracemalloc.start()
     try:
         for number in range(1, 51):
-            sessions.answered(opened, number, 0)
+            _answered(sessions, opened, number)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

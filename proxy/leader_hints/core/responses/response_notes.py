@@ -21,14 +21,12 @@ from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.settling_scan import SettlingScan
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import WireError
-from leader_hints.wire.steps import Steps, at_once, together
+from leader_hints.wire.steps import Steps, together
 
 #: Failed partitions that are noted in one step.
 _FAILED_AT_ONCE = 500
 #: Steps of reading a request that are done as one: the client waits.
 _READ_AT_ONCE = 4
-#: How often one step looks on at what passes in a response that is held.
-_SEEN_AT_ONCE = 5
 
 
 class ResponseNotes:
@@ -41,18 +39,12 @@ class ResponseNotes:
         self._recovery = recovery
 
     def passing(
-        self,
-        exchange: Exchange,
-        frame: memoryview,
-        length: int,
-        version: int,
-        *,
-        whole: bool = True,
+        self, exchange: Exchange, frame: memoryview, length: int, version: int
     ) -> PassthroughScan | None:
         """Look at what a response answers that goes on, where that tells something.
 
-        Return what has looked at it, and is to see the rest if that is of interest. Unless it looks
-        at ``whole`` frames, it may be that some of ``frame`` is left.
+        Return what has looked at it, and is to see the rest if that is of interest. It may be that
+        some of ``frame`` is left, too.
         """
         reason = exchange.policy.unhinted
         if reason is None:
@@ -61,9 +53,15 @@ class ResponseNotes:
                 return None
         elif not self.link.route.awaited and has_no_failure(frame, exchange.policy.key, version):
             return None
-        scan = self._follow(exchange, frame, length, version, reason)
-        if whole and scan.left:
-            scan.see_all(frame[len(frame) - scan.left :])
+        return self._follow(exchange, frame, length, version, reason)
+
+    def passed(
+        self, exchange: Exchange, frame: memoryview, length: int, version: int
+    ) -> Steps[PassthroughScan | None]:
+        """Do as :meth:`passing` with all of ``frame``, in steps."""
+        scan = self.passing(exchange, frame, length, version)
+        if scan is not None:
+            yield from scan.see_rest(frame)
         return scan
 
     def settling(self, exchange: Exchange, frame: memoryview, length: int) -> SettlingScan | None:
@@ -104,16 +102,29 @@ class ResponseNotes:
         scan.see(frame)
         return scan
 
-    def session_answered(self, exchange: Exchange, session_id: int, error: int) -> None:
-        """Take note of the fetch session of a response."""
+    def session_answered(
+        self, exchange: Exchange, session_id: int, error: int
+    ) -> Steps[None] | None:
+        """Take note of the fetch session of a response; return what takes long of that."""
         sessions = self.link.route.sessions
         if exchange.request is None:
             sessions.missed(session_id)
-            return
+            return None
         try:
-            sessions.answered(exchange.request, session_id, error)
+            following = sessions.answered(exchange.request, session_id, error)
         except WireError as wrong:
-            self.link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {wrong}")
+            self._unreadable(exchange, wrong)
+            return None
+        return None if following is None else self._following(exchange, following)
+
+    def _following(self, exchange: Exchange, following: Steps[None]) -> Steps[None]:
+        try:
+            yield from following
+        except WireError as wrong:
+            self._unreadable(exchange, wrong)
+
+    def _unreadable(self, exchange: Exchange, wrong: WireError) -> None:
+        self.link.misunderstood("client", f"Fetch v{exchange.policy.version} request: {wrong}")
 
     def session_unread(self, exchange: Exchange, scan: FetchScan | None) -> None:
         """Take note that it is not known what came of a request whose response is not read.
@@ -145,14 +156,14 @@ class ResponseNotes:
                 reading = read_in_steps(memoryview(exchange.request))
                 request = yield from together(reading, _READ_AT_ONCE)
             except WireError as error:
-                link.misunderstood("client", f"Fetch v{policy.version} request: {error}")
+                self._unreadable(exchange, error)
                 return None
             if request.replica_id >= 0:
                 yield from self._missed(
                     ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA
                 )
                 return None
-            asked = request.asked, request.session_id
+            asked = (yield from request.asked()), request.session_id
         epochs = yield from self._epochs(*asked, scanned)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
@@ -188,12 +199,7 @@ class ResponseNotes:
         """
         version, passing = exchange.policy.version, None
         if exchange.policy.unhinted is None:
-            passing = self.passing(exchange, frame, len(frame), version, whole=False)
-            while passing is not None and passing.left:
-                yield
-                for _ in range(_SEEN_AT_ONCE):
-                    if passing.left:
-                        passing.see(frame[len(frame) - passing.left :])
+            passing = yield from self.passed(exchange, frame, len(frame), version)
             held = yield from self.held(exchange, frame, scanned)
         else:
             held = yield from self.settled(exchange, frame, scanned, understood=understood)
@@ -218,10 +224,10 @@ class ResponseNotes:
                 ((broker.topic_name(failure.topic), failure.partition) for failure in some),
             )
 
-    def hold_lacks_budget(self, exchange: Exchange, scanned: Scanned) -> None:
+    def hold_lacks_budget(self, exchange: Exchange, scanned: Scanned) -> Steps[None]:
         """Take note of the errors of a response that cannot be kept, and so is not held."""
         policy = exchange.policy
-        at_once(self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.BUDGET))
+        return self._missed(ApiKey(policy.key), policy.version, scanned, MissReason.BUDGET)
 
     def _missed(
         self, key: ApiKey, version: int, scanned: Scanned, reason: MissReason
@@ -267,4 +273,4 @@ def _read_asked(exchange: Exchange) -> Steps[tuple[bool | None, Asked, int]]:
         request = yield from together(read_in_steps(frame), _READ_AT_ONCE)
     except WireError:
         return None, {}, 0
-    return request.replica_id >= 0, request.asked, request.session_id
+    return request.replica_id >= 0, (yield from request.asked()), request.session_id
