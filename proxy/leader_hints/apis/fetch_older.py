@@ -26,6 +26,8 @@ _HEAD = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 _FAILED = struct.Struct(">ih")
+#: Of v12: behind a count of aborted transactions of one byte, and the preferred replica.
+_RECORDS_AT = _PARTITION.size + 1 + 4
 #: Error code, count of aborted transactions, size of the records where there are none of those.
 _PLAIN_10 = struct.Struct(">4xh24xii")
 _PLAIN_11 = struct.Struct(">4xh24xi4xi")
@@ -124,7 +126,7 @@ class _Walk:
                 if partitions > room:
                     yield
                     room = ANSWERS_AT_ONCE
-                some = min(partitions, room)
+                some = partitions if partitions < room else room
                 partitions -= some
                 room -= self._pass_partitions(some, last=not left and not partitions)
             self._close_topic()
@@ -261,15 +263,17 @@ class _Walk:
         return missing
 
     def _pass_flexible(self, *, last: bool) -> int:
-        reader = self._reader
+        reader, aborted = self._reader, 0
         at = reader.at
-        reader.skip(_PARTITION.size)
+        reader.skip(_RECORDS_AT)
         self._failed |= _FAILED.unpack_from(self._frame, at)[1] in HINTABLE
-        aborted = max(reader.uvarint() - 1, 0)
-        for _ in range(aborted):
-            reader.skip(_ABORTED)
-            reader.skip_tags()
-        reader.skip(4)
+        if self._frame[at + _PARTITION.size] > 1:
+            reader.at = at + _PARTITION.size
+            aborted = reader.uvarint() - 1
+            for _ in range(aborted):
+                reader.skip(_ABORTED)
+                reader.skip_tags()
+            reader.skip(4)
         size = max(reader.uvarint() - 1, 0)
         missing = self._skip_records(size, last=last, behind=_NO_TAGS)
         if missing:

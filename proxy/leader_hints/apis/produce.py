@@ -22,6 +22,7 @@ _INT16 = struct.Struct(">h")
 _PARTITION = struct.Struct(">ihqqq")
 #: The fixed part, and an empty array, a null message and an empty tag section.
 _SMALLEST_PARTITION = _PARTITION.size + 3
+_TAGS_AT = _PARTITION.size + 2
 _SMALLEST_TOPIC = 3
 
 
@@ -85,7 +86,7 @@ def scan_in_steps(frame: memoryview) -> Steps[Scanned]:
             if left > room:
                 yield
                 room = ANSWERS_AT_ONCE
-            some = min(left, room)
+            some = left if left < room else room
             succeeded, entries = _scan_partitions(reader, name_at, some, failures)
             carries |= succeeded
             room -= entries
@@ -99,50 +100,45 @@ def scan_in_steps(frame: memoryview) -> Steps[Scanned]:
 
 
 def _scan_partitions(
-    reader: Reader, name_at: int, left: int, failures: list[Failure]
+    reader: Reader, name_at: int, count: int, failures: list[Failure]
 ) -> tuple[bool, int]:
     """Look at so many partitions of the topic whose name stands there.
 
     Return whether one succeeded, and how many partitions and record errors those were.
     """
-    carries, entries = False, left
-    while left:
-        left -= 1
-        at = reader.at
-        reader.skip(_PARTITION.size)
-        partition, error, _, _, _ = _PARTITION.unpack_from(reader.buffer, at)
-        errors = reader.compact_array(6)
-        entries += errors
-        for _ in range(errors):
-            reader.skip(4)
-            reader.skip_compact()
-            reader.skip_tags()
-        reader.skip_compact()
-        tags = reader.at
-        reader.skip_tags()
+    frame, at, last = reader.buffer, reader.at, reader.end - _SMALLEST_PARTITION
+    carries, entries, name = False, count, None
+    for _ in range(count):
+        tags = at + _TAGS_AT
+        if at <= last and not frame[tags] and frame[tags - 1] <= 1 and frame[tags - 2] <= 1:
+            # As nearly all: neither record errors nor a message nor tags.
+            end = tags + 1
+        else:
+            reader.at = at
+            tags, errors = _pass_odd(reader)
+            entries += errors
+            end = reader.at
+        partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
+        at = end
         if error in HINTABLE:
-            name = Reader(reader.buffer, name_at).compact_string() or ""
-            failures.append(Failure(name, partition, error, tags, reader.at))
-            left = _take_failed(reader, name, left, failures)
+            if name is None:
+                name = Reader(frame, name_at).compact_string() or ""
+            failures.append(Failure(name, partition, error, tags, end))
         elif error == 0:
             carries = True
+    reader.at = at
     return carries, entries
 
 
-def _take_failed(reader: Reader, name: str, left: int, failures: list[Failure]) -> int:
-    """Take a topic's next partitions that failed as nearly all do; return how many are left.
-
-    Those have neither record errors nor a message nor tags. There may be thousands.
-    """
-    frame, at = reader.buffer, reader.at
-    last = reader.end - _SMALLEST_PARTITION
-    while left and at <= last:
-        partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
-        tags = at + _PARTITION.size + 2
-        if error not in HINTABLE or frame[tags - 2] > 1 or frame[tags - 1] > 1 or frame[tags]:
-            break
-        at = tags + 1
-        left -= 1
-        failures.append(Failure(name, partition, error, tags, at))
-    reader.at = at
-    return left
+def _pass_odd(reader: Reader) -> tuple[int, int]:
+    """Pass over any partition; return where its tags stand, and how many record errors it has."""
+    reader.skip(_PARTITION.size)
+    errors = reader.compact_array(6)
+    for _ in range(errors):
+        reader.skip(4)
+        reader.skip_compact()
+        reader.skip_tags()
+    reader.skip_compact()
+    tags = reader.at
+    reader.skip_tags()
+    return tags, errors

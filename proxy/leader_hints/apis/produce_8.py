@@ -8,6 +8,7 @@ there are none yet.
 
 import struct
 
+from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.header import header_as
 from leader_hints.wire.errors import Malformed, Truncated
 from leader_hints.wire.reader import Reader
@@ -23,9 +24,11 @@ from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps
 
 VERSION = 8
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = 30
+_ERROR_AT = 4
 _ACKS_AND_TIMEOUT = 6
 _THROTTLE = 4
 #: Behind a partition of a response, as with nearly all: no record errors and no message; in v9
@@ -99,13 +102,16 @@ def request_down(
     return scatter.finish(), None
 
 
-def response_up(frame: memoryview) -> Steps[memoryview]:
+def response_up(frame: memoryview) -> Steps[tuple[memoryview, bool]]:
     """Return a whole response of v8 as v9, which is v10 without hints, in steps.
+
+    Return as well whether some partition has an error that a hint can answer.
 
     :raises WireError: the response is not well formed.
     """
     out = bytearray(frame[:8])
     out.append(0)
+    failed = False
     room = ENTRIES_AT_ONCE
     try:
         topics, at = count_to_compact(out, frame, 8)
@@ -117,8 +123,9 @@ def response_up(frame: memoryview) -> Steps[memoryview]:
                 if left > room:
                     yield
                     room = ANSWERS_AT_ONCE
-                some = min(left, room)
-                at, entries = _partitions_up(out, frame, at, some)
+                some = left if left < room else room
+                at, entries, some_failed = _partitions_up(out, frame, at, some)
+                failed |= some_failed
                 room -= entries
                 left -= some
             out.append(0)
@@ -128,18 +135,21 @@ def response_up(frame: memoryview) -> Steps[memoryview]:
     out.append(0)
     _check_end(frame, at + _THROTTLE)
     _INT32.pack_into(out, 0, len(out) - _INT32.size)
-    return memoryview(out)
+    return memoryview(out), failed
 
 
-def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tuple[int, int]:
+def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tuple[int, int, bool]:
     """Write so many partitions of a response.
 
-    Return the position behind them, and how many partitions and record errors those were.
+    Return the position behind them, how many partitions and record errors those were, and whether
+    one failed.
     """
-    entries = count
+    entries, failed = count, False
     for _ in range(count):
         behind = at + _PARTITION
         out += frame[at:behind]
+        if _INT16.unpack_from(frame, at + _ERROR_AT)[0] in HINTABLE:
+            failed = True
         at = behind + len(_PLAIN_OLD)
         if frame[behind:at] == _PLAIN_OLD:
             out += _PLAIN
@@ -152,7 +162,7 @@ def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tu
             out.append(0)
         at = string_to_compact(out, frame, at)
         out.append(0)
-    return at, entries
+    return at, entries, failed
 
 
 def _check_end(frame: memoryview, at: int) -> None:

@@ -134,6 +134,7 @@ class AnswerScan:
         "_items",
         "_layout",
         "_partition",
+        "_partition_step",
         "_partitions",
         "_skip",
         "_step",
@@ -150,6 +151,12 @@ class AnswerScan:
         self._successes = successes
         # No bound method: it would keep the object in a cycle.
         self._step: Callable[[AnswerScan, Reader], int] = AnswerScan._start
+        #: The first of a partition, or of several that tell nothing.
+        self._partition_step = (
+            AnswerScan._pass_plain
+            if self._layout.fetch and not successes
+            else AnswerScan._open_partition
+        )
         self._carry = b""
         self._skip = 0
         self._topics = 0
@@ -218,15 +225,15 @@ class AnswerScan:
             topic = reader.string() or ""
         self._partitions = self._count(reader)
         self._topic = topic
-        self._step = AnswerScan._pass_plain if self._partitions else AnswerScan._close_topic
+        self._step = self._next()
         return 1
 
     def _pass_plain(self, reader: Reader) -> int:
         """Pass over partitions of Fetch as nearly all are, up to the last, at less cost."""
         self._step = AnswerScan._open_partition
-        layout = self._layout
-        if not layout.fetch or self._successes or self._partitions == 1:
+        if self._partitions == 1:
             return 1
+        layout = self._layout
         some = left = min(self._partitions, _PLAIN_FOR_ONE * _STEPS_AT_ONCE)
         if layout.plain is None:
             reader.at, left, brought = pass_plain(reader.buffer, reader.at, reader.end, some)
@@ -303,7 +310,7 @@ class AnswerScan:
         return 1
 
     def _next(self) -> Callable[["AnswerScan", Reader], int]:
-        return AnswerScan._pass_plain if self._partitions else AnswerScan._close_topic
+        return self._partition_step if self._partitions else AnswerScan._close_topic
 
     def _close_topic(self, reader: Reader) -> int:
         self._tags(reader)

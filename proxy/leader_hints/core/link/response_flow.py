@@ -390,10 +390,13 @@ class ResponseFlow(Flow):
         if outcome is not None and not self._do(outcome, exchange, frame, length):
             return []
         instead, self._instead = self._instead, []
-        if self._passthrough is not None:
-            # It goes on in one piece.
-            yield from self._passthrough.see_rest(frame)
-            self._follow(self._passthrough)
+        scan = self._passthrough
+        if scan is not None:
+            # What is there goes on in one piece.
+            yield from scan.see_rest(frame)
+            self._follow(scan)
+            if isinstance(scan, SettlingScan) and (failed := settled(scan, frame)):
+                return (yield from self._holding(failed, exchange))
         return instead or [frame]
 
     def _holding(self, failed: Failed, exchange: Exchange) -> Steps[Pieces]:

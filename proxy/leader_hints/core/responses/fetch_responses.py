@@ -5,7 +5,7 @@ Tested in ``tests/core/link/test_link_recoded.py``.
 
 from functools import partial
 
-from leader_hints.apis.fetch_older import Names, Raised, response_up
+from leader_hints.apis.fetch_older import Names, response_up
 from leader_hints.apis.fetch_response import FetchScan, begun_session, glance
 from leader_hints.apis.leader_hint import Scanned
 from leader_hints.core.link.exchange import Exchange
@@ -104,14 +104,19 @@ def _recoded(
         return Fault(f"Fetch v{exchange.recoded} response: {error}")
     if policy.hintable and raised.failed and len(frame) < length:
         return GATHER_ANYWAY
-    if names is not None:
-        yield from _opened(notes, exchange, names, raised)
+    if named is not None and names is not None:
+        if raised.session_id and not raised.error:
+            named.opened(notes.link.route.sessions_by_name, raised.session_id)
+        if names.unknown:
+            yield from _lack(notes, names)
     if policy.hintable and raised.failed:
         return (yield from _hinted_whole(notes, exchange, memoryview(b"".join(raised.pieces))))
     scan = None
     if names is None or not names.stale:
         # What is said of another topic is none of this client's.
-        scan = yield from notes.passed(exchange, frame, length, exchange.recoded)
+        scan = notes.passing(exchange, frame, length, exchange.recoded)
+        if scan is not None:
+            yield from scan.see_rest(frame)
     if policy.hintable:
         following = notes.session_answered(exchange, raised.session_id, raised.error)
         if following is not None:
@@ -131,14 +136,10 @@ def _hinted_whole(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -
     return outcome if isinstance(outcome, Held | Failed) else Instead([frame])
 
 
-def _opened(notes: ResponseNotes, exchange: Exchange, names: Names, raised: Raised) -> Steps[None]:
-    """Take note of the session that is opened by name, and of ids without a name."""
-    named = exchange.by_name
-    assert named is not None
-    if raised.session_id and not raised.error:
-        named.opened(notes.link.route.sessions_by_name, raised.session_id)
-    unknown = names.unknown
+def _lack(notes: ResponseNotes, names: Names) -> Steps[None]:
+    """Take note of the ids without a name."""
+    unknown = [topic for topic, _ in names.unknown]
     for begin in range(0, len(unknown), ENTRIES_AT_ONCE):
         if begin:
             yield
-        notes.link.topic_ids.lack([topic for topic, _ in unknown[begin : begin + ENTRIES_AT_ONCE]])
+        notes.link.topic_ids.lack(unknown[begin : begin + ENTRIES_AT_ONCE])

@@ -82,11 +82,6 @@ GATHER_ANYWAY = Gather(must=True)
 _AT_ONCE = 8192
 
 
-def takes_long(exchange: Exchange) -> bool:
-    """Whether the request, where it must be read, is one that takes several steps."""
-    return exchange.request is not None and len(exchange.request) > SMALL
-
-
 def read_in_turns(
     begin: Begin, notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
 ) -> Outcome:
@@ -95,7 +90,8 @@ def read_in_turns(
     Else it is begun again in the link's turns, once all of it is there: up to there it has only
     been read.
     """
-    if not takes_long(exchange):
+    request = exchange.request
+    if request is None or len(request) <= SMALL:
         try:
             next(begin(notes, exchange, frame, length))
         except StopIteration as end:
@@ -120,7 +116,7 @@ def failed(
     notes: ResponseNotes, exchange: Exchange, frame: memoryview, scanned: Scanned
 ) -> Outcome:
     """Return what becomes of a whole response of which some partitions failed."""
-    if len(frame) > _AT_ONCE or takes_long(exchange):
+    if len(frame) > _AT_ONCE or len(exchange.request or b"") > SMALL:
         return Failed(frame, scanned)
     passed = at_once(notes.passed(exchange, frame, len(frame), exchange.policy.version))
     return at_once(notes.held(exchange, frame, scanned)) or passed

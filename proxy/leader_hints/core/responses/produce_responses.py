@@ -40,9 +40,11 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
 def _recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, _: int) -> Steps[Outcome]:
     policy = exchange.policy
     try:
-        raised = yield from produce_8.response_up(frame)
-        if not policy.hintable or produce.has_no_failure(raised):
-            yield from notes.passed(exchange, raised, len(raised), policy.version)
+        raised, some_failed = yield from produce_8.response_up(frame)
+        if not (policy.hintable and some_failed):
+            scan = notes.passing(exchange, raised, len(raised), policy.version)
+            if scan is not None:
+                yield from scan.see_rest(raised)
             return Instead([raised])
     except WireError as error:
         return Fault(f"Produce v{exchange.recoded} response: {error}")

@@ -18,6 +18,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Failure
 from leader_hints.wire.steps import Steps, together
 
+_FULL = (INITIAL_EPOCH, FINAL_EPOCH)
 #: A client that did not say its epoch, or said it in a session that is not known.
 UNKNOWN_EPOCH = -1
 #: Sessions remembered for a route: as many as brokers keep
@@ -50,29 +51,33 @@ class _Session:
         self.several = False
         self.weight = 0
 
-    def ask(self, topic: Topic, epochs: dict[int, int]) -> None:
-        """Take the epochs with which partitions of a topic were asked for."""
-        known = self.epochs.get(topic)
-        if known is None:
-            self.epochs[topic] = epochs
-            self.weight += _weight_of(topic) + len(epochs)
-        else:
-            before = len(known)
-            known.update(epochs)
-            self.weight += len(known) - before
+    def ask(self, asked: Iterable[tuple[Topic, dict[int, int]]]) -> None:
+        """Take the epochs with which partitions of topics were asked for."""
+        session, weight = self.epochs, self.weight
+        for topic, epochs in asked:
+            known = session.get(topic)
+            if known is None:
+                session[topic] = epochs
+                weight += _weight_of(topic) + len(epochs)
+            else:
+                before = len(known)
+                known.update(epochs)
+                weight += len(known) - before
+        self.weight = weight
 
-    def forget(self, topic: Topic, partitions: Iterable[int]) -> None:
-        """Have partitions of a topic leave."""
-        known = self.epochs.get(topic)
-        if known is None:
-            return
-        before = len(known)
-        for partition in partitions:
-            known.pop(partition, None)
-        self.weight += len(known) - before
-        if not known:
-            del self.epochs[topic]
-            self.weight -= _weight_of(topic)
+    def forget(self, forgotten: Iterable[tuple[Topic, tuple[int, ...]]]) -> None:
+        """Have partitions of topics leave."""
+        for topic, partitions in forgotten:
+            known = self.epochs.get(topic)
+            if known is None:
+                continue
+            before = len(known)
+            for partition in partitions:
+                known.pop(partition, None)
+            self.weight += len(known) - before
+            if not known:
+                del self.epochs[topic]
+                self.weight -= _weight_of(topic)
 
 
 class FetchSessions:
@@ -100,7 +105,7 @@ class FetchSessions:
         :raises WireError: the request is not well formed; the steps do, too.
         """
         asked_id, epoch, empty = read_session(memoryview(request))
-        if error or epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if error or epoch in _FULL:
             # After an error the client begins again with a full fetch; the final epoch ends a
             # session, and with id 0 asks for none.
             self._take(asked_id)
@@ -136,24 +141,21 @@ class FetchSessions:
         if len(request) > SMALL:
             return self._follow_in_steps(session_id, session, request)
         changes = read_changes(memoryview(request))
-        for topic, epochs in changes.asked.items():
-            session.ask(topic, epochs)
-        for topic, partitions in changes.forgotten:
-            session.forget(topic, partitions)
+        session.ask(changes.asked.items())
+        session.forget(changes.forgotten)
         self._put(session_id, session)
         return None
 
     def _follow_in_steps(self, session_id: int, session: _Session, request: bytes) -> Steps[None]:
         read = yield from together(read_in_steps(memoryview(request)), _READ_AT_ONCE)
         asked = yield from read.asked()
-        for number, (topic, epochs) in enumerate(asked.items()):
-            if not number % _TOPICS_AT_ONCE:
-                yield
-            session.ask(topic, epochs)
-        for number, (topic, partitions) in enumerate(read.forgotten):
-            if not number % _TOPICS_AT_ONCE:
-                yield
-            session.forget(topic, partitions)
+        topics = iter(asked.items())
+        while some := tuple(islice(topics, _TOPICS_AT_ONCE)):
+            yield
+            session.ask(some)
+        for begin in range(0, len(read.forgotten), _TOPICS_AT_ONCE):
+            yield
+            session.forget(read.forgotten[begin : begin + _TOPICS_AT_ONCE])
         self._put(session_id, session)
 
     def _put(self, session_id: int, session: _Session) -> None:
@@ -189,7 +191,7 @@ class FetchSessions:
         """
         few = request.few_places
         keys = few or set()
-        if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_epoch not in _FULL:
             session = self._sessions.get(request.session_id)
             if session is None or session.several:
                 return False
