@@ -30,9 +30,9 @@ _SMALLEST_GLANCE = _TOPICS_AT + 2
 #: The fixed part; aborted transactions, preferred replica, records and tags at their shortest.
 _SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
 
-#: Topics and failed partitions that are looked at in one go: a millisecond or two. Of plain
-#: partitions as many as this say cost what one of those does.
-_LOOKED_AT_AT_ONCE = 400
+#: Topics and failed partitions that are looked at in one go: a millisecond. Of plain partitions as
+#: many as this say cost what one of those does.
+_LOOKED_AT_AT_ONCE = 200
 _PLAIN_FOR_ONE = 4
 
 #: Behind the fixed part, an empty array of aborted transactions, and the preferred replica.

@@ -38,10 +38,9 @@ _ABORTED = 16
 #: No field that is read is longer; a topic's name has 249 letters at most.
 _MOST_CARRIED = 65_536
 #: Partitions that are found in one go, of which a response may have thousands, and steps that are
-#: done in one go. Of plain partitions as many as this say cost what one step does.
+#: done in one go, each of which passes a plain partition or reads a part of another.
 _FOUND_AT_ONCE = 50
-_STEPS_AT_ONCE = 1000
-_PLAIN_FOR_ONE = 2
+_STEPS_AT_ONCE = 300
 
 
 class Answered(NamedTuple):
@@ -234,7 +233,7 @@ class AnswerScan:
         if self._partitions == 1:
             return 1
         layout = self._layout
-        some = left = min(self._partitions, _PLAIN_FOR_ONE * _STEPS_AT_ONCE)
+        some = left = min(self._partitions, _STEPS_AT_ONCE)
         if layout.plain is None:
             reader.at, left, brought = pass_plain(reader.buffer, reader.at, reader.end, some)
             if brought:
@@ -253,7 +252,7 @@ class AnswerScan:
                 self.carries = True
             reader.at = at
         self._partitions -= some - left
-        return 1 + (some - left) // _PLAIN_FOR_ONE
+        return 1 + some - left
 
     def _open_partition(self, reader: Reader) -> int:
         at = reader.at

@@ -13,7 +13,7 @@ Steps = Generator[None, None, T]
 #: Topics, partitions and the like that one step looks at; and of those of responses all steps but
 #: the first, which nearly all responses need alone.
 ENTRIES_AT_ONCE = 128
-ANSWERS_AT_ONCE = 400
+ANSWERS_AT_ONCE = 256
 
 
 def at_once(steps: Steps[T]) -> T:

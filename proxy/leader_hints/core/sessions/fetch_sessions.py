@@ -147,6 +147,8 @@ class FetchSessions:
         return None
 
     def _follow_in_steps(self, session_id: int, session: _Session, request: bytes) -> Steps[None]:
+        # The step in which its response was read may have been a long one.
+        yield
         read = yield from together(read_in_steps(memoryview(request)), _READ_AT_ONCE)
         asked = yield from read.asked()
         topics = iter(asked.items())
