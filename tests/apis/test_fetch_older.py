@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from leader_hints.apis import fetch_older
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.fetch_older import Names, Raised, response_up
 from leader_hints.apis.fetch_request import read_request, write_request
@@ -26,6 +27,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
+from tests.apis.steps import short_steps
 
 _NO_TAGS = st.none()
 
@@ -108,7 +110,12 @@ def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.Dat
 
 
 def _up(frame: bytes, version: int, names: Names | None = None) -> tuple[bytes, Raised]:
+    """Convert a whole response, and again in the shortest steps that there are."""
     raised = at_once(response_up(memoryview(frame), len(frame), version, names))
+    with short_steps(fetch_older):
+        in_steps = at_once(response_up(memoryview(frame), len(frame), version, names))
+    assert b"".join(in_steps.pieces) == b"".join(raised.pieces)
+    assert in_steps[1:] == raised[1:]
     return b"".join(raised.pieces), raised
 
 

@@ -23,6 +23,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
+from tests.apis.steps import short_steps
 
 _REQUESTS = st.sampled_from([9, 10]).flatmap(
     lambda version: entities(request_type(ApiKey.PRODUCE, version))
@@ -94,6 +95,9 @@ def test_a_response_says_the_same_as_kio_reads_it(answer: Entity, version: int) 
     kind = response_type(ApiKey.PRODUCE, version)
     view, failed = at_once(produce_8.response_up(memoryview(response_frame(answer, 5))))
     raised = bytes(view)
+    with short_steps(produce_8):
+        again = at_once(produce_8.response_up(memoryview(response_frame(answer, 5))))
+    assert again == (raised, failed)
     assert read_response_frame(kind, raised) == as_version(answer, kind)
     # And not one byte differs from what a broker would have sent.
     assert raised == response_frame(as_version(answer, kind), 5)
