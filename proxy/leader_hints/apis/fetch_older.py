@@ -117,8 +117,6 @@ class _Walk:
         topics = reader.nullable_array(6) if self._old else reader.uvarint() - 1
         scatter.out += write_uvarint(max(topics, 0) + len(unknown) + 1)
         room = ENTRIES_AT_ONCE
-        if topics + len(unknown) > room:
-            yield
         for left in reversed(range(topics)):
             partitions = self._open_topic()
             room -= 1

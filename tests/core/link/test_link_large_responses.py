@@ -288,6 +288,36 @@ def test_a_session_is_not_known_while_a_large_request_in_it_is_read() -> None:
     assert steps.budget.used == 0
 
 
+def test_a_session_by_name_is_known_when_a_large_request_in_it_was_read() -> None:
+    """Its response is converted, which is begun again where that takes long."""
+    on = _route("2.8", 5000)
+    steps = Stepped(on)
+    link = steps.link
+    steps.take(link.requests, fetch_request(16, 1, {(topic_id(1), 0): 2}, session=(0, 0)))
+    steps.take(link.responses, fetch_answer(12, 1, [], session_id=7))
+    steps.take(link.requests, _request(ApiKey.FETCH, 16, (5000, 1), (7, 1)))
+    steps.sent.clear()
+    steps.take(link.responses, fetch_answer(12, 1, [("t7", 0, 0, b"r")], session_id=7))
+    assert steps.sent == fetch_answer(16, 1, [(topic_id(8), 0, 0, b"r")], session_id=7)
+    assert (len(on.sessions), on.sessions.weight) == (1, 10_000)
+    assert steps.most < _MOST
+    link.close()
+    assert steps.budget.used == 0
+
+
+@pytest.mark.parametrize("kind", ["fetch by other encoding", "fetch by name"])
+def test_the_beginning_of_a_large_response_is_not_read_in_turns(kind: str) -> None:
+    """All of it would be read again when the rest has come."""
+    release, key, asked, sent = _KINDS[kind]
+    shape = (100, 45)
+    steps = _asked(_route(release, 100), key, asked, shape)
+    answered = _response(key, sent, shape, 0)
+    _begun(steps, steps.link.responses, answered[:-1])
+    assert not steps.link.responses.unfinished
+    steps.take(steps.link.responses, answered[-1:])
+    assert steps.sent == _response(key, asked, shape, 0)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_records_behind_pass_when_a_large_request_was_followed(whole: bool) -> None:
     on = _route("3.6", 0)

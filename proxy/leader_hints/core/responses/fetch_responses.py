@@ -92,6 +92,8 @@ def _recoded(
     notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
 ) -> Steps[Outcome]:
     policy, named = exchange.policy, exchange.by_name
+    if policy.hintable and notes.session_takes_long(exchange):
+        yield
     names = None
     if named is not None:
         names = yield from named.names(notes.link.route.broker.known)

@@ -87,16 +87,14 @@ def read_in_turns(
 ) -> Outcome:
     """Return what becomes of a response if one step finds it, as of nearly all.
 
-    Else it is begun again in the link's turns, once all of it is there: up to there it has only
-    been read.
+    Else it is begun again in the link's turns, in memory that stays and once all of it is there. So
+    the first step only reads, unless it is the only one.
     """
-    request = exchange.request
-    if request is None or len(request) <= SMALL:
-        try:
-            next(begin(notes, exchange, frame, length))
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+    try:
+        next(begin(notes, exchange, frame, length))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
     return InTurns(begin) if len(frame) == length else GATHER_ANYWAY
 
 

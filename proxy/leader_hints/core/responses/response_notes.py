@@ -6,7 +6,14 @@ Tested in ``tests/core/link/test_link.py``.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from leader_hints.apis.fetch_request import Asked, read_asker, read_in_steps, read_session
+from leader_hints.apis.fetch_request import (
+    FINAL_EPOCH,
+    SMALL,
+    Asked,
+    read_asker,
+    read_in_steps,
+    read_session,
+)
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import Failure, Scanned
@@ -101,6 +108,14 @@ class ResponseNotes:
         scan = PassthroughScan(self.link, self._recovery, exchange, version, length, reason)
         scan.see(frame)
         return scan
+
+    def session_takes_long(self, exchange: Exchange) -> bool:
+        """Whether there are steps to be done where the session of a response is noted."""
+        request = exchange.request
+        if request is None or len(request) <= SMALL:
+            return False
+        _, epoch, _ = read_session(memoryview(request))
+        return epoch != FINAL_EPOCH
 
     def session_answered(
         self, exchange: Exchange, session_id: int, error: int
