@@ -133,7 +133,6 @@ class AnswerScan:
         "_items",
         "_layout",
         "_partition",
-        "_partition_step",
         "_partitions",
         "_skip",
         "_step",
@@ -150,12 +149,6 @@ class AnswerScan:
         self._successes = successes
         # No bound method: it would keep the object in a cycle.
         self._step: Callable[[AnswerScan, Reader], int] = AnswerScan._start
-        #: The first of a partition, or of several that tell nothing.
-        self._partition_step = (
-            AnswerScan._pass_plain
-            if self._layout.fetch and not successes
-            else AnswerScan._open_partition
-        )
         self._carry = b""
         self._skip = 0
         self._topics = 0
@@ -309,7 +302,11 @@ class AnswerScan:
         return 1
 
     def _next(self) -> Callable[["AnswerScan", Reader], int]:
-        return self._partition_step if self._partitions else AnswerScan._close_topic
+        if not self._partitions:
+            return AnswerScan._close_topic
+        if self._layout.fetch and not self._successes:
+            return AnswerScan._pass_plain
+        return AnswerScan._open_partition
 
     def _close_topic(self, reader: Reader) -> int:
         self._tags(reader)
