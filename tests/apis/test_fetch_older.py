@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
+from leader_hints.apis import fetch_older
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.fetch_older import Names, Raised, response_up
 from leader_hints.apis.fetch_request import read_request, write_request
@@ -26,6 +27,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
+from tests.apis.steps import short_steps
 
 _NO_TAGS = st.none()
 
@@ -108,7 +110,12 @@ def test_a_request_by_ids_goes_down_by_names(sent: int, asked: int, data: st.Dat
 
 
 def _up(frame: bytes, version: int, names: Names | None = None) -> tuple[bytes, Raised]:
-    raised = response_up(memoryview(frame), len(frame), version, names)
+    """Convert a whole response, and again in the shortest steps that there are."""
+    raised = at_once(response_up(memoryview(frame), len(frame), version, names))
+    with short_steps(fetch_older):
+        in_steps = at_once(response_up(memoryview(frame), len(frame), version, names))
+    assert b"".join(in_steps.pieces) == b"".join(raised.pieces)
+    assert in_steps[1:] == raised[1:]
     return b"".join(raised.pieces), raised
 
 
@@ -230,9 +237,9 @@ def test_a_topic_that_was_not_asked_for_is_an_error() -> None:
 @given(st.sampled_from([10, 11, 12]), st.binary(max_size=150))
 def test_any_bytes_give_a_response_or_an_error(version: int, raw: bytes) -> None:
     with contextlib.suppress(WireError, KeyError):
-        response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, Names({"": _id(0)}))
+        at_once(response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, Names({"": _id(0)})))
     with contextlib.suppress(WireError):
-        response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, None)
+        at_once(response_up(memoryview(bytes(8) + raw), 8 + len(raw), version, None))
 
 
 @pytest.mark.parametrize("version", [10, 11, 12])
@@ -258,7 +265,7 @@ def test_a_response_that_ends_in_its_last_records_begins_before_these_are_there(
     begun = 0
     for cut in range(4, len(frame)):
         try:
-            raised = response_up(memoryview(frame)[:cut], len(frame), version, names)
+            raised = at_once(response_up(memoryview(frame)[:cut], len(frame), version, names))
         except Truncated:
             continue
         begun += 1
@@ -277,4 +284,4 @@ def test_a_response_with_a_topic_that_is_stale_does_not_begin_before_it_is_there
     answer = plain(kind, responses=(plain(topic, topic="t", partitions=(partition,)),))
     frame = memoryview(response_frame(answer))
     with pytest.raises(Truncated):
-        response_up(frame[:1000], len(frame), 12, Names({"t": _id(1)}, {"t"}))
+        at_once(response_up(frame[:1000], len(frame), 12, Names({"t": _id(1)}, {"t"})))

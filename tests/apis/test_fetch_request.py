@@ -1,4 +1,6 @@
 import contextlib
+from dataclasses import replace
+from functools import cache
 from uuid import UUID
 
 import pytest
@@ -6,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leader_hints.apis.fetch_request import (
+    SMALL,
     Asker,
     read_asker,
     read_changes,
@@ -16,8 +19,18 @@ from leader_hints.apis.fetch_response import TOPIC_IDS_FROM, Topic
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.wire.errors import Malformed, Truncated, WireError
-from tests.apis.messages import Entity, entities, prefixes, request_frame, request_type
+from leader_hints.wire.steps import at_once
+from tests.apis.messages import (
+    Entity,
+    element,
+    entities,
+    plain,
+    prefixes,
+    request_frame,
+    request_type,
+)
 from tests.core.samples import fetch_request
+from tests.harness.lines import lines_of
 
 _REQUESTS = st.sampled_from(range(12, 18)).flatmap(
     lambda version: entities(request_type(ApiKey.FETCH, version))
@@ -41,7 +54,8 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
         entity.replica_id if version < 15 else entity.replica_state.replica_id
     )
     assert (request.session_id, request.session_epoch) == (entity.session_id, entity.session_epoch)
-    said = {t: epochs for t, epochs in request.asked.items() if epochs}
+    asked = at_once(request.asked())
+    said = {t: epochs for t, epochs in asked.items() if epochs}
     assert {(t, p): epoch for t, epochs in said.items() for p, epoch in epochs.items()} == {
         (_topic(topic, version), p.partition): p.current_leader_epoch
         for topic in entity.topics
@@ -50,7 +64,7 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
     assert list(request.forgotten) == [
         (_topic(topic, version), topic.partitions) for topic in entity.forgotten_topics_data
     ]
-    assert read_changes(frame) == (request.asked, request.forgotten)
+    assert read_changes(frame) == (asked, request.forgotten)
     empty = not entity.topics and not entity.forgotten_topics_data
     assert read_session(frame) == (entity.session_id, entity.session_epoch, empty)
 
@@ -107,3 +121,43 @@ def test_the_asking_client_and_its_session(
     else:
         with pytest.raises(Truncated):
             read_asker(beginning)
+
+
+@pytest.mark.parametrize("version", [15, 16, 17])
+@pytest.mark.parametrize("replica_id", [-1, 0, 3])
+@pytest.mark.parametrize("rack", ["", "europe-west1", "us-west-2a"])
+@pytest.mark.parametrize("cluster", [None, "cluster"])
+@pytest.mark.parametrize("topics", [0, 1, 5000])
+@pytest.mark.parametrize("forgotten", [0, 1, 5000])
+def test_the_asking_client_of_a_large_request_is_known_at_little_cost(
+    version: int, replica_id: int, rack: str, cluster: str | None, topics: int, forgotten: int
+) -> None:
+    """All of it was read: 15 ms with 5,000 topics. A rack of 12 letters looks like a replica."""
+    frame = memoryview(_asking(version, replica_id, rack, cluster, topics, forgotten))
+    assert read_asker(frame) == Asker(replica_id >= 0, full=False)
+    if len(frame) > SMALL:
+        assert lines_of(lambda: read_asker(frame)) < 200
+        with pytest.raises(Truncated):
+            read_asker(frame[:-1])
+
+
+@cache
+def _asking(
+    version: int, replica_id: int, rack: str, cluster: str | None, topics: int, forgotten: int
+) -> bytes:
+    kind = request_type(ApiKey.FETCH, version)
+    topic = element(kind, "topics")
+    gone = element(kind, "forgotten_topics_data")
+    entity = plain(
+        kind,
+        session_id=7,
+        session_epoch=1,
+        rack_id=rack,
+        cluster_id=cluster,
+        topics=(plain(topic, partitions=(plain(element(topic, "partitions")),)),) * topics,
+        forgotten_topics_data=(plain(gone, partitions=(1,)),) * forgotten,
+    )
+    if replica_id >= 0:
+        state = type(entity.replica_state)
+        entity = replace(entity, replica_state=plain(state, replica_id=replica_id))
+    return request_frame(entity)

@@ -21,6 +21,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
+from tests.apis.steps import short_steps
 from tests.harness.lines import lines_of
 
 _REQUESTS = st.sampled_from(range(3, 11)).flatmap(
@@ -59,6 +60,8 @@ def _readable(begun: memoryview) -> bool:
 def test_finds_the_failures_that_kio_wrote(answer: Entity, seed: int) -> None:
     frame = response_frame(answer, 3, seed)
     scanned = produce.scan_response(memoryview(frame))
+    with short_steps(produce):
+        assert produce.scan_response(memoryview(frame)) == scanned
     parts = [(t.name, p) for t in answer.responses for p in t.partition_responses]
     assert [failure[:3] for failure in scanned.failures] == [
         (name, p.index, p.error_code.value) for name, p in parts if p.error_code.value in HINTABLE

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leader_hints.apis import produce_8
+from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.keys import ApiKey
 from leader_hints.wire.errors import Malformed, Truncated, WireError
 from leader_hints.wire.steps import at_once
@@ -22,6 +23,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
+from tests.apis.steps import short_steps
 
 _REQUESTS = st.sampled_from([9, 10]).flatmap(
     lambda version: entities(request_type(ApiKey.PRODUCE, version))
@@ -91,10 +93,17 @@ def _request(*records: bytes) -> bytes:
 @given(_ANSWERS, st.sampled_from([9, 10]))
 def test_a_response_says_the_same_as_kio_reads_it(answer: Entity, version: int) -> None:
     kind = response_type(ApiKey.PRODUCE, version)
-    raised = produce_8.response_up(memoryview(response_frame(answer, 5)))
+    view, failed = at_once(produce_8.response_up(memoryview(response_frame(answer, 5))))
+    raised = bytes(view)
+    with short_steps(produce_8):
+        again = at_once(produce_8.response_up(memoryview(response_frame(answer, 5))))
+    assert again == (raised, failed)
     assert read_response_frame(kind, raised) == as_version(answer, kind)
     # And not one byte differs from what a broker would have sent.
     assert raised == response_frame(as_version(answer, kind), 5)
+    assert failed == any(
+        p.error_code.value in HINTABLE for t in answer.responses for p in t.partition_responses
+    )
 
 
 def test_a_name_that_the_old_encoding_cannot_hold_is_refused() -> None:
@@ -112,7 +121,7 @@ def test_any_bytes_give_a_message_or_a_wire_error(version: int, raw: bytes) -> N
     with contextlib.suppress(WireError):
         at_once(produce_8.request_down(frame, len(frame)))
     with contextlib.suppress(WireError):
-        produce_8.response_up(memoryview(bytes(8) + raw))
+        at_once(produce_8.response_up(memoryview(bytes(8) + raw)))
 
 
 @pytest.mark.parametrize(

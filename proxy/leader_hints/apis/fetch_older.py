@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from leader_hints.apis.error_codes import HINTABLE, ErrorCode
 from leader_hints.apis.fetch_request import RACK_FROM
+from leader_hints.apis.fetch_response import pass_plain
 from leader_hints.wire.errors import Malformed, Truncated
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.scatter import Rest, Scatter
+from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
 
@@ -24,6 +26,11 @@ _HEAD = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 _FAILED = struct.Struct(">ih")
+#: Of v12: behind a count of aborted transactions of one byte, and the preferred replica.
+_RECORDS_AT = _PARTITION.size + 1 + 4
+#: Error code, count of aborted transactions, size of the records where there are none of those.
+_PLAIN_10 = struct.Struct(">4xh24xii")
+_PLAIN_11 = struct.Struct(">4xh24xi4xi")
 #: Of v10: aborted transactions and records take four bytes each at least.
 _SMALLEST_OLD = _PARTITION.size + 8
 _NO_REPLICA = struct.pack(">i", -1)
@@ -67,24 +74,17 @@ class Raised(NamedTuple):
     rest: Rest | None
 
 
-def response_up(frame: memoryview, length: int, version: int, names: Names | None) -> Raised:
+def response_up(frame: memoryview, length: int, version: int, names: Names | None) -> Steps[Raised]:
     """Return a response of ``version`` (10 to 12) as v12, or with ``names`` as v13 to v16.
 
-    Records are views of ``frame`` where they are large. ``frame`` is as much as is there of
-    ``length`` bytes; it may end within the last records.
+    In steps. Records are views of ``frame`` where they are large. ``frame`` is as much as is there
+    of ``length`` bytes; it may end within the last records.
 
     :raises Truncated: ``frame`` ends before that.
     :raises WireError: the response is not well formed.
     :raises KeyError: it has a topic that has no id in ``names``.
     """
     return _Walk(frame, length, version, names).run()
-
-
-class _Passed(NamedTuple):
-    """Numbers of partitions, and how many bytes of the records of the last have not come."""
-
-    numbers: list[int]
-    missing: int
 
 
 class _Walk:
@@ -96,12 +96,15 @@ class _Walk:
         self._begun = False
         self._reader = Reader(frame, 4)
         self._old = version <= OLD
-        self._replica = 4 if version >= RACK_FROM else 0
+        self._plain = _PLAIN_11 if version >= RACK_FROM else _PLAIN_10
         self._names = names
         self._scatter = Scatter()
         self._failed = False
+        #: Of the topic: whether what is said of it is another's, and where its partitions begin.
+        self._stale = False
+        self._partitions_at = 0
 
-    def run(self) -> Raised:
+    def run(self) -> Steps[Raised]:
         reader, scatter, names = self._reader, self._scatter, self._names
         scatter.out += reader.take(4)
         if self._old:
@@ -113,13 +116,28 @@ class _Walk:
         unknown = names.unknown if names is not None else ()
         topics = reader.nullable_array(6) if self._old else reader.uvarint() - 1
         scatter.out += write_uvarint(max(topics, 0) + len(unknown) + 1)
+        room = ENTRIES_AT_ONCE
         for left in reversed(range(topics)):
-            self._topic(last=not left)
-        for topic, partitions in unknown:
-            self._scatter.out += topic + write_uvarint(len(partitions) + 1)
-            for partition in partitions:
+            partitions = self._open_topic()
+            room -= 1
+            while partitions > 0 or room < 0:
+                if partitions > room:
+                    yield
+                    room = ANSWERS_AT_ONCE
+                some = partitions if partitions < room else room
+                partitions -= some
+                room -= self._pass_partitions(some, last=not left and not partitions)
+            self._close_topic()
+        for topic, partitions_of in unknown:
+            scatter.out += topic + write_uvarint(len(partitions_of) + 1)
+            room -= 1
+            for partition in partitions_of:
+                if room <= 0:
+                    yield
+                    room = ANSWERS_AT_ONCE
+                room -= 1
                 self._refuse(partition)
-            self._scatter.out += b"\0"
+            scatter.out += b"\0"
         _, error, session_id = _HEAD.unpack(head)
         if self._begun:
             scatter.out += b"\0"
@@ -134,48 +152,72 @@ class _Walk:
         reader.done()
         return Raised(scatter.finish(), self._failed, error, session_id, None)
 
-    def _topic(self, *, last: bool) -> None:
-        reader = self._reader
+    def _open_topic(self) -> int:
+        """Read and write what precedes the partitions of a topic; return how many it has."""
+        reader, names = self._reader, self._names
         name = (reader.string() if self._old else reader.compact_string()) or ""
-        names = self._names
         self._scatter.out += compact_string(name) if names is None else names.ids[name]
-        if names is not None and name in names.stale:
-            self._stale_partitions()
-        elif self._old:
-            self._old_partitions(last=last)
+        self._stale = names is not None and name in names.stale
+        self._partitions_at = reader.at
+        partitions = reader.nullable_array(_SMALLEST_OLD) if self._old else reader.uvarint() - 1
+        if self._old or self._stale:
+            self._scatter.out += write_uvarint(partitions + 1)
+        return partitions
+
+    def _close_topic(self) -> None:
+        reader, scatter = self._reader, self._scatter
+        if self._old:
+            scatter.out += b"\0"
+        elif self._begun:
+            scatter.out += b"\0\0"
         else:
-            at = reader.at
-            missing = self._pass_partitions(last=last).missing
-            if missing:
-                self._begin(at, missing)
-                self._scatter.out += b"\0\0"
-                return
             reader.skip_tags()
-            self._scatter.passed(self._frame[at : reader.at])
+            if self._stale:
+                scatter.out += b"\0"
+            else:
+                scatter.passed(self._frame[self._partitions_at : reader.at])
+
+    def _pass_partitions(self, count: int, *, last: bool) -> int:
+        """Pass over so many partitions of a topic, ``last`` of all or not.
+
+        Return how many partitions and aborted transactions those were.
+        """
+        entries = count
+        if self._stale:
+            for _ in range(count):
+                entries += self._pass_stale()
+        elif self._old:
+            for left in reversed(range(count)):
+                entries += self._old_partition(last=last and not left)
+        else:
+            reader = self._reader
+            if count > 1:
+                reader.at, count, _ = pass_plain(self._frame, reader.at, reader.end, count)
+            for left in reversed(range(count)):
+                entries += self._pass_flexible(last=last and not left)
+        return entries
 
     def _begin(self, at: int, missing: int) -> None:
         self._scatter.begun(self._frame[at:], missing)
         self._begun = True
 
-    def _old_partitions(self, *, last: bool) -> None:
-        partitions = self._reader.nullable_array(_SMALLEST_OLD)
-        self._scatter.out += write_uvarint(partitions + 1)
-        for left in reversed(range(partitions)):
-            self._old_partition(last=last and not left)
-        self._scatter.out += b"\0"
+    # Each of these returns how many aborted transactions there were.
 
-    def _old_partition(self, *, last: bool) -> None:
-        reader, scatter = self._reader, self._scatter
+    def _old_partition(self, *, last: bool) -> int:
+        reader, scatter, frame = self._reader, self._scatter, self._frame
         at = reader.at
-        reader.skip(_PARTITION.size)
-        self._failed |= _FAILED.unpack_from(self._frame, at)[1] in HINTABLE
-        scatter.out += self._frame[at : reader.at]
-        aborted = reader.nullable_array(_ABORTED)
-        scatter.out += write_uvarint(aborted + 1)
-        for _ in range(aborted):
-            scatter.out += reader.take(_ABORTED) + b"\0"
-        scatter.out += reader.take(4) if self._replica else _NO_REPLICA
-        size = reader.int32()
+        reader.skip(self._plain.size)
+        error: int
+        aborted: int
+        error, aborted, size = self._plain.unpack_from(frame, at)
+        self._failed |= error in HINTABLE
+        behind = at + _PARTITION.size
+        scatter.out += frame[at:behind]
+        if aborted > 0:
+            size = self._aborted(behind)
+        else:
+            scatter.out += b"\0" if aborted else b"\1"
+            scatter.out += self._replica(behind + 4)
         if size < -1:
             raise Malformed(f"records of {size} bytes")
         scatter.out += write_uvarint(size + 1)
@@ -185,8 +227,26 @@ class _Walk:
             if missing:
                 self._begin(at, missing)
             else:
-                scatter.passed(self._frame[at : reader.at])
+                scatter.passed(frame[at : reader.at])
         scatter.out += b"\0"
+        return aborted if aborted > 0 else 0
+
+    def _aborted(self, at: int) -> int:
+        """Write the aborted transactions that stand there; return the size of the records."""
+        reader, out = self._reader, self._scatter.out
+        reader.at = at
+        aborted = reader.array(_ABORTED)
+        out += write_uvarint(aborted + 1)
+        for _ in range(aborted):
+            out += reader.take(_ABORTED) + b"\0"
+        out += self._replica(reader.at)
+        if self._plain is _PLAIN_11:
+            reader.skip(4)
+        return reader.int32()
+
+    def _replica(self, at: int) -> bytes | memoryview:
+        """Return the preferred replica, which stands there in v11."""
+        return self._frame[at : at + 4] if self._plain is _PLAIN_11 else _NO_REPLICA
 
     def _skip_records(self, size: int, *, last: bool, behind: int) -> int:
         """Pass over records; return how many of their bytes have not come.
@@ -200,56 +260,40 @@ class _Walk:
             return 0
         return missing
 
-    def _pass_partitions(self, *, last: bool) -> _Passed:
-        """Pass over the partitions of a topic."""
-        numbers = []
-        missing = 0
-        partitions = (
-            self._reader.nullable_array(_SMALLEST_OLD) if self._old else self._reader.uvarint() - 1
-        )
-        for left in reversed(range(partitions)):
-            if self._old:
-                numbers.append(self._pass_old())
-            else:
-                number, missing = self._pass_flexible(last=last and not left)
-                numbers.append(number)
-        return _Passed(numbers, missing)
-
-    def _pass_flexible(self, *, last: bool) -> tuple[int, int]:
-        reader = self._reader
+    def _pass_flexible(self, *, last: bool) -> int:
+        reader, aborted = self._reader, 0
         at = reader.at
-        reader.skip(_PARTITION.size)
-        partition, error = _FAILED.unpack_from(self._frame, at)
-        self._failed |= error in HINTABLE
-        for _ in range(reader.uvarint() - 1):
-            reader.skip(_ABORTED)
-            reader.skip_tags()
-        reader.skip(4)
+        reader.skip(_RECORDS_AT)
+        self._failed |= _FAILED.unpack_from(self._frame, at)[1] in HINTABLE
+        if self._frame[at + _PARTITION.size] > 1:
+            reader.at = at + _PARTITION.size
+            aborted = reader.uvarint() - 1
+            for _ in range(aborted):
+                reader.skip(_ABORTED)
+                reader.skip_tags()
+            reader.skip(4)
         size = max(reader.uvarint() - 1, 0)
         missing = self._skip_records(size, last=last, behind=_NO_TAGS)
-        if not missing:
+        if missing:
+            self._begin(self._partitions_at, missing)
+        else:
             reader.skip_tags()
-        return partition, missing
+        return aborted
 
-    def _pass_old(self) -> int:
-        reader = self._reader
-        partition = reader.int32()
-        reader.skip(_PARTITION.size - 4)
-        reader.skip(_ABORTED * max(reader.int32(), 0) + self._replica)
-        reader.skip(max(reader.int32(), 0))
-        return partition
-
-    def _stale_partitions(self) -> None:
-        failed = self._failed
-        numbers = self._pass_partitions(last=False).numbers
-        # Their errors are another topic's.
+    def _pass_stale(self) -> int:
+        """Pass over a partition whose errors are another topic's."""
+        reader, at, failed = self._reader, self._reader.at, self._failed
+        aborted = 0
+        if self._old:
+            reader.skip(_PARTITION.size)
+            reader.skip(_ABORTED * max(reader.int32(), 0))
+            reader.skip(4 if self._plain is _PLAIN_11 else 0)
+            reader.skip(max(reader.int32(), 0))
+        else:
+            aborted = self._pass_flexible(last=False)
         self._failed = failed
-        if not self._old:
-            self._reader.skip_tags()
-        self._scatter.out += write_uvarint(len(numbers) + 1)
-        for number in numbers:
-            self._refuse(number)
-        self._scatter.out += b"\0"
+        self._refuse(_FAILED.unpack_from(self._frame, at)[0])
+        return aborted
 
     def _refuse(self, partition: int) -> None:
         self._scatter.out += _FAILED.pack(partition, ErrorCode.UNKNOWN_TOPIC_ID) + _REFUSED

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from leader_hints.apis.fetch_response import Topic, read_topic
 from leader_hints.apis.header import header_as, plain_body, read_request_header
 from leader_hints.apis.metadata import ZERO_ID
-from leader_hints.wire.errors import Malformed
+from leader_hints.wire.errors import Malformed, Truncated
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps, at_once
 from leader_hints.wire.varint import write_uvarint
@@ -27,6 +27,9 @@ RACK_FROM = 11
 #: From here on the replica id stands in a tag.
 _REPLICA_STATE_FROM = 15
 _CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
+#: The tags that end a replica's request: count, tag, size, replica id, replica epoch, no tags.
+_STATE = struct.Struct(">BBBi8xB")
+_STATE_SIZE = 13
 
 #: The version's second byte: those that are read here have no more.
 _VERSION_AT = 7
@@ -41,8 +44,11 @@ _INT32 = struct.Struct(">i")
 
 #: Partitions of a topic up to which it costs less to read them one by one.
 _FEW = 4
-#: Partitions of a topic that are read in one step.
+#: A request of which the reading takes no more than a millisecond.
+SMALL = 8192
+#: Partitions of a topic that are read in one step, and how many of them cost what a topic does.
 _MANY = 4096
+_TOPIC = 4
 #: Of one request, and as many again that leave its session. A broker leads some thousands of
 #: partitions; a request of a million topics, which are three bytes each, would stop the event loop
 #: for seconds, and anybody can send one.
@@ -110,12 +116,19 @@ class FetchRequest(NamedTuple):
             for raw in partitions
         }
 
-    @property
-    def asked(self) -> Asked:
-        """Its leader epochs. They are read on each access: use it once for each request."""
+    def asked(self) -> Steps[Asked]:
+        """Return its leader epochs, in steps."""
         asked: Asked = {}
+        done = 0
         for topic, partitions in self.topics:
-            asked.setdefault(topic, {}).update(map(_EPOCH.unpack_from, partitions))
+            epochs = asked.setdefault(topic, {})
+            for begin in range(0, len(partitions), _MANY):
+                some = partitions[begin : begin + _MANY]
+                epochs.update(map(_EPOCH.unpack_from, some))
+                done += _TOPIC + len(some)
+                if done >= _MANY:
+                    done = 0
+                    yield
         return asked
 
 
@@ -213,16 +226,31 @@ def read_asker(frame: memoryview) -> Asker:
     :raises WireError: the request is not well formed, or too little of it is there.
     """
     header = read_request_header(frame)
-    if header.version >= _REPLICA_STATE_FROM:
-        request = read_request(frame)
-        return Asker(request.replica_id >= 0, request.session_epoch <= INITIAL_EPOCH)
     reader = Reader(frame, header.body)
-    replica_id = reader.int32()
+    if header.version < _REPLICA_STATE_FROM:
+        replica_id = reader.int32()
+    elif len(frame) > SMALL:
+        replica_id = _replica_at_the_end(frame)
+    else:
+        replica_id = read_request(frame).replica_id
     if header.version < _SESSIONS_FROM:
         return Asker(replica_id >= 0, full=True)
     at = reader.at
     reader.skip(_FIXED.size)
     return Asker(replica_id >= 0, _FIXED.unpack_from(frame, at)[-1] <= INITIAL_EPOCH)
+
+
+def _replica_at_the_end(frame: memoryview) -> int:
+    """Return the replica id of a large request of v15 to v17; -1: it has none.
+
+    A replica's ends with its state as brokers write it. Where a small one ends so, that may also be
+    the rack of a consumer; in front of that, a large one has the empty tags of a topic.
+    """
+    if len(frame) != _INT32.unpack_from(frame)[0] + _INT32.size:
+        raise Truncated("the end of a Fetch request")
+    count, tag, size, replica_id, no_tags = _STATE.unpack_from(frame, len(frame) - _STATE.size)
+    is_state = count and tag == _REPLICA_STATE_TAG and size == _STATE_SIZE and not no_tags
+    return replica_id if is_state else -1
 
 
 def write_request(original: memoryview, request: FetchRequest, version: int) -> Steps[bytes]:

@@ -13,6 +13,7 @@ from leader_hints.apis.header import FLEXIBLE_FROM, plain_body, read_request_hea
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, Scanned
 from leader_hints.wire.reader import Reader
+from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps, at_once
 
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _TRANSACTIONAL_FROM = 3
@@ -21,6 +22,7 @@ _INT16 = struct.Struct(">h")
 _PARTITION = struct.Struct(">ihqqq")
 #: The fixed part, and an empty array, a null message and an empty tag section.
 _SMALLEST_PARTITION = _PARTITION.size + 3
+_TAGS_AT = _PARTITION.size + 2
 _SMALLEST_TOPIC = 3
 
 
@@ -65,32 +67,30 @@ def scan_response(frame: memoryview) -> Scanned:
 
     :raises WireError: the response is not well formed.
     """
+    return at_once(scan_in_steps(frame))
+
+
+def scan_in_steps(frame: memoryview) -> Steps[Scanned]:
+    """Do as :func:`scan_response`, in steps."""
     reader = Reader(frame, 8)
     reader.skip_tags()
     failures: list[Failure] = []
     carries = False
+    room = ENTRIES_AT_ONCE
     for _ in range(reader.compact_array(_SMALLEST_TOPIC)):
         name_at = reader.at
         reader.skip_compact()
         left = reader.compact_array(_SMALLEST_PARTITION)
-        while left:
-            left -= 1
-            at = reader.at
-            reader.skip(_PARTITION.size)
-            partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
-            for _ in range(reader.compact_array(6)):
-                reader.skip(4)
-                reader.skip_compact()
-                reader.skip_tags()
-            reader.skip_compact()
-            tags = reader.at
-            reader.skip_tags()
-            if error in HINTABLE:
-                name = Reader(frame, name_at).compact_string() or ""
-                failures.append(Failure(name, partition, error, tags, reader.at))
-                left = _take_failed(reader, name, left, failures)
-            elif error == 0:
-                carries = True
+        room -= 1
+        while left or room < 0:
+            if left > room:
+                yield
+                room = ANSWERS_AT_ONCE
+            some = left if left < room else room
+            succeeded, entries = _scan_partitions(reader, name_at, some, failures)
+            carries |= succeeded
+            room -= entries
+            left -= some
         reader.skip_tags()
     reader.skip(4)
     tags = reader.at
@@ -99,20 +99,46 @@ def scan_response(frame: memoryview) -> Scanned:
     return Scanned(tuple(failures), carries, tags, reader.at)
 
 
-def _take_failed(reader: Reader, name: str, left: int, failures: list[Failure]) -> int:
-    """Take a topic's next partitions that failed as nearly all do; return how many are left.
+def _scan_partitions(
+    reader: Reader, name_at: int, count: int, failures: list[Failure]
+) -> tuple[bool, int]:
+    """Look at so many partitions of the topic whose name stands there.
 
-    Those have neither record errors nor a message nor tags. There may be thousands.
+    Return whether one succeeded, and how many partitions and record errors those were.
     """
-    frame, at = reader.buffer, reader.at
-    last = reader.end - _SMALLEST_PARTITION
-    while left and at <= last:
+    frame, at, last = reader.buffer, reader.at, reader.end - _SMALLEST_PARTITION
+    carries, entries, name = False, count, None
+    for _ in range(count):
+        tags = at + _TAGS_AT
+        if at <= last and not frame[tags] and frame[tags - 1] <= 1 and frame[tags - 2] <= 1:
+            # As nearly all: neither record errors nor a message nor tags.
+            end = tags + 1
+        else:
+            reader.at = at
+            tags, errors = _pass_odd(reader)
+            entries += errors
+            end = reader.at
         partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
-        tags = at + _PARTITION.size + 2
-        if error not in HINTABLE or frame[tags - 2] > 1 or frame[tags - 1] > 1 or frame[tags]:
-            break
-        at = tags + 1
-        left -= 1
-        failures.append(Failure(name, partition, error, tags, at))
+        at = end
+        if error in HINTABLE:
+            if name is None:
+                name = Reader(frame, name_at).compact_string() or ""
+            failures.append(Failure(name, partition, error, tags, end))
+        elif error == 0:
+            carries = True
     reader.at = at
-    return left
+    return carries, entries
+
+
+def _pass_odd(reader: Reader) -> tuple[int, int]:
+    """Pass over any partition; return where its tags stand, and how many record errors it has."""
+    reader.skip(_PARTITION.size)
+    errors = reader.compact_array(6)
+    for _ in range(errors):
+        reader.skip(4)
+        reader.skip_compact()
+        reader.skip_tags()
+    reader.skip_compact()
+    tags = reader.at
+    reader.skip_tags()
+    return tags, errors

@@ -8,6 +8,7 @@ there are none yet.
 
 import struct
 
+from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.header import header_as
 from leader_hints.wire.errors import Malformed, Truncated
 from leader_hints.wire.reader import Reader
@@ -19,15 +20,21 @@ from leader_hints.wire.recode import (
     string_to_old,
 )
 from leader_hints.wire.scatter import Rest, Scatter
-from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
+from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps
 
 VERSION = 8
 
+_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = 30
+_ERROR_AT = 4
 _ACKS_AND_TIMEOUT = 6
 _THROTTLE = 4
+#: Behind a partition of a response, as with nearly all: no record errors and no message; in v9
+#: there are tags.
+_PLAIN_OLD = struct.pack(">ih", 0, -1)
+_PLAIN = b"\1\0\0"
 #: Behind the last records: the tags of the partition, of the topic and of the body, all empty.
 _NO_TAGS = 3
 #: Topics and partitions of one request. Brokers lead some thousands of partitions; a request of
@@ -95,27 +102,32 @@ def request_down(
     return scatter.finish(), None
 
 
-def response_up(frame: memoryview) -> bytes:
-    """Return a whole response of v8 as v9, which is v10 without hints.
+def response_up(frame: memoryview) -> Steps[tuple[memoryview, bool]]:
+    """Return a whole response of v8 as v9, which is v10 without hints, in steps.
+
+    Return as well whether some partition has an error that a hint can answer.
 
     :raises WireError: the response is not well formed.
     """
     out = bytearray(frame[:8])
     out.append(0)
+    failed = False
+    room = ENTRIES_AT_ONCE
     try:
         topics, at = count_to_compact(out, frame, 8)
         for _ in range(topics):
             at = string_to_compact(out, frame, at)
-            partitions, at = count_to_compact(out, frame, at)
-            for _ in range(partitions):
-                out += frame[at : at + _PARTITION]
-                errors, at = count_to_compact(out, frame, at + _PARTITION)
-                for _ in range(errors):
-                    out += frame[at : at + _INT32.size]
-                    at = string_to_compact(out, frame, at + _INT32.size)
-                    out.append(0)
-                at = string_to_compact(out, frame, at)
-                out.append(0)
+            left, at = count_to_compact(out, frame, at)
+            room -= 1
+            while left > 0 or room < 0:
+                if left > room:
+                    yield
+                    room = ANSWERS_AT_ONCE
+                some = left if left < room else room
+                at, entries, some_failed = _partitions_up(out, frame, at, some)
+                failed |= some_failed
+                room -= entries
+                left -= some
             out.append(0)
     except struct.error:
         raise Truncated("Produce response") from None
@@ -123,7 +135,34 @@ def response_up(frame: memoryview) -> bytes:
     out.append(0)
     _check_end(frame, at + _THROTTLE)
     _INT32.pack_into(out, 0, len(out) - _INT32.size)
-    return bytes(out)
+    return memoryview(out), failed
+
+
+def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tuple[int, int, bool]:
+    """Write so many partitions of a response.
+
+    Return the position behind them, how many partitions and record errors those were, and whether
+    one failed.
+    """
+    entries, failed = count, False
+    for _ in range(count):
+        behind = at + _PARTITION
+        out += frame[at:behind]
+        if _INT16.unpack_from(frame, at + _ERROR_AT)[0] in HINTABLE:
+            failed = True
+        at = behind + len(_PLAIN_OLD)
+        if frame[behind:at] == _PLAIN_OLD:
+            out += _PLAIN
+            continue
+        errors, at = count_to_compact(out, frame, behind)
+        entries += errors
+        for _ in range(errors):
+            out += frame[at : at + _INT32.size]
+            at = string_to_compact(out, frame, at + _INT32.size)
+            out.append(0)
+        at = string_to_compact(out, frame, at)
+        out.append(0)
+    return at, entries, failed
 
 
 def _check_end(frame: memoryview, at: int) -> None:

@@ -37,8 +37,10 @@ _HEADER = 8
 _ABORTED = 16
 #: No field that is read is longer; a topic's name has 249 letters at most.
 _MOST_CARRIED = 65_536
-#: Partitions that are found in one go, of which a response may have thousands.
+#: Partitions that are found in one go, of which a response may have thousands, and steps that are
+#: done in one go, each of which passes a plain partition or reads a part of another.
 _FOUND_AT_ONCE = 50
+_STEPS_AT_ONCE = 300
 
 
 class Answered(NamedTuple):
@@ -146,7 +148,7 @@ class AnswerScan:
         self._layout = _LAYOUTS[key, version]
         self._successes = successes
         # No bound method: it would keep the object in a cycle.
-        self._step: Callable[[AnswerScan, Reader], None] = AnswerScan._start
+        self._step: Callable[[AnswerScan, Reader], int] = AnswerScan._start
         self._carry = b""
         self._skip = 0
         self._topics = 0
@@ -176,8 +178,14 @@ class AnswerScan:
         reader = Reader(piece, at)
         carry = b""
         try:
-            while not self.done and len(self._found) < _FOUND_AT_ONCE:
-                self._step(self, reader)
+            room = _STEPS_AT_ONCE
+            # What needs no more bytes is done with those that are here: there may be no others.
+            while (
+                not self.done
+                and (room > 0 or at >= len(piece))
+                and len(self._found) < _FOUND_AT_ONCE
+            ):
+                room -= self._step(self, reader)
                 at = reader.at
             self.left = 0 if self.done else max(len(piece) - at, 0)
         except Truncated:
@@ -190,17 +198,18 @@ class AnswerScan:
         return found
 
     # Each step reads to its end before it changes anything, since it is repeated with more
-    # bytes if these are not enough.
+    # bytes if these are not enough. It returns how much it cost, which is 1 for nearly all.
 
-    def _start(self, reader: Reader) -> None:
+    def _start(self, reader: Reader) -> int:
         reader.skip(_HEADER)
         self._tags(reader)
         reader.skip(self._layout.head)
         self._topics = self._count(reader)
         self.done = self._topics == 0
         self._step = AnswerScan._open_topic
+        return 1
 
-    def _open_topic(self, reader: Reader) -> None:
+    def _open_topic(self, reader: Reader) -> int:
         layout = self._layout
         if layout.flexible:
             topic = read_topic(reader, layout.version if layout.fetch else 0)
@@ -208,44 +217,46 @@ class AnswerScan:
             topic = reader.string() or ""
         self._partitions = self._count(reader)
         self._topic = topic
-        self._step = AnswerScan._pass_plain if self._partitions else AnswerScan._close_topic
+        self._step = self._next()
+        return 1
 
-    def _pass_plain(self, reader: Reader) -> None:
+    def _pass_plain(self, reader: Reader) -> int:
         """Pass over partitions of Fetch as nearly all are, up to the last, at less cost."""
         self._step = AnswerScan._open_partition
+        if self._partitions == 1:
+            return 1
         layout = self._layout
-        if not layout.fetch or self._successes:
-            return
+        some = left = min(self._partitions, _STEPS_AT_ONCE)
         if layout.plain is None:
-            reader.at, self._partitions, brought = pass_plain(
-                reader.buffer, reader.at, reader.end, self._partitions
-            )
+            reader.at, left, brought = pass_plain(reader.buffer, reader.at, reader.end, some)
             if brought:
                 self.carries = True
-            return
-        frame, at, left = reader.buffer, reader.at, self._partitions
-        plain, width = layout.plain.unpack_from, layout.plain.size
-        last = reader.end - width
-        while left > 1 and at <= last:
-            error, aborted, size = plain(frame, at)
-            if error in HINTABLE or aborted > 0:
-                break
-            left -= 1
-            at += width + size if size > 0 else width
-        if at > reader.at:
-            if at - reader.at > width * (self._partitions - left):
+        else:
+            frame, at = reader.buffer, reader.at
+            plain, width = layout.plain.unpack_from, layout.plain.size
+            last = reader.end - width
+            while left > 1 and at <= last:
+                error, aborted, size = plain(frame, at)
+                if error in HINTABLE or aborted > 0:
+                    break
+                left -= 1
+                at += width + size if size > 0 else width
+            if at - reader.at > width * (some - left):
                 self.carries = True
-            reader.at, self._partitions = at, left
+            reader.at = at
+        self._partitions -= some - left
+        return 1 + some - left
 
-    def _open_partition(self, reader: Reader) -> None:
+    def _open_partition(self, reader: Reader) -> int:
         at = reader.at
         reader.skip(self._layout.fixed)
         items = self._count(reader) if self._layout.items else 0
         self._partition, self._error = _FAILED.unpack_from(reader.buffer, at)
         self._items = items
         self._step = AnswerScan._item if items else AnswerScan._body
+        return 1
 
-    def _item(self, reader: Reader) -> None:
+    def _item(self, reader: Reader) -> int:
         """Pass over an aborted transaction, or a record error."""
         if self._layout.fetch:
             reader.skip(_ABORTED)
@@ -257,8 +268,9 @@ class AnswerScan:
         self._items -= 1
         if not self._items:
             self._step = AnswerScan._body
+        return 1
 
-    def _body(self, reader: Reader) -> None:
+    def _body(self, reader: Reader) -> int:
         """Pass over the records of a partition, or the message; they need not be here."""
         layout = self._layout
         size = 0
@@ -282,19 +294,26 @@ class AnswerScan:
             self._step = AnswerScan._close_partition
         else:
             self._step = self._next()
+        return 1
 
-    def _close_partition(self, reader: Reader) -> None:
+    def _close_partition(self, reader: Reader) -> int:
         reader.skip_tags()
         self._step = self._next()
+        return 1
 
-    def _next(self) -> Callable[["AnswerScan", Reader], None]:
-        return AnswerScan._pass_plain if self._partitions else AnswerScan._close_topic
+    def _next(self) -> Callable[["AnswerScan", Reader], int]:
+        if not self._partitions:
+            return AnswerScan._close_topic
+        if self._layout.fetch and not self._successes:
+            return AnswerScan._pass_plain
+        return AnswerScan._open_partition
 
-    def _close_topic(self, reader: Reader) -> None:
+    def _close_topic(self, reader: Reader) -> int:
         self._tags(reader)
         self._topics -= 1
         self.done = self._topics == 0
         self._step = AnswerScan._open_topic
+        return 1
 
     # The two encodings.
 

@@ -10,8 +10,10 @@ T = TypeVar("T")
 
 #: Work of which each step takes a millisecond at most, and what comes of it.
 Steps = Generator[None, None, T]
-#: Topics, partitions and the like that one step looks at.
+#: Topics, partitions and the like that one step looks at; and of those of responses all steps but
+#: the first, which nearly all responses need alone.
 ENTRIES_AT_ONCE = 128
+ANSWERS_AT_ONCE = 256
 
 
 def at_once(steps: Steps[T]) -> T:

@@ -2,7 +2,7 @@
 
 import struct
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
@@ -13,10 +13,8 @@ from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
-from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
-from leader_hints.core.link.flow import AT_ONCE, Flow
-from leader_hints.core.link.link import Link
+from leader_hints.core.link.flow import AT_ONCE
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.wire.steps import at_once
@@ -38,11 +36,8 @@ from tests.core.samples import (
     request,
     versions_answer,
 )
+from tests.core.stepped import MOST, SHARED, Stepped
 from tests.harness.lines import lines_of
-
-#: Lines of a step at most: some two milliseconds.
-_MOST = 16_000
-_SHARED = 1 << 18
 
 
 def _frame(key: int, version: int, body: bytes) -> bytes:
@@ -152,62 +147,11 @@ _ODD_REQUESTS = {
 }
 
 
-class _Steps:
-    """A link that is given bytes as the pump does, and how much each step costs."""
-
-    def __init__(self, on: Route, *others: Route) -> None:
-        self.shared = memoryview(bytearray(_SHARED))
-        self.budget = Budget(1 << 22, 1 << 26)
-        self.link = Link(
-            on,
-            1,
-            self.shared,
-            self.budget,
-            Recovery([on, *others]),
-            largest_request=1 << 30,
-            requests_in_flight=1000,
-        )
-        self.most = 0
-        self.sent = bytearray()
-
-    def take(self, flow: Flow, data: bytes | memoryview) -> None:
-        """Receive all of ``data``, and do all that comes of it."""
-        for step in self._steps(flow, data):
-            self.most = max(self.most, lines_of(step))
-            self.shared[:] = bytes(_SHARED)
-
-    def _steps(self, flow: Flow, data: bytes | memoryview) -> Iterator[Callable[[], None]]:
-        left = memoryview(data)
-        while left and flow.fault is None:
-            if flow.unfinished:
-                yield lambda: self._send(flow, flow.resume())
-                continue
-            buffer = flow.buffer()
-            size = min(len(buffer), len(left))
-            buffer[:size] = left[:size]
-            left = left[size:]
-            yield lambda size=size: self._send(flow, flow.received(size))  # type: ignore[misc]
-        while flow.unfinished and flow.fault is None:
-            yield lambda: self._send(flow, flow.resume())
-
-    def release(self, hints: Sequence[LeaderHint | None]) -> None:
-        """Let the held response go on; what failed counts as reported."""
-        responses = self.link.responses
-        assert responses.held is not None
-        responses.held.give_back()
-        self._send(responses, responses.release(hints))
-
-    def _send(self, flow: Flow, pieces: list[memoryview | bytes]) -> None:
-        self.sent += b"".join(pieces)
-        if pieces:
-            flow.flushed()
-
-
 @pytest.mark.parametrize("release", _REQUESTS)
 def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     """Nobody has authenticated the client. These took 60 to 115 ms of one step."""
     asked = _REQUESTS[release]
-    steps = _Steps(route_before(release))
+    steps = Stepped(route_before(release))
     steps.take(steps.link.requests, asked)
 
     whole = Driven(route_before(release), largest_request=1 << 30, budget=Budget(1 << 22, 1 << 26))
@@ -216,7 +160,7 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     assert asked not in steps.sent
     assert steps.link.requests.fault is None
     assert len(steps.link.state.exchanges.waiting) == 1
-    assert steps.most < _MOST
+    assert steps.most < MOST
     steps.link.close()
     assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
 
@@ -225,20 +169,20 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
 def test_what_no_client_sends_is_recoded_in_short_steps(name: str) -> None:
     """Anybody can send it. Topics to forget took 65 ms of one step, tagged fields 60 ms."""
     release, asked = _ODD_REQUESTS[name]
-    steps = _Steps(route_before(release))
+    steps = Stepped(route_before(release))
     steps.take(steps.link.requests, asked)
 
     whole = Driven(route_before(release), largest_request=1 << 30, budget=Budget(1 << 22, 1 << 26))
     whole.up(asked)
     assert steps.sent == whole.to_broker
     assert asked not in steps.sent
-    assert steps.most < _MOST
+    assert steps.most < MOST
 
 
 @pytest.mark.parametrize("release", ["2.4", "2.6"])
 def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
     """Its memory was kept, uncounted, until the next large request of the link came."""
-    steps = _Steps(route_before(release))
+    steps = Stepped(route_before(release))
     asked = memoryview(_REQUESTS[release])
     tracemalloc.start()
     try:
@@ -252,7 +196,7 @@ def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
 
 @pytest.mark.parametrize("release", _REQUESTS)
 def test_what_comes_behind_a_large_request_stays_behind_it(release: str) -> None:
-    steps = _Steps(route_before(release))
+    steps = Stepped(route_before(release))
     behind = struct.pack(">ihhih", 10 + 1, 10, 0, 2, 1) + b"c"
     steps.take(steps.link.requests, _REQUESTS[release] + behind * 3)
     assert steps.sent.endswith(behind * 3)
@@ -263,7 +207,7 @@ def test_what_comes_behind_a_large_request_stays_behind_it(release: str) -> None
 @pytest.mark.parametrize("release", ["2.8+", "3.6+"])
 def test_a_version_is_lowered_in_a_request_that_waited_behind_others(release: str) -> None:
     """What waited could not be written, and an exception ended the link."""
-    steps = _Steps(route_before(release))
+    steps = Stepped(route_before(release))
     for _ in range(2):
         # From then on as much is received at once as such requests have.
         steps.take(steps.link.requests, produce_request(10, 1, records=bytes(40_000)))
@@ -278,7 +222,7 @@ def test_a_version_is_lowered_in_a_request_that_waited_behind_others(release: st
 
 
 def test_versions_are_raised_in_a_response_that_waited_behind_others() -> None:
-    steps = _Steps(route())
+    steps = Stepped(route())
     link = steps.link
     asked = b"".join(produce_request(9, number) for number in range(1, AT_ONCE + 1))
     steps.take(link.requests, asked + request(18, 3, 99, **USES_HINTS))
@@ -287,7 +231,7 @@ def test_versions_are_raised_in_a_response_that_waited_behind_others() -> None:
 
 
 def test_versions_are_raised_in_a_response_that_waited_behind_a_held_one() -> None:
-    steps = _Steps(route())
+    steps = Stepped(route())
     link = steps.link
     steps.take(link.requests, produce_request(10, 1) + request(18, 3, 99, **USES_HINTS))
     steps.take(link.responses, _errors(1) + versions_answer(3, 99, BROKER_3_6))
@@ -297,9 +241,9 @@ def test_versions_are_raised_in_a_response_that_waited_behind_a_held_one() -> No
 
 
 def test_a_link_that_ends_meanwhile_gives_all_back() -> None:
-    steps = _Steps(route_before("2.8"))
+    steps = Stepped(route_before("2.8"))
     requests = steps.link.requests
-    for step in steps._steps(requests, _REQUESTS["2.8"]):
+    for step in steps.steps(requests, _REQUESTS["2.8"]):
         step()
         if requests.unfinished:
             break
@@ -311,11 +255,11 @@ def test_a_link_that_ends_meanwhile_gives_all_back() -> None:
 
 
 def test_many_small_requests_that_are_recoded_have_several_turns() -> None:
-    steps = _Steps(route_before("2.6"))
+    steps = Stepped(route_before("2.6"))
     requests = b"".join(produce_request(10, n, records=b"") for n in range(1, 900))
     steps.take(steps.link.requests, requests)
     assert len(steps.link.state.exchanges.waiting) == 899
-    assert steps.most < _MOST
+    assert steps.most < MOST
 
 
 def _error(number: int) -> bytes:
@@ -328,7 +272,7 @@ def _errors(count: int) -> bytes:
 
 def test_many_errors_in_one_receive_are_released_in_several_turns() -> None:
     """630 pipelined Produce errors took 35 ms of one step."""
-    steps = _Steps(route())
+    steps = Stepped(route())
     link = steps.link
     steps.take(link.requests, b"".join(produce_request(10, number) for number in range(1, 631)))
     steps.sent.clear()
@@ -343,18 +287,18 @@ def test_many_errors_in_one_receive_are_released_in_several_turns() -> None:
                 steps.release([None])
 
         def resume() -> None:
-            steps._send(link.responses, link.responses.resume())
+            steps.send(link.responses, link.responses.resume())
 
         most = max(most, lines_of(resume if link.responses.held is None else turn))
     assert released == 630
     assert steps.sent == _errors(630)
-    assert max(most, steps.most) < _MOST
+    assert max(most, steps.most) < MOST
     link.close()
     assert steps.budget.used == 0
 
 
 def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
-    steps = _Steps(route())
+    steps = Stepped(route())
     link = steps.link
     asked = b"".join(produce_request(9, number) for number in range(1, 631))
     steps.take(link.requests, asked)
@@ -362,7 +306,7 @@ def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
     steps.take(link.responses, _errors(630))
     assert steps.sent == _errors(630)
     assert len(link.state.events) == 630
-    assert steps.most < _MOST
+    assert steps.most < MOST
     link.close()
     assert steps.budget.used == 0
 
@@ -408,12 +352,12 @@ def test_an_error_response_of_thousands_of_partitions_is_held_in_turns(
 ) -> None:
     """It took 5 to 25 ms of one step, and 15 to 50 ms while a client was known to be waiting."""
     on = route_before("3.6")
-    steps = _Steps(on)
+    steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
     steps.take(link.requests, _asking(topics, each) + produce_request(10, 2))
     # As much is received at once as large responses have.
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     on.awaited = awaited
     steps.sent.clear()
     steps.most = 0
@@ -454,11 +398,11 @@ def test_a_response_of_thousands_of_errors_to_be_settled_is_held_in_turns(
     """Its request, which names thousands of partitions too, was read in one step."""
     on = route_before("3.6")
     on.config = replace(on.config, settle=True)
-    steps = _Steps(on)
+    steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
     steps.take(link.requests, _asking(topics, each, 15) + produce_request(9, 2))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     on.awaited = awaited
     steps.sent.clear()
     steps.most = 0
@@ -483,11 +427,11 @@ def test_errors_of_a_large_response_that_ends_too_early_are_counted_in_turns() -
     """They were to be settled; those of 5,000 partitions were counted in one step."""
     on = route_before("3.6")
     on.config = replace(on.config, settle=True)
-    steps = _Steps(on)
+    steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS["one topic"]
     steps.take(link.requests, _asking(topics, each, 15) + request(10, 0, 2))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     steps.sent.clear()
     steps.most = 0
     failed = bytearray(_failing(topics, each))
@@ -505,11 +449,11 @@ def test_errors_of_a_large_response_that_ends_too_early_are_counted_in_turns() -
 
 
 def test_what_comes_behind_a_large_error_response_stays_behind_it() -> None:
-    steps = _Steps(route_before("3.6"))
+    steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS["one topic"]
     steps.take(link.requests, _asking(topics, each) + request(10, 0, 2) + request(10, 0, 3))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     steps.sent.clear()
     behind = answer(10, 0, 2) + answer(10, 0, 3)
     steps.take(link.responses, _failing(topics, each) + behind)
@@ -523,11 +467,11 @@ def test_what_comes_behind_a_large_error_response_stays_behind_it() -> None:
 
 
 def test_a_large_error_response_goes_on_where_the_budget_is_used_up() -> None:
-    steps = _Steps(route_before("3.6"))
+    steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS["some among successes"]
     steps.take(link.requests, _asking(topics, each))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     steps.sent.clear()
     steps.budget.used = steps.budget.total
     steps.take(link.responses, _failing(topics, each))
@@ -540,11 +484,11 @@ def test_a_large_error_response_goes_on_where_the_budget_is_used_up() -> None:
 @pytest.mark.parametrize("name", _LARGE_ERRORS)
 def test_errors_for_which_there_is_no_room_are_counted_in_turns(name: str) -> None:
     """There is room for the bytes of their response."""
-    steps = _Steps(route_before("3.6"))
+    steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
     steps.take(link.requests, _asking(topics, each))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     steps.sent.clear()
     steps.most = 0
     steps.budget.used = steps.budget.total - 500_000
@@ -560,12 +504,12 @@ def test_errors_for_which_there_is_no_room_are_counted_in_turns(name: str) -> No
 
 @pytest.mark.parametrize("reserved", [0, 1 << 20], ids=["its bytes", "what failed, too"])
 def test_a_link_that_ends_while_an_error_response_is_judged_gives_all_back(reserved: int) -> None:
-    steps = _Steps(route_before("3.6"))
+    steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS["one topic"]
     steps.take(link.requests, _asking(topics, each))
-    link.responses._fit(_SHARED, 1)
-    for number, step in enumerate(steps._steps(link.responses, _failing(topics, each))):
+    link.responses._fit(SHARED, 1)
+    for number, step in enumerate(steps.steps(link.responses, _failing(topics, each))):
         step()
         if number >= 4 and steps.budget.used > reserved:
             break
@@ -598,14 +542,14 @@ def test_many_partitions_of_a_response_that_passes_are_noted_in_several_turns(
 ) -> None:
     """5,000 errors of a client without hints took 30 to 70 ms of one step."""
     on = route_before("3.6")
-    steps = _Steps(on)
+    steps = Stepped(on)
     link = steps.link
     topic = ONE if version >= 13 else "one"
     steps.take(link.requests, fetch_request(version, 1, {(topic, 0): 5}))
     # As much is received at once as large responses have.
     steps.take(link.requests, fetch_request(10, 2, {("one", 0): 5}))
     steps.take(link.requests, produce_request(9, 3))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     on.awaited = awaited
     steps.sent.clear()
     passed = _fetched(version, 5000, error)
@@ -614,7 +558,7 @@ def test_many_partitions_of_a_response_that_passes_are_noted_in_several_turns(
     assert steps.sent == passed + behind
     # The error behind, and that the client is served again after errors.
     assert len(link.state.events) == (5002 if error else 1)
-    assert steps.most < _MOST
+    assert steps.most < MOST
     assert link.responses.held is None
     link.close()
     assert steps.budget.used == 0
@@ -628,10 +572,10 @@ def test_many_errors_that_are_to_be_settled_are_kept_in_several_turns(
     """To find the epochs of 5,000 errors took a step of 31,000 lines."""
     on = route_before("3.6")
     on.config = replace(on.config, settle=True)
-    steps = _Steps(on)
+    steps = Stepped(on)
     link, topic = steps.link, ONE if version >= 13 else "one"
     steps.take(link.requests, fetch_request(version, 1, {(topic, 0): 5}))
-    link.responses._fit(_SHARED, 1)
+    link.responses._fit(SHARED, 1)
     steps.sent.clear()
     steps.budget.per_link = budget
     failed = _fetched(version, 5000, NOT_LEADER)
@@ -641,17 +585,17 @@ def test_many_errors_that_are_to_be_settled_are_kept_in_several_turns(
     assert link.state.events == []
     steps.release([None] * 5000)
     assert steps.sent == failed
-    assert steps.most < _MOST
+    assert steps.most < MOST
     link.close()
     assert steps.budget.used == 0
 
 
 def test_errors_of_one_response_cost_the_same_however_many_routes_there_are() -> None:
     """5,000 errors without hints took 30 ms of one step with 100 routes, 20 ms with one."""
-    steps = _Steps(route(), *(Route(f"r{number}", Mode.ON) for number in range(100)))
+    steps = Stepped(route(), *(Route(f"r{number}", Mode.ON) for number in range(100)))
     partitions = 100
     steps.take(steps.link.requests, produce_request(9, 1, partitions=partitions))
     failed = produce_answer(9, 1, dict.fromkeys(range(partitions), NOT_LEADER))
     steps.take(steps.link.responses, failed)
     assert len(steps.link.state.events) == partitions
-    assert steps.most < _MOST
+    assert steps.most < MOST

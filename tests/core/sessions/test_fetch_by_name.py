@@ -59,8 +59,8 @@ def test_a_full_fetch_goes_by_names() -> None:
     assert sent == request._replace(
         topics=(("a", request.topics[0][1]), ("b", request.topics[1][1]))
     )
-    assert not named.unknown
-    assert named.names(scene.view) == ({"a": A, "b": B}, (), ())
+    assert not named.size(named=False)
+    assert at_once(named.names(scene.view)) == ({"a": A, "b": B}, (), ())
 
 
 def test_a_topic_that_is_not_known_is_answered_at_once_and_leaves_no_session() -> None:
@@ -68,8 +68,7 @@ def test_a_topic_that_is_not_known_is_answered_at_once_and_leaves_no_session() -
     sent, named = scene.down(_request(session=9, topics={A: (0,), C: (4, 5)}))
     assert _names(sent) == ["a"]
     assert (sent.session_id, sent.session_epoch, sent.max_wait) == (9, -1, 0)
-    assert named.unknown
-    assert named.names(scene.view).unknown == ((C, (4, 5)),)
+    assert at_once(named.names(scene.view)).unknown == ((C, (4, 5)),)
 
 
 @pytest.mark.parametrize("topics", [1, 3000])
@@ -89,8 +88,8 @@ def test_what_is_kept_of_ids_without_names_is_smaller_than_the_request(topics: i
     finally:
         tracemalloc.stop()
     assert kept < size / 4
-    assert len(named.unknown) == topics
-    assert named.names(scene.view).unknown[-1] == (
+    assert len(at_once(named.names(scene.view)).unknown) == topics
+    assert at_once(named.names(scene.view)).unknown[-1] == (
         (topics - 1).to_bytes(16, "big"),
         tuple(range(each)),
     )
@@ -102,7 +101,7 @@ def test_a_session_goes_on_by_names() -> None:
     sent, named = scene.down(_request(7, 1, {B: (0,)}, {A: (0,)}))
     assert (_names(sent), sent.forgotten) == (["b"], (("a", (0,)),))
     assert (sent.session_id, sent.session_epoch) == (7, 1)
-    assert named.names(scene.view).ids == {"a": A, "b": B}
+    assert at_once(named.names(scene.view)).ids == {"a": A, "b": B}
 
 
 def _is_lost(sent: FetchRequest) -> bool:
@@ -155,14 +154,14 @@ def test_a_topic_that_goes_elsewhere_leaves_other_sessions_alone() -> None:
     scene.learn("b", C)
     sent, named = scene.down(_request(7, 1))
     assert sent.session_id == 7
-    assert named.names(scene.view) == ({"a": A}, (), ())
+    assert at_once(named.names(scene.view)) == ({"a": A}, (), ())
 
 
 def test_a_topic_recreated_while_a_fetch_waits_is_reported_in_the_answer() -> None:
     scene = _Scene(a=A, b=B)
     _, named = scene.down(_request(topics={A: (0,), B: (0,)}))
     scene.learn("b", C)
-    assert list(named.names(scene.view).stale) == ["b"]
+    assert list(at_once(named.names(scene.view)).stale) == ["b"]
 
 
 def test_a_topic_that_came_back_within_a_session_is_another_one() -> None:

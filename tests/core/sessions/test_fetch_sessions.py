@@ -1,13 +1,18 @@
 import tracemalloc
+from unittest.mock import patch
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from leader_hints.apis.fetch_request import FetchRequest, read_request
+from leader_hints.apis.fetch_request import SMALL, FetchRequest, read_request
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Failure
+from leader_hints.core.sessions import fetch_sessions
 from leader_hints.core.sessions.fetch_sessions import CAPACITY, FetchSessions
+from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import at_once
 from tests.core.samples import fetch_request, topic_id
 
 _PARTITIONS = st.tuples(st.integers(0, 2), st.integers(0, 2))
@@ -16,9 +21,16 @@ _VERSIONS = st.sampled_from([12, 13, 15, 16])
 _CAPACITY = 2
 
 
+def _answered(sessions: FetchSessions, request: bytes, session_id: int) -> None:
+    """Have a request followed, however large it is."""
+    following = sessions.answered(request, session_id, 0)
+    if following is not None:
+        at_once(following)
+
+
 def _epoch(sessions: FetchSessions, request: FetchRequest, topic: Topic, partition: int) -> int:
     failures = [Failure(topic, partition, 6, 0, 0)]
-    (epoch,) = sessions.epochs(request.asked, request.session_id, failures)
+    (epoch,) = sessions.epochs(at_once(request.asked()), request.session_id, failures)
     return epoch
 
 
@@ -88,7 +100,7 @@ def test_many_sessions_of_many_partitions_take_bounded_memory() -> None:
     tracemalloc.start()
     try:
         for number in range(1, 51):
-            sessions.answered(opened, number, 0)
+            _answered(sessions, opened, number)
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -116,6 +128,39 @@ def test_a_session_that_grows_makes_others_give_way_and_at_last_itself() -> None
     assert (len(sessions), sessions.weight) == (0, 0)
 
 
+def test_a_session_is_not_known_until_a_large_request_was_followed() -> None:
+    sessions = FetchSessions()
+    sessions.answered(fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), 7, 0)
+    asked: dict[tuple[Topic, int], int] = {(f"t{number}", 0): 6 for number in range(1000)}
+    gone = [(f"t{number}", 0) for number in range(1, 1000)]
+    following = sessions.answered(fetch_request(12, 1, asked, session=(7, 1)), 7, 0)
+    assert following is not None
+    assert (len(sessions), sessions.weight, _knows(sessions, 7)) == (0, 0, False)
+    at_once(following)
+    assert (len(sessions), sessions.weight, _knows(sessions, 7)) == (1, 2002, True)
+
+    following = sessions.answered(fetch_request(12, 1, {}, session=(7, 2), forgotten=gone), 7, 0)
+    assert following is not None
+    at_once(following)
+    assert (len(sessions), sessions.weight) == (1, 4)
+
+    following = sessions.answered(fetch_request(12, 1, asked, session=(7, 3)), 7, 0)
+    assert following is not None
+    # Its link has ended meanwhile.
+    following.close()
+    assert (len(sessions), sessions.weight) == (0, 0)
+
+
+def test_a_large_request_that_cannot_be_read_leaves_no_session() -> None:
+    sessions = FetchSessions()
+    asked: dict[tuple[Topic, int], int] = {(f"t{number}", 0): 6 for number in range(1000)}
+    following = sessions.answered(fetch_request(12, 1, asked, session=(0, 0))[:-9], 7, 0)
+    assert following is not None
+    with pytest.raises(WireError):
+        at_once(following)
+    assert (len(sessions), sessions.weight) == (0, 0)
+
+
 class Sessions(RuleBasedStateMachine):
     """Clients and a broker that keep sessions as KIP-227 says, and what the proxy remembers.
 
@@ -124,12 +169,20 @@ class Sessions(RuleBasedStateMachine):
     what was last said in a session.
     """
 
-    @initialize(version=_VERSIONS)
-    def begin(self, version: int) -> None:
+    @initialize(version=_VERSIONS, small=st.sampled_from([0, SMALL]))
+    def begin(self, version: int, small: int) -> None:
+        """Begin; with ``small`` 0 each request is followed in steps."""
         self.version = version
+        self.small = small
         self.sessions = FetchSessions(_CAPACITY)
         self.live: dict[int, dict[tuple[Topic, int], int]] = {}
         self.opened = 0
+
+    def _answered(self, request: bytes, session_id: int, error: int) -> None:
+        with patch.object(fetch_sessions, "SMALL", self.small):
+            following = self.sessions.answered(request, session_id, error)
+        if following is not None:
+            at_once(following)
 
     def _named(self, epochs: dict[tuple[int, int], int]) -> dict[tuple[Topic, int], int]:
         return {(self._topic(topic), p): epoch for (topic, p), epoch in epochs.items()}
@@ -153,7 +206,7 @@ class Sessions(RuleBasedStateMachine):
         self.live.pop(old, None)
         self.opened += 1
         session_id = 0 if refused else self.opened
-        self.sessions.answered(self._ask(asked, session=(old, 0)), session_id, 0)
+        self._answered(self._ask(asked, session=(old, 0)), session_id, 0)
         if session_id:
             self.live[session_id] = asked
             if len(self.live) > _CAPACITY:
@@ -165,7 +218,7 @@ class Sessions(RuleBasedStateMachine):
     ) -> None:
         old = self._pick(data)
         self.live.pop(old, None)
-        self.sessions.answered(self._ask(self._named(epochs), session=(old, -1)), 0, 0)
+        self._answered(self._ask(self._named(epochs), session=(old, -1)), 0, 0)
 
     @rule(epochs=_EPOCHS, forgotten=st.sets(_PARTITIONS), data=st.data(), epoch=st.integers(1, 99))
     def incremental_fetch(
@@ -180,12 +233,12 @@ class Sessions(RuleBasedStateMachine):
         dropped = [(self._topic(t), p) for t, p in forgotten if (t, p) not in epochs]
         request = self._ask(asked, session=(session_id, epoch), forgotten=dropped)
         if session_id in self.live:
-            self.sessions.answered(request, session_id, 0)
+            self._answered(request, session_id, 0)
             session = self.live.pop(session_id)
             session.update(asked)
             self.live[session_id] = {k: v for k, v in session.items() if k not in dropped}
         else:
-            self.sessions.answered(request, 0, 70)
+            self._answered(request, 0, 70)
 
     @rule(epochs=_EPOCHS)
     def incremental_fetch_in_a_session_of_before(self, epochs: dict[tuple[int, int], int]) -> None:
@@ -204,7 +257,7 @@ class Sessions(RuleBasedStateMachine):
         # The client begins again with a full fetch; what it asked now is not in the session.
         session_id = self._pick(data)
         request = self._ask(self._named(epochs), session=(session_id, 3))
-        self.sessions.answered(request, 0, error)
+        self._answered(request, 0, error)
         self.live.pop(session_id, None)
 
     @invariant()

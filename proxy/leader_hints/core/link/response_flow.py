@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.leader_hint import LeaderHint, Scanned
+from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
@@ -16,12 +16,19 @@ from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.core.link.held import Held, cost
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.responses import fetch_responses
-from leader_hints.core.responses.outcome import Failed, Fault, Gather, Instead, Outcome, settled
+from leader_hints.core.responses.outcome import (
+    Failed,
+    Fault,
+    Gather,
+    Instead,
+    InTurns,
+    Outcome,
+    settled,
+)
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.core.responses.response_table import BY_API, OTHERS, reader_of
 from leader_hints.core.responses.settling_scan import SettlingScan
-from leader_hints.wire.scatter import Rest
 from leader_hints.wire.steps import Steps, at_once
 
 #: Size prefix, correlation id.
@@ -74,7 +81,7 @@ class ResponseFlow(Flow):
         self._behind = 0
         #: Of the frame whose rest is passed on as it comes.
         self._passthrough: PassthroughScan | None = None
-        #: Of a large response with errors, which is held, or released, in the link's turns.
+        #: Of a large response, which is read, held, or released, in the link's turns.
         self._steps: Steps[Pieces] | None = None
         #: What is reserved for what failed in it, until it is held.
         self._reserved = 0
@@ -95,15 +102,18 @@ class ResponseFlow(Flow):
     def resume(self) -> Pieces:
         """See :meth:`leader_hints.core.link.flow.Flow.resume`."""
         if self._steps is not None:
-            pieces = self._step(self._steps)
-            if self._steps is None and self.held is None:
-                # What came behind it has its own turn.
-                self.unfinished = bool(self._backlog)
-            return pieces
+            return self._take_turn(self._steps)
         if self._gather is not None:
             self.unfinished = False
             return self._gather_more(self._gather, 0)
         return super().resume()
+
+    def _take_turn(self, steps: Steps[Pieces]) -> Pieces:
+        """Do a step; what came behind the response has its own turn."""
+        pieces = self._step(steps)
+        if self._steps is None and self.held is None:
+            self.unfinished = bool(self._backlog)
+        return pieces
 
     def _step(self, steps: Steps[Pieces]) -> Pieces:
         """Do a step; return what goes on if it was the last one."""
@@ -180,7 +190,7 @@ class ResponseFlow(Flow):
         if scan is not None and scan.see(data[:end]):
             self._passthrough = None
             if isinstance(scan, SettlingScan) and (failed := settled(scan, data[:end])):
-                if not self._hold_in_turns(failed, scan.exchange):
+                if not self._in_turns(failed, scan.exchange, data[:end], end):
                     self._wait_behind(data, end)
                     return []
                 self._instead = []
@@ -220,13 +230,6 @@ class ResponseFlow(Flow):
         if begun < later:
             pieces.append(data[begun:later])
         return pieces
-
-    def _see_all(self, frame: memoryview) -> None:
-        """See what is left of a frame that was gathered: it goes on in one piece."""
-        scan = self._passthrough
-        if scan is not None and scan.left:
-            scan.see_all(frame[len(frame) - scan.left :])
-            self._follow(scan)
 
     @property
     def passing(self) -> int:
@@ -313,7 +316,12 @@ class ResponseFlow(Flow):
         elif isinstance(outcome, Held):
             return not self._hold(outcome, exchange)
         elif isinstance(outcome, Failed):
-            return self._hold_in_turns(outcome, exchange)
+            return self._in_turns(outcome, exchange, frame, length)
+        elif isinstance(outcome, InTurns):
+            own = self._own_read_in_turns(frame, exchange)
+            if own is not None:
+                return self._in_turns(outcome, exchange, own, length)
+            self._follow(self._notes.over_budget(exchange, frame, length, None))
         elif isinstance(outcome, Fault):
             self.fault = outcome.reason
             return False
@@ -366,14 +374,52 @@ class ResponseFlow(Flow):
             reserved = 0
         return memoryview(bytes(frame)) if shared else frame, reserved
 
-    def _hold_in_turns(self, failed: Failed, exchange: Exchange) -> bool:
-        """Begin to have an error response held; true if it goes on."""
-        # Without budget it goes on before anything else is received.
-        frame, self._reserved = self._own(failed.frame, failed.scanned, exchange)
-        self._instead = self._step(self._holding(frame, failed, exchange))
+    def _own_read_in_turns(self, frame: memoryview, exchange: Exchange) -> memoryview | None:
+        """Return the same bytes in memory that outlives the step, to be read in turns.
+
+        ``None`` if over budget. One that cannot go on unread is kept in any case: the link may keep
+        it, since the broker has answered what it answers only those whom it serves.
+        """
+        if frame.obj is not self._shared.obj:
+            # What was gathered, or waited behind another one, has its bytes reserved.
+            return frame
+        if exchange.recoded or not exchange.policy.hintable:
+            self._account.take_anyway(len(frame))
+        elif not self._account.take(len(frame)):
+            return None
+        self._owed += len(frame)
+        return memoryview(bytes(frame))
+
+    def _in_turns(
+        self, outcome: Outcome, exchange: Exchange, frame: memoryview, length: int
+    ) -> bool:
+        """Begin to do in turns what becomes of a response; true if it goes on at once."""
+        self._instead = self._step(self._becoming(outcome, exchange, frame, length))
         return bool(self._instead)
 
-    def _holding(self, frame: memoryview, failed: Failed, exchange: Exchange) -> Steps[Pieces]:
+    def _becoming(
+        self, outcome: Outcome, exchange: Exchange, frame: memoryview, length: int
+    ) -> Steps[Pieces]:
+        """Do what becomes of a response, whose frame stays; return what of it goes on."""
+        if isinstance(outcome, InTurns):
+            outcome = yield from outcome.begin(self._notes, exchange, frame, length)
+        if isinstance(outcome, Failed):
+            return (yield from self._holding(outcome, exchange))
+        if outcome is not None and not self._do(outcome, exchange, frame, length):
+            return []
+        instead, self._instead = self._instead, []
+        scan = self._passthrough
+        if scan is not None:
+            # What is there goes on in one piece.
+            yield from scan.see_rest(frame)
+            self._follow(scan)
+            if isinstance(scan, SettlingScan) and (failed := settled(scan, frame)):
+                return (yield from self._holding(failed, exchange))
+        return instead or [frame]
+
+    def _holding(self, failed: Failed, exchange: Exchange) -> Steps[Pieces]:
+        # Without budget it goes on before anything else is received.
+        frame, self._reserved = self._own(failed.frame, failed.scanned, exchange)
         outcome = yield from self._notes.holding(
             exchange, frame, failed.scanned, understood=failed.understood
         )
@@ -407,25 +453,13 @@ class ResponseFlow(Flow):
             self.unfinished = gather.scan is not None and gather.scan.paused
             return []
         self._gather = None
-        if outcome is not None and not self._do(outcome, exchange, frame, gather.size):
-            return []
-        self._see_all(frame)
         self._skip = gather.size - gather.filled
-        self.unfinished = bool(self._backlog)
-        instead, self._instead = self._instead, []
-        return instead or [frame]
+        return self._take_turn(self._becoming(outcome, exchange, frame, gather.size))
 
     def _let_go(self, gather: GatheredFrame) -> Pieces:
         exchange = gather.exchange
         assert exchange is not None
         begun = gather.memory[: gather.filled]
         self._skip = gather.size - gather.filled
-        self.unfinished = False
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
-        self._see_all(begun)
-        return [begun]
-
-    def _go_on(self, data: memoryview, rest: Rest) -> Pieces:
-        if self._passthrough is not None and self._passthrough.see_all(data[: self._skip]):
-            self._passthrough = None
-        return super()._go_on(data, rest)
+        return self._take_turn(self._becoming(None, exchange, begun, gather.size))

@@ -3,8 +3,11 @@
 Tested in ``tests/core/link/test_link_recoded.py``.
 """
 
-from leader_hints.apis.fetch_older import Names, Raised, response_up
+from functools import partial
+
+from leader_hints.apis.fetch_older import Names, response_up
 from leader_hints.apis.fetch_response import FetchScan, begun_session, glance
+from leader_hints.apis.leader_hint import Scanned
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
 from leader_hints.core.responses.outcome import (
@@ -14,11 +17,15 @@ from leader_hints.core.responses.outcome import (
     Fault,
     Gather,
     Instead,
+    InTurns,
     Outcome,
     failed,
+    once_followed,
+    read_in_turns,
 )
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
 
 
 def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
@@ -26,7 +33,9 @@ def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: 
     version = exchange.policy.version
     glanced = glance(frame, version)
     if glanced is not None:
-        notes.session_answered(exchange, *glanced)
+        following = notes.session_answered(exchange, *glanced)
+        if following is not None:
+            return once_followed(following, _passing)
         return notes.passing(exchange, frame, length, version)
     scan = FetchScan(version)
     outcome = go_on(notes, exchange, scan, frame, length)
@@ -46,67 +55,94 @@ def go_on(
         notes.link.misunderstood("broker", f"Fetch v{version}: {error}")
         notes.session_unread(exchange, scan)
         return None
-    notes.session_answered(exchange, scan.session_id, scan.error)
-    if scan.scanned is None:
-        return notes.passing(exchange, frame, length, version, whole=False)
-    return failed(notes, exchange, frame, scan.scanned)
+    read = _passing if scan.scanned is None else partial(_failed, scan.scanned)
+    following = notes.session_answered(exchange, scan.session_id, scan.error)
+    if following is not None:
+        return once_followed(following, read)
+    return read(notes, exchange, frame, length)
 
 
-def follow_session(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -> None:
-    """Take note of the session of a response that has begun."""
+def _passing(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
+    return notes.passing(exchange, frame, length, exchange.policy.version)
+
+
+def _failed(
+    scanned: Scanned, notes: ResponseNotes, exchange: Exchange, frame: memoryview, _: int
+) -> Outcome:
+    return failed(notes, exchange, frame, scanned)
+
+
+def follow_session(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview
+) -> Steps[None] | None:
+    """Take note of the session of a response that has begun; return what takes long of that."""
     session = begun_session(frame)
-    if session is None:
-        notes.session_unread(exchange, None)
-    else:
-        notes.session_answered(exchange, *session)
+    if session is not None:
+        return notes.session_answered(exchange, *session)
+    notes.session_unread(exchange, None)
+    return None
 
 
 def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
     """Convert a response, or its beginning, to the client's version."""
-    names = _names(notes, exchange)
+    return read_in_turns(_recoded, notes, exchange, frame, length)
+
+
+def _recoded(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
+) -> Steps[Outcome]:
+    policy, named = exchange.policy, exchange.by_name
+    if policy.hintable and notes.session_takes_long(exchange):
+        yield
+    names = None
+    if named is not None:
+        names = yield from named.names(notes.link.route.broker.known)
     try:
-        raised = response_up(frame, length, exchange.recoded, names)
+        raised = yield from response_up(frame, length, exchange.recoded, names)
     except (WireError, KeyError) as error:
         if len(frame) < length:
             # That is judged when all of it is there.
             return GATHER_ANYWAY
         return Fault(f"Fetch v{exchange.recoded} response: {error}")
-    if exchange.policy.hintable and raised.failed:
-        if len(frame) < length:
-            return GATHER_ANYWAY
-        return _hinted_whole(notes, exchange, raised)
-    _opened(notes, exchange, raised)
+    if policy.hintable and raised.failed and len(frame) < length:
+        return GATHER_ANYWAY
+    # A broker refuses a request as a whole also to clients that it does not serve.
+    if named is not None and names is not None and not raised.error:
+        if raised.session_id:
+            named.opened(notes.link.route.sessions_by_name, raised.session_id)
+        if names.unknown:
+            yield from _lack(notes, names)
+    if policy.hintable and raised.failed:
+        return (yield from _hinted_whole(notes, exchange, memoryview(b"".join(raised.pieces))))
     scan = None
     if names is None or not names.stale:
         # What is said of another topic is none of this client's.
         scan = notes.passing(exchange, frame, length, exchange.recoded)
-    if exchange.policy.hintable:
-        notes.session_answered(exchange, raised.session_id, raised.error)
+        if scan is not None:
+            yield from scan.see_rest(frame)
+    if policy.hintable:
+        following = notes.session_answered(exchange, raised.session_id, raised.error)
+        if following is not None:
+            yield from following
     return Instead(raised.pieces, raised.rest, scan)
 
 
-def _hinted_whole(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> Outcome:
+def _hinted_whole(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -> Steps[Outcome]:
     """Look for errors in a response that was converted."""
-    _opened(notes, exchange, raised)
-    frame = memoryview(b"".join(raised.pieces))
     scan = FetchScan(exchange.policy.version)
     outcome = go_on(notes, exchange, scan, frame, len(frame))
     while scan.paused:
+        yield
         outcome = go_on(notes, exchange, scan, frame, len(frame))
+    if isinstance(outcome, InTurns):
+        outcome = yield from outcome.begin(notes, exchange, frame, len(frame))
     return outcome if isinstance(outcome, Held | Failed) else Instead([frame])
 
 
-def _names(notes: ResponseNotes, exchange: Exchange) -> Names | None:
-    named = exchange.by_name
-    return None if named is None else named.names(notes.link.route.broker.known)
-
-
-def _opened(notes: ResponseNotes, exchange: Exchange, raised: Raised) -> None:
-    """Take note of the session that is opened by name, and of ids without a name."""
-    named = exchange.by_name
-    if named is None or raised.error:
-        # A broker refuses a request as a whole also to clients that it does not serve.
-        return
-    notes.link.topic_ids.lack(named.unknown)
-    if raised.session_id:
-        named.opened(notes.link.route.sessions_by_name, raised.session_id)
+def _lack(notes: ResponseNotes, names: Names) -> Steps[None]:
+    """Take note of the ids without a name."""
+    unknown = [topic for topic, _ in names.unknown]
+    for begin in range(0, len(unknown), ENTRIES_AT_ONCE):
+        if begin:
+            yield
+        notes.link.topic_ids.lack(unknown[begin : begin + ENTRIES_AT_ONCE])

@@ -13,6 +13,10 @@ from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import Failed, LinkState
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 from leader_hints.wire.errors import Truncated, WireError
+from leader_hints.wire.steps import Steps
+
+#: How often one step looks on at what passes.
+_SEEN_AT_ONCE = 2
 
 
 class PassthroughScan:
@@ -61,11 +65,14 @@ class PassthroughScan:
         self.over = self._see(piece)
         return self.over
 
-    def see_all(self, piece: memoryview) -> bool:
-        """As :meth:`see`, of bytes that it cannot see again."""
-        while not self.see(piece) and self.left:
-            piece = piece[len(piece) - self.left :]
-        return self.over
+    def see_rest(self, piece: memoryview) -> Steps[None]:
+        """See what is left of a piece that it has seen, in steps."""
+        while self.left:
+            for _ in range(_SEEN_AT_ONCE):
+                if self.left:
+                    self.see(piece[len(piece) - self.left :])
+            if self.left:
+                yield
 
     def _see(self, piece: memoryview) -> bool:
         self.left = 0

@@ -14,9 +14,11 @@ from leader_hints.core.responses.outcome import (
     Instead,
     Outcome,
     failed,
+    read_in_turns,
 )
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import Steps
 
 
 def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
@@ -25,32 +27,40 @@ def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: 
         return notes.passing(exchange, frame, length, exchange.policy.version)
     if len(frame) < length:
         return GATHER
-    return _look(notes, exchange, frame)
+    return read_in_turns(_look, notes, exchange, frame, length)
 
 
 def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
     """Convert a whole response to the client's version."""
     if len(frame) < length:
         return GATHER_ANYWAY
+    return read_in_turns(_recoded, notes, exchange, frame, length)
+
+
+def _recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, _: int) -> Steps[Outcome]:
     policy = exchange.policy
     try:
-        raised = memoryview(produce_8.response_up(frame))
-        if not policy.hintable or produce.has_no_failure(raised):
-            notes.passing(exchange, raised, len(raised), policy.version)
+        raised, some_failed = yield from produce_8.response_up(frame)
+        if not (policy.hintable and some_failed):
+            scan = notes.passing(exchange, raised, len(raised), policy.version)
+            if scan is not None:
+                yield from scan.see_rest(raised)
             return Instead([raised])
-    except (WireError, KeyError) as error:
+    except WireError as error:
         return Fault(f"Produce v{exchange.recoded} response: {error}")
-    outcome = _look(notes, exchange, raised)
+    outcome = yield from _look(notes, exchange, raised, len(raised))
     return outcome if isinstance(outcome, Held | Failed) else Instead([raised])
 
 
-def _look(notes: ResponseNotes, exchange: Exchange, frame: memoryview) -> Outcome:
+def _look(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
+) -> Steps[Outcome]:
     version = exchange.policy.version
     try:
-        scanned = produce.scan_response(frame)
+        scanned = yield from produce.scan_in_steps(frame)
     except WireError as error:
         notes.link.misunderstood("broker", f"Produce v{version}: {error}")
         return None
-    if not scanned.failures:
-        return notes.passing(exchange, frame, len(frame), version)
-    return failed(notes, exchange, frame, scanned)
+    if scanned.failures:
+        return failed(notes, exchange, frame, scanned)
+    return (yield from notes.passed(exchange, frame, length, version))

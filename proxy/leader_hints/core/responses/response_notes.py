@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import repeat
 
-from leader_hints.apis.fetch_request import Asked, read_asker, read_in_steps, read_session
+from leader_hints.apis.fetch_request import (
+    FINAL_EPOCH,
+    SMALL,
+    Asked,
+    read_asker,
+    read_in_steps,
+    read_session,
+)
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import Failure, Scanned
@@ -28,8 +35,6 @@ from leader_hints.wire.steps import Steps, together
 _FAILED_AT_ONCE = 500
 #: Steps of reading a request that are done as one: the client waits.
 _READ_AT_ONCE = 4
-#: How often one step looks on at what passes in a response that is held.
-_SEEN_AT_ONCE = 5
 
 
 class ResponseNotes:
@@ -44,18 +49,12 @@ class ResponseNotes:
         self._misread: int | None = None
 
     def passing(
-        self,
-        exchange: Exchange,
-        frame: memoryview,
-        length: int,
-        version: int,
-        *,
-        whole: bool = True,
+        self, exchange: Exchange, frame: memoryview, length: int, version: int
     ) -> PassthroughScan | None:
         """Look at what a response answers that goes on, where that tells something.
 
-        Return what has looked at it, and is to see the rest if that is of interest. Unless it looks
-        at ``whole`` frames, it may be that some of ``frame`` is left.
+        Return what has looked at it, and is to see the rest if that is of interest. It may be that
+        some of ``frame`` is left, too.
         """
         reason = exchange.policy.unhinted
         if reason is None:
@@ -64,9 +63,15 @@ class ResponseNotes:
                 return None
         elif not self.link.route.awaited and has_no_failure(frame, exchange.policy.key, version):
             return None
-        scan = self._follow(exchange, frame, length, version, reason)
-        if whole and scan.left:
-            scan.see_all(frame[len(frame) - scan.left :])
+        return self._follow(exchange, frame, length, version, reason)
+
+    def passed(
+        self, exchange: Exchange, frame: memoryview, length: int, version: int
+    ) -> Steps[PassthroughScan | None]:
+        """Do as :meth:`passing` with all of ``frame``, in steps."""
+        scan = self.passing(exchange, frame, length, version)
+        if scan is not None:
+            yield from scan.see_rest(frame)
         return scan
 
     def settling(self, exchange: Exchange, frame: memoryview, length: int) -> SettlingScan | None:
@@ -107,14 +112,32 @@ class ResponseNotes:
         scan.see(frame)
         return scan
 
-    def session_answered(self, exchange: Exchange, session_id: int, error: int) -> None:
-        """Take note of the fetch session of a response."""
+    def session_takes_long(self, exchange: Exchange) -> bool:
+        """Whether there are steps to be done where the session of a response is noted."""
+        request = exchange.request
+        if request is None or len(request) <= SMALL:
+            return False
+        _, epoch, _ = read_session(memoryview(request))
+        return epoch != FINAL_EPOCH
+
+    def session_answered(
+        self, exchange: Exchange, session_id: int, error: int
+    ) -> Steps[None] | None:
+        """Take note of the fetch session of a response; return what takes long of that."""
         sessions = self.link.route.sessions
         if exchange.request is None:
             sessions.missed(session_id)
-            return
+            return None
         try:
-            sessions.answered(exchange.request, session_id, error)
+            following = sessions.answered(exchange.request, session_id, error)
+        except WireError as wrong:
+            self._misunderstood(exchange, wrong)
+            return None
+        return None if following is None else self._following(exchange, following)
+
+    def _following(self, exchange: Exchange, following: Steps[None]) -> Steps[None]:
+        try:
+            yield from following
         except WireError as wrong:
             self._misunderstood(exchange, wrong)
 
@@ -162,7 +185,7 @@ class ResponseNotes:
                     ApiKey(policy.key), policy.version, scanned, MissReason.REPLICA
                 )
                 return None
-            asked = request.asked, request.session_id
+            asked = (yield from request.asked()), request.session_id
         epochs = yield from self._epochs(*asked, scanned)
         return Held(link, ApiKey(policy.key), policy.version, frame, scanned, epochs)
 
@@ -198,12 +221,7 @@ class ResponseNotes:
         """
         version, passing = exchange.policy.version, None
         if exchange.policy.unhinted is None:
-            passing = self.passing(exchange, frame, len(frame), version, whole=False)
-            while passing is not None and passing.left:
-                yield
-                for _ in range(_SEEN_AT_ONCE):
-                    if passing.left:
-                        passing.see(frame[len(frame) - passing.left :])
+            passing = yield from self.passed(exchange, frame, len(frame), version)
             held = yield from self.held(exchange, frame, scanned)
         else:
             held = yield from self.settled(exchange, frame, scanned, understood=understood)
@@ -287,4 +305,4 @@ def _read_asked(exchange: Exchange) -> Steps[tuple[bool | None, Asked, int]]:
         request = yield from together(read_in_steps(frame), _READ_AT_ONCE)
     except WireError:
         return None, {}, 0
-    return request.replica_id >= 0, request.asked, request.session_id
+    return request.replica_id >= 0, (yield from request.asked()), request.session_id

@@ -41,13 +41,19 @@ def counted(
     notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int
 ) -> PassthroughScan | None:
     """Count errors as they pass."""
-    return notes.passing(exchange, frame, length, exchange.policy.version, whole=False)
+    return notes.passing(exchange, frame, length, exchange.policy.version)
 
 
 def settled(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
     """Have errors held until they are settled."""
     if exchange.policy.follows_session:
-        fetch_responses.follow_session(notes, exchange, frame)
+        following = fetch_responses.follow_session(notes, exchange, frame)
+        if following is not None:
+            return outcome.once_followed(following, _settling)
+    return _settling(notes, exchange, frame, length)
+
+
+def _settling(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
     scan = notes.settling(exchange, frame, length)
     return scan and (outcome.settled(scan, frame) or scan)
 

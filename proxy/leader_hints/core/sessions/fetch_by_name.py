@@ -9,7 +9,7 @@ are no longer what they were FETCH_SESSION_ID_NOT_FOUND, upon which clients begi
 
 import struct
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from leader_hints.apis.fetch_older import Names
 from leader_hints.apis.fetch_request import FINAL_EPOCH, FetchRequest
@@ -22,6 +22,8 @@ _NO_SESSION = -1
 _INT32 = struct.Struct(">i")
 #: Topics that are remembered of all sessions together: some 50 MB.
 _MOST_TOPICS = 500_000
+#: Names and ids that are looked up in one step for a response.
+_NAMES_AT_ONCE = 1000
 #: Bytes of memory that an id takes with its name.
 _NAMED_MEMORY = 192
 #: An id that has no name, and how many of its partitions follow.
@@ -55,11 +57,6 @@ class FetchByName:
         self._session = session
         self._unknown = unknown
 
-    @property
-    def unknown(self) -> tuple[bytes, ...]:
-        """The ids whose names were not known."""
-        return tuple(topic_id for topic_id, _ in self._refused())
-
     def size(self, *, named: bool) -> int:
         """Return how many bytes of memory it takes, roughly; with the ids that are ``named``.
 
@@ -76,13 +73,18 @@ class FetchByName:
             yield topic_id, struct.unpack_from(f">{count}i", self._unknown, at)
             at += count * _INT32.size
 
-    def names(self, view: LeaderView) -> Names:
-        """Return the names as they are now."""
+    def names(self, view: LeaderView) -> Steps[Names]:
+        """Return the names as they are now, in steps."""
         ids = self._session.ids
-        unknown = tuple(self._refused())
-        if self._session.forgotten == view.topics.forgotten:
-            return Names(ids, (), unknown)
-        return Names(ids, _stale(ids, view), unknown)
+        unknown = []
+        for number, refused in enumerate(self._refused(), 1):
+            unknown.append(refused)
+            if not number % _NAMES_AT_ONCE:
+                yield
+        stale: Collection[str] = ()
+        if self._session.forgotten != view.topics.forgotten:
+            stale = yield from _stale(ids, view)
+        return Names(ids, stale, tuple(unknown))
 
     def opened(self, sessions: "FetchSessionsByName", session_id: int) -> None:
         """Remember the session that the broker has opened for this request."""
@@ -152,10 +154,11 @@ class FetchSessionsByName:
         self, request: FetchRequest, session: _Session, view: LeaderView
     ) -> Steps[FetchRequest | None]:
         """Return the request by names; ``None`` where a topic is not what it was."""
-        if session.forgotten != view.topics.forgotten:
-            if _stale(session.ids, view):
+        forgotten_before = view.topics.forgotten
+        if session.forgotten != forgotten_before:
+            if (yield from _stale(session.ids, view)):
                 return None
-            session.forgotten = view.topics.forgotten
+            session.forgotten = forgotten_before
         topics = []
         for number, (topic_id, partitions) in enumerate(request.topics, 1):
             assert isinstance(topic_id, bytes)
@@ -192,5 +195,12 @@ class FetchSessionsByName:
             self._topics -= session.counted
 
 
-def _stale(ids: dict[str, bytes], view: LeaderView) -> list[str]:
-    return [name for name, topic_id in ids.items() if view.topics.name(topic_id) != name]
+def _stale(ids: dict[str, bytes], view: LeaderView) -> Steps[set[str]]:
+    stale = set()
+    # Others may ask in the same session meanwhile.
+    for number, (name, topic_id) in enumerate(tuple(ids.items()), 1):
+        if view.topics.name(topic_id) != name:
+            stale.add(name)
+        if not number % _NAMES_AT_ONCE:
+            yield
+    return stale

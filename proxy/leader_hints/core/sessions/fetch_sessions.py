@@ -7,15 +7,18 @@ from itertools import islice
 from leader_hints.apis.fetch_request import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    SMALL,
     Asked,
-    Changes,
     FetchRequest,
     read_changes,
+    read_in_steps,
     read_session,
 )
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Failure
+from leader_hints.wire.steps import Steps, together
 
+_FULL = (INITIAL_EPOCH, FINAL_EPOCH)
 #: A client that did not say its epoch, or said it in a session that is not known.
 UNKNOWN_EPOCH = -1
 #: Sessions remembered for a route: as many as brokers keep
@@ -26,9 +29,55 @@ CAPACITY = 1000
 #: partition and topic is one, which is some 50 to 150 bytes. A session that does not fit is not
 #: followed: its epochs are not known, and no client notices.
 MOST_WEIGHT = 400_000
+#: Steps of reading a request that are done as one, and topics that are noted in one: the client
+#: waits.
+_READ_AT_ONCE = 4
+_TOPICS_AT_ONCE = 1000
 #: Letters of a topic's name that weigh as much as a partition. Brokers take none longer than 249,
 #: but keep any in a session.
 _LETTERS = 64
+
+
+class _Session:
+    """Leader epochs by partition, by topic, and their ``weight``.
+
+    ``several``: more than one partition has been asked for, or may have been.
+    """
+
+    __slots__ = ("epochs", "several", "weight")
+
+    def __init__(self) -> None:
+        self.epochs: Asked = {}
+        self.several = False
+        self.weight = 0
+
+    def ask(self, asked: Iterable[tuple[Topic, dict[int, int]]]) -> None:
+        """Take the epochs with which partitions of topics were asked for."""
+        session, weight = self.epochs, self.weight
+        for topic, epochs in asked:
+            known = session.get(topic)
+            if known is None:
+                session[topic] = epochs
+                weight += _weight_of(topic) + len(epochs)
+            else:
+                before = len(known)
+                known.update(epochs)
+                weight += len(known) - before
+        self.weight = weight
+
+    def forget(self, forgotten: Iterable[tuple[Topic, tuple[int, ...]]]) -> None:
+        """Have partitions of topics leave."""
+        for topic, partitions in forgotten:
+            known = self.epochs.get(topic)
+            if known is None:
+                continue
+            before = len(known)
+            for partition in partitions:
+                known.pop(partition, None)
+            self.weight += len(known) - before
+            if not known:
+                del self.epochs[topic]
+                self.weight -= _weight_of(topic)
 
 
 class FetchSessions:
@@ -41,102 +90,103 @@ class FetchSessions:
     def __init__(self, capacity: int = CAPACITY, most_weight: int = MOST_WEIGHT) -> None:
         self._capacity = capacity
         self._most_weight = most_weight
-        self._sessions: OrderedDict[int, Asked] = OrderedDict()
-        #: Ids of sessions in which more than one partition has been asked for, or may have been.
-        self._several: set[int] = set()
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
         #: Of all sessions.
         self.weight = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def answered(self, request: bytes, session_id: int, error: int) -> None:
+    def answered(self, request: bytes, session_id: int, error: int) -> Steps[None] | None:
         """Follow a request that was answered with ``session_id`` and a top-level ``error``.
 
-        :raises WireError: the request is not well formed.
+        Return the steps that follow a large one. Until they are done its session is not known.
+
+        :raises WireError: the request is not well formed; the steps do, too.
         """
         asked_id, epoch, empty = read_session(memoryview(request))
-        if error or epoch == FINAL_EPOCH:
+        if error or epoch in _FULL:
             # After an error the client begins again with a full fetch; the final epoch ends a
             # session, and with id 0 asks for none.
-            self._drop(asked_id)
-        elif epoch == INITIAL_EPOCH:
-            self._drop(asked_id)
-            if session_id:
-                self._open(session_id, read_changes(memoryview(request)).asked)
-        elif asked_id in self._sessions:
-            self._sessions.move_to_end(asked_id)
-            if not empty:
-                self._change(self._sessions[asked_id], read_changes(memoryview(request)))
-        elif not empty and (asked := read_changes(memoryview(request)).asked):
-            # It is older than this process, or was forgotten. What the client says of it now is
-            # known again: a newer epoch than the view's, say.
-            self._open(asked_id, asked)
+            self._take(asked_id)
+            opened = session_id and epoch == INITIAL_EPOCH and not error
+            return self._follow(session_id, _Session(), request) if opened else None
+        if empty:
             if asked_id in self._sessions:
-                self._several.add(asked_id)
+                self._sessions.move_to_end(asked_id)
+            return None
+        session = self._take(asked_id)
+        if session is None:
+            # It is older than this process, or was forgotten. What the client says of it now is
+            # known again: a newer epoch than the view's, say. What it has besides is not.
+            session = _Session()
+            session.several = True
+        return self._follow(asked_id, session, request)
 
     def missed(self, session_id: int) -> None:
         """Forget a session of which a request, or its answer, was not read.
 
         It may have changed epochs, and hints are not to be older than what the client knows.
         """
-        self._drop(session_id)
+        self._take(session_id)
 
     def empty(self) -> "FetchSessions":
         """Return others that are bounded in the same way, and know of no session."""
         return FetchSessions(self._capacity, self._most_weight)
 
-    def _open(self, session_id: int, asked: Asked) -> None:
-        self._drop(session_id)
-        self._sessions[session_id] = asked
-        self.weight += _weight(asked)
-        self._fit()
-
-    def _drop(self, session_id: int) -> None:
+    def _take(self, session_id: int) -> _Session | None:
+        """Take a session out, if it is known."""
         session = self._sessions.pop(session_id, None)
-        self._several.discard(session_id)
         if session is not None:
-            self.weight -= _weight(session)
+            self.weight -= session.weight
+        return session
 
-    def _fit(self) -> None:
-        """Drop what was unused longest, until there is room for the rest."""
+    def _follow(self, session_id: int, session: _Session, request: bytes) -> Steps[None] | None:
+        """Note what a request changes in a session that is not in, and put it in."""
+        if len(request) > SMALL:
+            return self._follow_in_steps(session_id, session, request)
+        changes = read_changes(memoryview(request))
+        session.ask(changes.asked.items())
+        session.forget(changes.forgotten)
+        self._put(session_id, session)
+        return None
+
+    def _follow_in_steps(self, session_id: int, session: _Session, request: bytes) -> Steps[None]:
+        # The step in which its response was read may have been a long one.
+        yield
+        read = yield from together(read_in_steps(memoryview(request)), _READ_AT_ONCE)
+        asked = yield from read.asked()
+        topics = iter(asked.items())
+        while some := tuple(islice(topics, _TOPICS_AT_ONCE)):
+            yield
+            session.ask(some)
+        for begin in range(0, len(read.forgotten), _TOPICS_AT_ONCE):
+            yield
+            session.forget(read.forgotten[begin : begin + _TOPICS_AT_ONCE])
+        self._put(session_id, session)
+
+    def _put(self, session_id: int, session: _Session) -> None:
+        """Put a session in as the one used last; those unused longest make room."""
+        self._take(session_id)
+        self._sessions[session_id] = session
+        self.weight += session.weight
         while len(self._sessions) > self._capacity or self.weight > self._most_weight:
-            self._drop(next(iter(self._sessions)))
-
-    def _change(self, session: Asked, changes: Changes) -> None:
-        for topic, epochs in changes.asked.items():
-            known = session.get(topic)
-            if known is None:
-                known = session[topic] = {}
-                self.weight += _weight_of(topic)
-            before = len(known)
-            known.update(epochs)
-            self.weight += len(known) - before
-        for topic, partitions in changes.forgotten:
-            known = session.get(topic)
-            if known is None:
-                continue
-            before = len(known)
-            for partition in partitions:
-                known.pop(partition, None)
-            self.weight += len(known) - before
-            if not known:
-                del session[topic]
-                self.weight -= _weight_of(topic)
-        self._fit()
+            self._take(next(iter(self._sessions)))
 
     def epochs(self, asked: Asked, session_id: int, failures: Iterable[Failure]) -> list[int]:
         """Return the epoch that the client used for each failure, -1 where it is not known.
 
         ``asked``: by its last request.
         """
-        nothing: dict[int, int] = {}
-        session = self._sessions.get(session_id, {})
+        nothing: Asked = {}
+        none: dict[int, int] = {}
+        known = self._sessions.get(session_id)
+        session = nothing if known is None else known.epochs
         epochs = []
         for topic, partition, *_ in failures:
-            epoch = asked.get(topic, nothing).get(partition)
+            epoch = asked.get(topic, none).get(partition)
             if epoch is None:
-                epoch = session.get(topic, nothing).get(partition, UNKNOWN_EPOCH)
+                epoch = session.get(topic, none).get(partition, UNKNOWN_EPOCH)
             epochs.append(epoch)
         return epochs
 
@@ -148,23 +198,17 @@ class FetchSessions:
         """
         few = request.few_places
         keys = few or set()
-        if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
-            session_id = request.session_id
-            session = self._sessions.get(session_id)
-            if session is None or session_id in self._several:
+        if request.session_epoch not in _FULL:
+            session = self._sessions.get(request.session_id)
+            if session is None or session.several:
                 return False
-            keys.update(islice(_places(session), 2))
-            if few is None or len(keys) > 1:
-                self._several.add(session_id)
+            keys.update(islice(_places(session.epochs), 2))
+            session.several = few is None or len(keys) > 1
         return few is not None and len(keys) <= 1
 
 
 def _places(asked: Asked) -> Iterator[tuple[Topic, int]]:
     return ((topic, partition) for topic, epochs in asked.items() for partition in epochs)
-
-
-def _weight(asked: Asked) -> int:
-    return sum(_weight_of(topic) + len(epochs) for topic, epochs in asked.items())
 
 
 def _weight_of(topic: Topic) -> int:
