@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
