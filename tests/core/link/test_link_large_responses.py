@@ -235,7 +235,7 @@ def test_a_response_goes_on_where_the_budget_is_used_up(kind: str) -> None:
     assert steps.budget.used <= before
 
 
-def _missed(steps: Stepped) -> list[MissReason]:
+def _missed(steps: Stepped) -> list[str]:
     events = steps.link.state.events
     return [event.reason for event in events if isinstance(event, HintMissed)]
 
