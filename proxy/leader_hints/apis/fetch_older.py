@@ -128,15 +128,17 @@ class _Walk:
                 partitions -= some
                 room -= self._pass_partitions(some, last=not left and not partitions)
             self._close_topic()
-        for topic, partitions_of in unknown:
-            scatter.out += topic + write_uvarint(len(partitions_of) + 1)
+        for topic, numbers in unknown:
             room -= 1
-            for partition in partitions_of:
-                if room <= 0:
+            scatter.out += topic + write_uvarint(len(numbers) + 1)
+            for begin in range(0, len(numbers) or 1, ANSWERS_AT_ONCE):
+                refused = numbers[begin : begin + ANSWERS_AT_ONCE]
+                if len(refused) > room:
                     yield
                     room = ANSWERS_AT_ONCE
-                room -= 1
-                self._refuse(partition)
+                room -= len(refused)
+                for partition in refused:
+                    self._refuse(partition)
             scatter.out += b"\0"
         _, error, session_id = _HEAD.unpack(head)
         if self._begun:

@@ -24,16 +24,14 @@ from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps
 
 VERSION = 8
 
-_INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = 30
-_ERROR_AT = 4
 _ACKS_AND_TIMEOUT = 6
 _THROTTLE = 4
-#: Behind a partition of a response, as with nearly all: no record errors and no message; in v9
-#: there are tags.
-_PLAIN_OLD = struct.pack(">ih", 0, -1)
+#: Of a partition of a response: error code, count of record errors, size of the message, if there
+#: are none of those. In v9 these two are null or empty, and there are tags.
+_ANSWERED = struct.Struct(">4xh24xih")
 _PLAIN = b"\1\0\0"
 #: Behind the last records: the tags of the partition, of the topic and of the body, all empty.
 _NO_TAGS = 3
@@ -147,12 +145,14 @@ def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tu
     entries, failed = count, False
     for _ in range(count):
         behind = at + _PARTITION
+        error, errors, message = _ANSWERED.unpack_from(frame, at)
         out += frame[at:behind]
-        if _INT16.unpack_from(frame, at + _ERROR_AT)[0] in HINTABLE:
+        if error in HINTABLE:
             failed = True
-        at = behind + len(_PLAIN_OLD)
-        if frame[behind:at] == _PLAIN_OLD:
+        if not errors and message < 0:
+            # As nearly all.
             out += _PLAIN
+            at += _ANSWERED.size
             continue
         errors, at = count_to_compact(out, frame, behind)
         entries += errors

@@ -235,7 +235,7 @@ def test_a_response_goes_on_where_the_budget_is_used_up(kind: str) -> None:
     assert steps.budget.used <= before
 
 
-def _missed(steps: Stepped) -> list[MissReason]:
+def _missed(steps: Stepped) -> list[str]:
     events = steps.link.state.events
     return [event.reason for event in events if isinstance(event, HintMissed)]
 
@@ -381,3 +381,9 @@ def test_many_ids_without_a_name_are_answered_in_turns() -> None:
     assert steps.most < _MOST
     steps.link.close()
     assert steps.budget.used == 0
+
+
+def test_ids_without_a_name_and_without_partitions_are_noted_once() -> None:
+    steps = _asked(_route("2.8", 0), ApiKey.FETCH, 16, (300, 0))
+    steps.take(steps.link.responses, fetch_answer(12, 1, []))
+    assert steps.link.state.topic_ids.lacking == [topic_id(n + 1) for n in range(2, 300)]

@@ -60,7 +60,7 @@ def test_a_full_fetch_goes_by_names() -> None:
         topics=(("a", request.topics[0][1]), ("b", request.topics[1][1]))
     )
     assert not named.size(named=False)
-    assert at_once(named.names(scene.view)) == ({"a": A, "b": B}, (), ())
+    assert at_once(named.names(scene.view)) == ({"a": A, "b": B}, (), [])
 
 
 def test_a_topic_that_is_not_known_is_answered_at_once_and_leaves_no_session() -> None:
@@ -68,7 +68,7 @@ def test_a_topic_that_is_not_known_is_answered_at_once_and_leaves_no_session() -
     sent, named = scene.down(_request(session=9, topics={A: (0,), C: (4, 5)}))
     assert _names(sent) == ["a"]
     assert (sent.session_id, sent.session_epoch, sent.max_wait) == (9, -1, 0)
-    assert at_once(named.names(scene.view)).unknown == ((C, (4, 5)),)
+    assert at_once(named.names(scene.view)).unknown == [(C, (4, 5))]
 
 
 @pytest.mark.parametrize("topics", [1, 3000])
@@ -154,7 +154,7 @@ def test_a_topic_that_goes_elsewhere_leaves_other_sessions_alone() -> None:
     scene.learn("b", C)
     sent, named = scene.down(_request(7, 1))
     assert sent.session_id == 7
-    assert at_once(named.names(scene.view)) == ({"a": A}, (), ())
+    assert at_once(named.names(scene.view)) == ({"a": A}, (), [])
 
 
 def test_a_topic_recreated_while_a_fetch_waits_is_reported_in_the_answer() -> None:

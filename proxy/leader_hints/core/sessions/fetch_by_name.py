@@ -11,7 +11,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 
-from leader_hints.apis.fetch_older import Names
+from leader_hints.apis.fetch_older import Names, Refused
 from leader_hints.apis.fetch_request import FINAL_EPOCH, FetchRequest
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.sessions.fetch_sessions import CAPACITY
@@ -76,15 +76,16 @@ class FetchByName:
     def names(self, view: LeaderView) -> Steps[Names]:
         """Return the names as they are now, in steps."""
         ids = self._session.ids
-        unknown = []
-        for number, refused in enumerate(self._refused(), 1):
-            unknown.append(refused)
-            if not number % _NAMES_AT_ONCE:
-                yield
+        unknown: list[Refused] = []
+        if self._unknown:
+            for refused in self._refused():
+                unknown.append(refused)
+                if not len(unknown) % _NAMES_AT_ONCE:
+                    yield
         stale: Collection[str] = ()
         if self._session.forgotten != view.topics.forgotten:
             stale = yield from _stale(ids, view)
-        return Names(ids, stale, tuple(unknown))
+        return Names(ids, stale, unknown)
 
     def opened(self, sessions: "FetchSessionsByName", session_id: int) -> None:
         """Remember the session that the broker has opened for this request."""
