@@ -328,28 +328,33 @@ def clients_do_not_spin(lived: Lived) -> Found:
     Some clients try again without a pause until their next Metadata, so there may be hundreds
     within a tenth of a second. What counts is for how long. A broker that has not learnt of a
     recreated topic does not know its id, and Java does not pause then: with newer brokers it does
-    the same without the proxy. One that is told the leader does not back off first (KIP-951), so it
-    begins to ask a leader that has just been started so much sooner.
+    the same without the proxy. There it may come to that later: without a hint it backs off, and
+    then a Fetch of other partitions may be under way. So where it met an error after it had waited
+    for its turn, that wait counts.
     """
     for number, client in enumerate(lived.world.clients):
-        at = _spins_at(client, _MOST_ERRORS)
+        at = _spins_at(client)
         if at is None:
             continue
-        told = any(at - 1.0 <= seen.at <= at and seen.hint is not None for seen in client.seen)
-        most = _MOST_ERRORS - round(100 * client.kind.backoff) * told
         others = (
             twin(luck, frozenset({number})).clients[number]
             for twin in (lived.twin, lived.newer)
             for luck in range(_TWINS)
         )
-        if all(_spins_at(other, most) is None for other in others):
+        if all(_spins_at(other, waits=True) is None for other in others):
             yield at, f"{client.name} met errors in {_MOST_ERRORS} hundredths of a second"
 
 
-def _spins_at(client: Client, most: int) -> float | None:
-    """Return when a client met errors in the ``most``-th hundredth of a second."""
+def _spins_at(client: Client, *, waits: bool = False) -> float | None:
+    """Return when a client has met too many errors; ``waits``: waits for them count, too."""
     hundredths = {int(seen.at * 100) for seen in client.seen}
-    return _too_often([hundredth / 100 for hundredth in sorted(hundredths)], most)
+    if waits:
+        asked = {(seen.name, seen.place[1], seen.asked_at) for seen in client.seen}
+        for place, work in client.work.items():
+            for since, until, _ in work.waited:
+                if (*place, until) in asked:
+                    hundredths.update(range(int(since * 100), int(until * 100)))
+    return _too_often([hundredth / 100 for hundredth in sorted(hundredths)], _MOST_ERRORS)
 
 
 def at_rest_the_view_is_right(lived: Lived) -> Found:
