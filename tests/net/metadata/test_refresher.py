@@ -1182,6 +1182,21 @@ async def test_a_broker_that_lists_no_broker_teaches_nothing(
         assert scene.leader() == Leader(1, 5)
 
 
+async def test_brokers_that_were_all_just_started_take_no_topic_away(
+    autojump_clock: MockClock,
+) -> None:
+    """With ZooKeeper, when a cluster is started again: a poll of everything finds nothing."""
+    async with _scene(1, 2) as scene:
+        for broker in scene.brokers.values():
+            broker.answers[METADATA] = lambda correlation, version: messages.metadata_response(
+                correlation, version, [], {}
+            )
+        await trio.sleep(200)
+        for node in (1, 2):
+            assert any(a.topics is None and a.at > 30 for a in scene.brokers[node].metadata())
+        assert scene.leader() == Leader(1, 5)
+
+
 async def test_metadata_that_goes_by_tells_first_that_an_address_leads_to_another_cluster(
     autojump_clock: MockClock,
 ) -> None:

@@ -159,10 +159,10 @@ class BrokerAnswers:
         *,
         poll: bool,
         whole: bool,
-    ) -> set[str]:
+    ) -> set[str] | None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if not answer.tells:
-            return set()
+            return None
         self.pollers.belongs(poller, answer.cluster_id)
         if poller.route is not None:
             poller.route.broker.serves_anybody = not poller.authenticates

@@ -89,8 +89,11 @@ class Listener(Protocol):
         *,
         poll: bool,
         whole: bool,
-    ) -> set[str]:
-        """Take an answer, about all topics if it is ``whole``; return the names of its topics."""
+    ) -> set[str] | None:
+        """Take an answer, about all topics if it is ``whole``; return the names of its topics.
+
+        ``None``: the broker knows nothing, not even of topics that there are none.
+        """
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
@@ -308,14 +311,15 @@ class BrokerPoller:
         for topics in self._poll_plan.poll(self._listener.view(self)):
             present = await self._ask(connection, topics, Cause.POLL)
             known = self._listener.view(self)
-            if topics is None and known is not None and not self._poll_plan.repeats:
+            counts = topics is None and not self._poll_plan.repeats
+            if counts and present is not None and known is not None:
                 await self._listener.forget(known, present)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
 
     async def _ask(
         self, connection: BrokerConnection, topics: Collection[str] | None, cause: Cause
-    ) -> set[str]:
+    ) -> set[str] | None:
         asked_at = trio.current_time()
         body = metadata.write_request_body(self._version, topics)
         reader = await self._answer(connection, ApiKey.METADATA, self._version, body)
