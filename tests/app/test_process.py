@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from leader_hints import app
 from leader_hints.address import Address
@@ -351,6 +352,29 @@ async def test_clients_of_a_broker_that_takes_no_connection_make_no_turn_short(
                 await client.aclose()
         nursery.cancel_scope.cancel()
     assert tried == [1, 0, 0, 0, 1]
+
+
+async def test_a_look_at_a_broker_that_is_down_makes_no_turn_short(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Probes ask every few seconds, and each look may take four."""
+    urgent = _urgent(monkeypatch)
+    answered, asked = trio.Event(), trio.Event()
+
+    async def connect(connector: Connector, *_: object) -> None:
+        asked.set()
+        await answered.wait()
+        raise BrokerError("no connection within 2 s")
+
+    monkeypatch.setattr(Connector, "connect", connect)
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
+    async with _serving(settings, log), trio.open_nursery() as nursery:
+        nursery.start_soon(_ask, _admin(log), "/readyz")
+        with trio.fail_after(_SECONDS):
+            await asked.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert urgent == []
+        answered.set()
 
 
 def _urgent(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
