@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from leader_hints import app
 from leader_hints.address import Address
 from leader_hints.app import admin_view, fixed_routes, periodic
-from leader_hints.errors import ListenError
+from leader_hints.errors import BrokerError, ListenError
 from leader_hints.net.admin.admin import Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages
+from leader_hints.net.brokers.connector import Connector
 from leader_hints.net.brokers.own_connections import OwnConnections
+from leader_hints.net.clients.preamble import TlsSession
 from leader_hints.net.pump.turns import Turns
 from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
@@ -28,7 +31,7 @@ from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
-from tests.net.rig import open_descriptors
+from tests.net.rig import LEGACY, open_descriptors
 from tests.net.serving import ANY as _ANY
 from tests.net.serving import Log as _Log
 from tests.net.serving import exchange as _exchange
@@ -320,6 +323,60 @@ async def test_no_client_waits_for_long_turns_until_it_is_known_whether_it_is_th
     assert arrived == [1]
 
 
+async def test_clients_of_a_broker_that_takes_no_connection_make_no_turn_short(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come again and again, and each message of all links cost half as much CPU again."""
+    urgent = _urgent(monkeypatch)
+    refused, tried = True, []
+
+    async def connect(
+        connector: Connector, *_: object
+    ) -> tuple[trio.SocketStream, TlsSession | None]:
+        tried.append(len(urgent))
+        if refused:
+            raise BrokerError("no connection within 10 s")
+        return await _connect(upstream), None
+
+    monkeypatch.setattr(Connector, "open_for_link", connect)
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        async with _serving(_settings((_ANY, upstream), hints="off"), log) as (address,):
+            for _ in range(3):
+                await _expect_reset(await _connect(address))
+            refused = False
+            for _ in range(2):
+                client = await _connect(address)
+                size = len(messages.api_versions_response(7, 3, LEGACY))
+                await _exchange(client, messages.api_versions_request(7), size)
+                await client.aclose()
+        nursery.cancel_scope.cancel()
+    assert tried == [1, 0, 0, 0, 1]
+
+
+async def test_a_look_at_a_broker_that_is_down_makes_no_turn_short(
+    log: _Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Probes ask every few seconds, and each look may take four."""
+    urgent = _urgent(monkeypatch)
+    answered, asked = trio.Event(), trio.Event()
+
+    async def connect(connector: Connector, *_: object) -> None:
+        asked.set()
+        await answered.wait()
+        raise BrokerError("no connection within 2 s")
+
+    monkeypatch.setattr(Connector, "connect", connect)
+    settings = _settings((_ANY, Address("127.0.0.1", 9)), admin=_ANY, hints="off")
+    async with _serving(settings, log), trio.open_nursery() as nursery:
+        nursery.start_soon(_ask, _admin(log), "/readyz")
+        with trio.fail_after(_SECONDS):
+            await asked.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert urgent == []
+        answered.set()
+
+
 def _urgent(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
     """Return a list with an element for each task that has turns short now."""
     urgent: list[Turns] = []
@@ -327,9 +384,11 @@ def _urgent(monkeypatch: pytest.MonkeyPatch) -> list[Turns]:
     @contextlib.contextmanager
     def noted(turns: Turns) -> Iterator[None]:
         urgent.append(turns)
-        with _URGENT(turns):
-            yield
-        urgent.remove(turns)
+        try:
+            with _URGENT(turns):
+                yield
+        finally:
+            urgent.remove(turns)
 
     monkeypatch.setattr(Turns, "urgent", noted)
     return urgent

@@ -3,6 +3,7 @@
 Tested in ``tests/app/test_process.py``.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping
 
@@ -15,7 +16,7 @@ from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.net.admin.admin import Admin, Reply, Request
-from leader_hints.net.admin.admin_pages import AdminPages, MorePages
+from leader_hints.net.admin.admin_pages import READINESS, AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.admin.shared_work import SharedWork
 from leader_hints.observe.status import route_statuses, status
@@ -47,8 +48,9 @@ class AdminView:
 
         async def answer(request: Request) -> Reply:
             # Not while a request comes and its answer goes: a silent client would have all turns
-            # short for long.
-            with parts.pump.urgent():
+            # short for long. Nor while brokers are asked: that is urgent only where it begins.
+            urgent = parts.pump.urgent if request.path != READINESS else contextlib.nullcontext
+            with urgent():
                 return await pages.answer(request)
 
         admin = Admin(answer, address, parts.observers.emit)
@@ -77,7 +79,8 @@ class AdminView:
         ]
         unreachable = parts.joining.unreachable
         asked = [*unreachable]
-        reasons = await Readiness(routes, parts.upstream, OWN_NAME).check()
+        readiness = Readiness(routes, parts.upstream, OWN_NAME, parts.pump.urgent)
+        reasons = await readiness.check()
         for name in asked:
             if not reasons[name]:
                 unreachable.pop(name, None)

@@ -3,6 +3,7 @@
 Tested in ``tests/app/test_process.py``.
 """
 
+import contextlib
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -118,8 +119,11 @@ class Joining:
             await trio.aclose_forcefully(client)
             return True
         connector = self._security.connectors[route.name].upstream
+        # One that takes none may be tried by many clients for long: short turns would cost CPU with
+        # each message of all links.
+        is_down = route.name in self.unreachable
         try:
-            with self._pump.urgent():
+            with contextlib.nullcontext() if is_down else self._pump.urgent():
                 broker, broker_session = await connector.open_for_link(
                     upstream,
                     self._patience,

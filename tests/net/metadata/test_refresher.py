@@ -43,6 +43,7 @@ from leader_hints.core.route import Route, RouteConfig
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.metadata.other_pollers import OtherPollers
 from leader_hints.net.metadata.refresher import Refresher
 from tests.core.rules import DEFAULT_RULES
 from tests.net import messages
@@ -374,6 +375,28 @@ async def test_a_broker_that_leaves_is_asked_no_more(autojump_clock: MockClock) 
         assert scene.brokers[3].streams == []
         assert len(scene.brokers[2].streams) == 1
         assert 3 not in scene.route.broker.endpoints
+
+
+async def test_a_defect_in_who_is_asked_costs_one_piece_of_work(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a task of its own, and what that raises would end the process."""
+    begin, broken = OtherPollers._begin, [3]
+
+    def begin_or_fail(pollers: OtherPollers, cluster_id: str, node: int) -> None:
+        if node in broken:
+            raise KeyError("a defect")
+        begin(pollers, cluster_id, node)
+
+    monkeypatch.setattr(OtherPollers, "_begin", begin_or_fail)
+    async with _scene(1) as scene:
+        assert [event.task for event in scene.told(TaskFailed)] == ["subscription"]
+        assert len(scene.brokers[1].streams) == len(scene.brokers[2].streams) == 1
+        assert scene.brokers[3].streams == []
+        broken.clear()
+        scene.brokers[1].brokers.append(Broker(4, "three", 9093))
+        await trio.sleep(40)
+        assert len(scene.brokers[3].streams) == 1
 
 
 async def test_who_answers_where_another_is_advertised_is_not_asked(

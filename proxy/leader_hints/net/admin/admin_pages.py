@@ -18,6 +18,7 @@ from leader_hints.observe.page import CONTENT_SECURITY_POLICY, PAGE
 
 _MODES: Final = ", ".join(Mode)
 _SWITCH: Final = ("/routes/", "/hints")
+READINESS: Final = "/readyz"
 
 
 class MorePages(Protocol):
@@ -64,7 +65,7 @@ class AdminPages:
             "/": self._page,
             "/metrics": self._metrics_page,
             "/livez": self._livez,
-            "/readyz": self._readyz,
+            READINESS: self._readyz,
             "/status": self._status_page,
         }
 

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import trio
 
@@ -23,7 +24,9 @@ _CONNECTING_AT_ONCE = 5
 class Readiness:
     """Looks whether the brokers behind ``routes`` answer.
 
-    ``upstream``: what is known. A broker that answers by that is not asked once more.
+    ``upstream``: what is known. A broker that answers by that is not asked once more. ``urgent``:
+    has links take short turns while it is begun to ask. Not until all have answered: some may be
+    down, and be looked at again and again.
     """
 
     def __init__(
@@ -31,10 +34,12 @@ class Readiness:
         routes: Sequence[tuple[Route, Address, Connector]],
         upstream: Callable[[Route], Upstream],
         client_id: str,
+        urgent: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         self._routes = routes
         self._upstream = upstream
         self._client_id = client_id
+        self._urgent = urgent
 
     async def check(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text where it is."""
@@ -46,13 +51,14 @@ class Readiness:
 
         begun = 0
         async with trio.open_nursery() as nursery:
-            for route, address, connector in self._routes:
-                if found[route.name] or self._upstream(route).answers:
-                    continue
-                nursery.start_soon(look, route, address, connector)
-                begun += 1
-                if begun % _CONNECTING_AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
+            with self._urgent():
+                for route, address, connector in self._routes:
+                    if found[route.name] or self._upstream(route).answers:
+                        continue
+                    nursery.start_soon(look, route, address, connector)
+                    begun += 1
+                    if begun % _CONNECTING_AT_ONCE == 0:
+                        await trio.lowlevel.checkpoint()
         return found
 
     async def _reason(self, route: Route, address: Address, connector: Connector) -> str:

@@ -101,9 +101,13 @@ class OtherPollers:
 
     async def _work_off(self) -> None:
         while self._work:
-            for number, _ in enumerate(self._work.popleft(), 1):
-                if number % _AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
+            try:
+                for number, _ in enumerate(self._work.popleft(), 1):
+                    if number % _AT_ONCE == 0:
+                        await trio.lowlevel.checkpoint()
+            except Exception as error:
+                # A defect of the proxy must end one piece of work and not all of them.
+                self._listener.failed(error)
         self._working = False
 
     def _arrange(self, cluster_id: str) -> Iterator[None]:
