@@ -144,7 +144,7 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(65748, id="franz-go keeps a synthetic id where a broker is upgraded to 3.7"),
         pytest.param(10726, id="a link was made before synthetic ids were offered"),
         pytest.param(61708, id="a partition of a recreated topic is added later"),
-        pytest.param(63998, id="Java is told of a leader that has just been started"),
+        pytest.param(63998, id="Java gets a hint to a leader that has just been started"),
         pytest.param(100175, id="a fetch session is older than the process"),
     ],
 )
