@@ -4,7 +4,7 @@ What waits is bounded: it costs less than what is reserved for each response unt
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 
 from leader_hints.apis.leader_hint import Failure, LeaderHint
@@ -35,18 +35,18 @@ class HoldReport:
 
         Its outcome is copied now, since its leaders may still be sought; the events are made later.
         """
-        outcomes: list[_Outcome] = [
+        outcomes: Iterable[_Outcome] = [
             (one.failure, one.client_epoch, one.hint, one.reason or _late(one) or reason)
             for one in response.partitions.seen
         ]
-        rest: Iterator[_Outcome] = (
-            (failure, epoch, None, reason) for failure, epoch in response.partitions.rest()
-        )
+        if response.partitions.missing:
+            rest = response.partitions.rest()
+            outcomes = chain(outcomes, ((failure, epoch, None, reason) for failure, epoch in rest))
         # Of the response itself nothing is kept.
         held, hold_ms, observed = response.held, (now - response.since) * 1000, response.detached
         events = (
             _event(held, failure, epoch, hint, why, hold_ms, observed=observed)
-            for failure, epoch, hint, why in chain(outcomes, rest)
+            for failure, epoch, hint, why in outcomes
         )
         self._waiting.append((held, events))
 
