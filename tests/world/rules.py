@@ -328,8 +328,8 @@ def clients_do_not_spin(lived: Lived) -> Found:
     Some clients try again without a pause until their next Metadata, so there may be hundreds
     within a tenth of a second. What counts is for how long. A broker that has not learnt of a
     recreated topic does not know its id, and Java does not pause then: with newer brokers it does
-    the same without the proxy. One that is told the leader does not back off first (KIP-951), so it
-    begins to ask a leader that has just been started so much sooner.
+    the same without the proxy. One that gets a hint does not back off first (KIP-951), so it begins
+    to ask a leader that has just been started so much sooner.
     """
     for number, client in enumerate(lived.world.clients):
         at = _spins_at(client, _MOST_ERRORS)
