@@ -85,9 +85,18 @@ def _asked(client: Client) -> dict[Place, list[float]]:
     return asked
 
 
-def _progress(world: World, client: Client) -> dict[Place, _Progress]:
+def _progress(world: World, client: Client, *, judged: bool = False) -> dict[Place, _Progress]:
+    """Return how far a client has come; ``judged``: it is not to be further behind than others.
+
+    Then what a former leader has served counts as well that has not learnt of the next one: no
+    error tells the client, and when it asks for Metadata because of other partitions is luck.
+    """
     intervals: dict[Place, list[tuple[float, float]]] = {
-        place: [*chain.from_iterable(_served(world, client, place, one) for one in work.served)]
+        place: [
+            *chain.from_iterable(
+                _served(world, client, place, one, judged=judged) for one in work.served
+            )
+        ]
         for place, work in client.work.items()
     }
     for place, work in client.work.items():
@@ -100,14 +109,14 @@ def _progress(world: World, client: Client) -> dict[Place, _Progress]:
 
 
 def _served(
-    world: World, client: Client, place: Place, one: Served
+    world: World, client: Client, place: Place, one: Served, *, judged: bool
 ) -> Iterator[tuple[float, float]]:
     """Iterate over from when until when a success counts."""
     by = world.services.get(one.request, {}).get(place)
     until = one.at if client.api == FETCH else one.asked_at + _RECORD
     for term in world.truth.terms(*place):
         if (term.incarnation, term.leader) == by:
-            yield max(one.asked_at, term.since), min(until, term.until)
+            yield max(one.asked_at, term.since), until if judged else min(until, term.until)
 
 
 def _waited(world: World, seen: Seen) -> Iterator[tuple[float, float]]:
@@ -152,7 +161,7 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
         (number, place, at): _since(progress, known[number, place], at)
         + _allowed(world, client, at)
         for number, client in enumerate(world.clients)
-        for place, progress in _progress(world, client).items()
+        for place, progress in _progress(world, client, judged=True).items()
         for at in TIMES
         if at < world.outdated.get((client.name, *place), math.inf)
         and not world.keeps_lost_id(client, at)
