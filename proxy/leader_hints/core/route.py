@@ -94,7 +94,8 @@ class Route:
 
         ``None`` too if another broker is known to answer there: a hint would lead back to it.
         """
-        endpoint, view = self.broker.endpoints.get(node), self.broker.view
+        endpoint = self.broker.endpoints.get(node)
+        view = self.broker.view
         if endpoint is not None and view is not None and (node, endpoint) in view.misled:
             return None
         rewriting = self.config.address_rewriting
