@@ -52,8 +52,7 @@ _LEARN, _ADDRESSES = 3.0, 5.0
 _LOOKS = 4
 #: Most addresses of one name that are probed.
 _MOST_ADDRESSES = 8
-#: Advertised addresses that are probed at the same time, and routes that are asked about their
-#: clusters: each takes 15 ms of CPU, and what waits for its own turn would count as too slow.
+#: Advertised addresses that are probed at the same time.
 _AT_ONCE = 50
 #: Settings of brokers that limit a proxy.
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
@@ -107,8 +106,7 @@ class _RouteProbe:
 
 
 def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
-    """Gather the facts about all routes and this machine, in about ten seconds at most; with more
-    than fifty routes it takes longer."""
+    """Gather the facts about all routes and this machine, in about ten seconds at most."""
     return trio.run(_examine, settings)
 
 
@@ -131,21 +129,17 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
         )
         for route in settings.routes
     ]
-    self_connections, limit = SelfConnections(), trio.CapacityLimiter(_AT_ONCE)
-
-    async def meet_upstream(probe: _RouteProbe) -> None:
-        async with limit:
-            await _meet_upstream(probe, self_connections, settings)
-
+    self_connections = SelfConnections()
     async with trio.open_nursery() as nursery:
         for probe in probes:
-            nursery.start_soon(meet_upstream, probe)
+            nursery.start_soon(_meet_upstream, probe, self_connections, settings)
     async with trio.open_nursery() as held:
         for probe in probes:
             state, reason = await self_connections.listen(
                 held, probe.settings.name, probe.settings.listen
             )
             probe.listening = ListeningFacts(state=state, reason=reason)
+        limit = trio.CapacityLimiter(_AT_ONCE)
         with trio.move_on_after(_ADDRESSES):
             async with trio.open_nursery() as nursery:
                 for probe in probes:
