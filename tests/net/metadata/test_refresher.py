@@ -1706,7 +1706,7 @@ async def test_a_broker_that_does_not_answer_is_left_out(autojump_clock: MockClo
         # In the round of that time, or the next one: the clock is in floating point.
         assert 1 + SILENT <= at <= 1.01 + SILENT
         assert hints == [None]
-        # It is silent still, so the next error does not wait for it, but a round for node 2 at most:
+        # It is silent still, so the next error does not wait for it, but for node 2 at most:
         # Trio runs tasks that are ready at the same time in a random order.
         scene.brokers[1].leaders = scene.brokers[2].leaders = {"t": [(2, 7), (2, 6), (3, 7)]}
         scene.hold(unhinted=_OLD)
