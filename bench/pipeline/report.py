@@ -86,8 +86,7 @@ def main(
         what = f"cost of an event of {of.large:,} from JSON, times that of {of.events:,}"
         figures.append(Figure(what, cost, LARGER_COST))
     text, needs = _text(figures, samples), sizing(plain, of.cores)
-    click.echo(text)
-    click.echo(needs)
+    click.echo(f"{text}\n\n{needs}")
     if write:
         samples.write("pipeline")
         write_section(_PAGE, "pipeline", text)
