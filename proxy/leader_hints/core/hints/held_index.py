@@ -1,11 +1,15 @@
 """Finds the held responses that news is about, without a walk through all of them."""
 
-from collections.abc import Collection, Iterable, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.own_answers import OwnAnswers
 from leader_hints.core.route import Route
 
 #: Responses in the order in which they came.
@@ -16,21 +20,24 @@ class _OfRoute:
     """The responses of one route, and what of the route their judgements rest on.
 
     ``by_topic``: by the topics as clients give them. ``unasked``: those of them with a partition
-    about which the broker has not answered since. ``seen``: the view's changes that were passed on.
+    about which the broker has not answered since. ``answers``: what it has answered about topics
+    that are waited for. ``seen``: the view's changes that were passed on.
     """
 
-    __slots__ = ("basis", "by_topic", "responses", "route", "seen", "unasked")
+    __slots__ = ("answers", "basis", "by_topic", "responses", "route", "seen", "unasked")
 
     def __init__(self, route: Route) -> None:
         self.route = route
         self.responses: _Responses = {}
         self.by_topic: dict[Topic, _Responses] = {}
         self.unasked: dict[Topic, _Responses] = {}
+        self.answers: dict[Topic, OwnAnswers] = {}
         self.basis = _basis(route)
         self.seen = route.broker.view.changes.count if route.broker.view is not None else 0
 
     def add(self, response: HeldResponse) -> None:
         self.responses[response] = None
+        response.answers = self.answers
         for topic in response.topics:
             self.by_topic.setdefault(topic, {})[response] = None
             self.unasked.setdefault(topic, {})[response] = None
@@ -38,11 +45,16 @@ class _OfRoute:
     def remove(self, response: HeldResponse) -> None:
         del self.responses[response]
         for topic in response.topics:
-            self.asked(topic, response)
+            _discard(self.unasked, topic, response)
             _discard(self.by_topic, topic, response)
+            if self.answers and topic not in self.by_topic:
+                self.answers.pop(topic, None)
 
-    def asked(self, topic: Topic, response: HeldResponse) -> None:
-        _discard(self.unasked, topic, response)
+    def answers_about(self, topic: Topic) -> OwnAnswers:
+        answers = self.answers.get(topic)
+        if answers is None:
+            answers = self.answers[topic] = OwnAnswers()
+        return answers
 
     def topics_of(self, topics: Collection[Topic]) -> Iterator[Topic]:
         """Iterate over the waiting topics that are among ``topics``, which are names and keys."""
@@ -117,49 +129,61 @@ class HeldIndex:
         for of_route in self._routes.values():
             yield from of_route.changed()
 
-    def unasked(
+    def asked(
         self, route: Route, topics: Collection[Topic], since: float
-    ) -> Iterator[tuple[HeldResponse, Topic]]:
-        """Iterate over what an answer of the route's broker is news for.
+    ) -> Iterator[HeldResponse]:
+        """Take an answer of the route's broker, and iterate over what it is news for.
 
-        ``topics``: names and keys that it is about; ``since``: when it was asked.
+        ``topics``: names and keys that it is about; ``since``: when it was asked. No further answer
+        about a topic is news for a response.
         """
         of_route = self._routes.get(id(route))
         if of_route is None:
             return
         for topic in [*of_route.topics_of(topics)]:
+            of_route.answers_about(topic).asked_at = since
             for response in [*of_route.unasked[topic]]:
                 if response.since <= since:
-                    yield response, topic
-
-    def asked(self, route: Route, response: HeldResponse, topic: Topic) -> None:
-        """Take it that no further answer about a topic is news for a response."""
-        of_route = self._routes.get(id(route))
-        if of_route is not None:
-            of_route.asked(topic, response)
+                    _discard(of_route.unasked, topic, response)
+                    yield response
 
     def contradicted(self, response: HeldResponse, topic: Topic) -> None:
         """Take it that the next answer about a topic is news for a response again."""
         self._routes[id(response.route)].unasked.setdefault(topic, {})[response] = None
 
-    def named(
-        self, route: Route, names: Iterable[str], since: float
-    ) -> Iterator[tuple[HeldResponse, Topic, str]]:
-        """Iterate over responses that wait for topics of these names, with topic and name.
+    def probed(
+        self, route: Route, errors: Mapping[Partition, int], since: float
+    ) -> Iterator[HeldResponse]:
+        """Take whether the route's broker leads, and iterate over what that may be news for.
 
-        Only over those that came before ``since``.
+        ``errors``: by partition; ``since``: when it was asked.
         """
         of_route = self._routes.get(id(route))
         view = route.broker.view
         if of_route is None or view is None:
             return
-        for name in dict.fromkeys(names):
-            for topic in view.topics.aliases(name):
-                if view.topics.name(topic) != name:
-                    continue
-                for response in of_route.by_topic.get(topic, ()):
-                    if response.since <= since:
-                        yield response, topic, name
+        named: dict[str, list[tuple[Topic, bool]]] = {}
+        # By topic: the errors that came after this time learn something.
+        news: dict[Topic, float] = {}
+        for (name, number), error in errors.items():
+            answer = leadership_answer(error)
+            if answer in (None, LeadershipAnswer.UNAWARE):
+                continue
+            if name not in named:
+                named[name] = [
+                    (topic, view.topics.may_be_former(topic))
+                    for topic in view.topics.aliases(name)
+                    if topic in of_route.by_topic and view.topics.name(topic) == name
+                ]
+            for topic, former in named[name]:
+                after = of_route.answers_about(topic).probed(
+                    number, answer, since, may_be_former=former
+                )
+                news[topic] = min(news.get(topic, math.inf), after)
+        for topic, after in news.items():
+            for response in of_route.by_topic[topic]:
+                if after < response.since <= since:
+                    yield response
 
 
 def _basis(route: Route) -> tuple[LeaderView | None, int, object, int | None, frozenset[int]]:

@@ -4,16 +4,18 @@ Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.hints.failed_partition import FailedPartition, FailedPartitions
 from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.own_answers import OwnAnswers
 from leader_hints.core.link.held import Held
 from leader_hints.core.route import Route
 
-_NONE: Set[Topic] = frozenset()
+_NONE: Mapping[Topic, OwnAnswers] = MappingProxyType({})
 #: The largest part of a hold, or of the grace, that is cut off if reviews come late.
 _MOST_CUT = 0.25
 
@@ -28,11 +30,11 @@ class HeldResponse:
     judgement rests on has changed. ``detached``: it was forwarded already, and hints are only
     counted. ``sought``: it was forwarded, and its leaders are sought for the next error.
     ``exposed``: rule 9. ``switched``: the route's mode was changed meanwhile, so it gets no hint.
-    ``answered``: topics about which its broker has answered since, before all of it was judged.
+    ``answers``: what its broker has answered about topics, before its error as well.
     """
 
     __slots__ = (
-        "answered",
+        "answers",
         "confirm_at",
         "deadline",
         "detached",
@@ -71,7 +73,7 @@ class HeldResponse:
         self.detached = detached
         self.exposed = False
         self.switched = False
-        self.answered: Set[Topic] = _NONE
+        self.answers = _NONE
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)
@@ -84,6 +86,13 @@ class HeldResponse:
     def ready(self) -> bool:
         """Whether nothing is left to wait for, or nothing may be waited for."""
         return self.exposed or self.partitions.settled
+
+    def tell(self, partition: FailedPartition) -> None:
+        """Note on one of its partitions what its broker has answered since."""
+        if self.answers:
+            answers = self.answers.get(partition.failure.topic)
+            if answers is not None:
+                answers.tell(partition)
 
     @property
     def route(self) -> Route:

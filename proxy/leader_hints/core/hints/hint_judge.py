@@ -49,6 +49,7 @@ class HintJudge:
         return judged
 
     def _judge_one(self, response: HeldResponse, partition: FailedPartition, now: float) -> None:
+        response.tell(partition)
         self._find(response.route, partition, now)
         if now >= partition.good_at:
             partition.hint = partition.found
@@ -99,7 +100,4 @@ class HintJudge:
 def _make(response: HeldResponse, failure: Failure, epoch: int) -> FailedPartition:
     led = hint_rules.led_epoch(response.route, failure)
     settles = response.held.unhinted is not None
-    partition = FailedPartition(failure, epoch, response.since, led, settles=settles)
-    if response.answered:
-        partition.asked = failure.topic in response.answered
-    return partition
+    return FailedPartition(failure, epoch, response.since, led, settles=settles)

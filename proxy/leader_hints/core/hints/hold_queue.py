@@ -34,7 +34,6 @@ from itertools import count, cycle, islice
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 from leader_hints.core.events import Event
 from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.held_index import HeldIndex
@@ -152,7 +151,7 @@ class HoldQueue:
             return work, self._finish(response, now, MissReason.HINTS_OFF)
         begins = response.partitions.missing > 0
         judged = self._judge.judge(response, now)
-        if response.answered:
+        if response.answers:
             for one in judged:
                 if one.asked and hint_rules.is_contradicted(response.route, one):
                     self._index.contradicted(response, one.failure.topic)
@@ -182,52 +181,16 @@ class HoldQueue:
 
         ``since``: when it was asked. Only errors from before that time are concerned.
         """
-        # Each response once, whatever the answer is about: both may have thousands of topics.
-        answered: dict[HeldResponse, set[Topic]] = {}
-        for response, topic in self._index.unasked(route, topics, since):
-            answered.setdefault(response, set()).add(topic)
-        for response, about in answered.items():
-            contradicted: set[Topic] = set()
-            for partition in response.partitions.lacking:
-                topic = partition.failure.topic
-                if topic in about:
-                    partition.asked = True
-                    self._reviews.add_news(response)
-                    if hint_rules.is_contradicted(route, partition):
-                        contradicted.add(topic)
-            if response.partitions.missing:
-                response.answered |= about
-            for topic in about - contradicted:
-                self._index.asked(route, response, topic)
+        for response in self._index.asked(route, topics, since):
+            self._reviews.add_news(response)
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.
 
         ``errors``: by partition, 0 if it leads at the epoch of :class:`WantedLeaders`.
         """
-        view = route.broker.view
-        names = (name for name, _ in errors)
-        answered: dict[HeldResponse, dict[Topic, str]] = {}
-        for response, topic, name in self._index.named(route, names, since):
-            answered.setdefault(response, {})[topic] = name
-        for response, about in answered.items():
-            for partition in response.partitions.lacking:
-                topic, number = partition.failure[:2]
-                if topic not in about:
-                    continue
-                answer = leadership_answer(errors.get((about[topic], number)))
-                if answer in (None, LeadershipAnswer.UNAWARE):
-                    continue
-                serves = answer is LeadershipAnswer.LEADS
-                # One at a newer epoch may lead at that. Of a recreated topic a broker does not know
-                # the former one's epoch either.
-                asked = serves or (
-                    answer is not LeadershipAnswer.EPOCH_OVER
-                    and not (view is not None and view.topics.may_be_former(topic))
-                )
-                if asked > partition.asked or partition.serves is not serves:
-                    self._reviews.add_news(response)
-                partition.asked, partition.serves = asked or partition.asked, serves
+        for response in self._index.probed(route, errors, since):
+            self._reviews.add_news(response)
 
     def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Have all that is held of a route whose mode was changed go on without a hint.
@@ -294,11 +257,11 @@ class HoldQueue:
         self, response: HeldResponse, now: float, reason: MissReason
     ) -> list[LeaderHint | None]:
         """Let a response go on, and return its hints."""
-        self._drop(response)
         self._allowance.spend(response, now)
         route = response.route
         for partition in response.partitions.seen:
             if partition.hint is None and partition.found is not None:
+                response.tell(partition)
                 if hint_rules.confirmation(route, partition, partition.found) is False:
                     partition.reason = MissReason.LEADER_NOT_READY
                 elif not partition.settles:
@@ -306,6 +269,8 @@ class HoldQueue:
         self._report.add(response, now, reason)
         if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(response, now)
+        # What is sought of it keeps its broker's answers.
+        self._drop(response)
         failures = len(response.held.scanned.failures)
         if response.detached or response.held.unhinted is not None:
             return [None] * failures
