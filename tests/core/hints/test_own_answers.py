@@ -17,7 +17,7 @@ T = 10.0
 
 def _told(answers: OwnAnswers, since: float = T, number: int = 0) -> tuple[bool, bool | None]:
     partition = FailedPartition(Failure("t", number, NOT_LEADER, 0, 0), 5, since, -1)
-    answers.tell(partition)
+    answers.apply_to(partition)
     return partition.asked, partition.serves
 
 
@@ -67,11 +67,11 @@ def test_the_last_answer_says_whether_it_serves_and_any_that_it_was_asked() -> N
     assert _told(answers, T + 1.5) == (False, None)
 
 
-def test_a_partition_keeps_what_it_was_told() -> None:
+def test_a_partition_keeps_what_it_was_given() -> None:
     partition = FailedPartition(Failure("t", 0, NOT_LEADER, 0, 0), 5, T, -1)
     first, _ = _probed(LEADS)
-    first.tell(partition)
-    OwnAnswers().tell(partition)
+    first.apply_to(partition)
+    OwnAnswers().apply_to(partition)
     assert (partition.asked, partition.serves) == (True, True)
 
 

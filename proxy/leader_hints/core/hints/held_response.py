@@ -87,12 +87,12 @@ class HeldResponse:
         """Whether nothing is left to wait for, or nothing may be waited for."""
         return self.exposed or self.partitions.settled
 
-    def tell(self, partition: FailedPartition) -> None:
+    def apply_answers(self, partition: FailedPartition) -> None:
         """Note on one of its partitions what its broker has answered since."""
         if self.answers:
             answers = self.answers.get(partition.failure.topic)
             if answers is not None:
-                answers.tell(partition)
+                answers.apply_to(partition)
 
     @property
     def route(self) -> Route:

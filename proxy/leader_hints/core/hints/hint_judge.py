@@ -49,7 +49,7 @@ class HintJudge:
         return judged
 
     def _judge_one(self, response: HeldResponse, partition: FailedPartition, now: float) -> None:
-        response.tell(partition)
+        response.apply_answers(partition)
         self._find(response.route, partition, now)
         if now >= partition.good_at:
             partition.hint = partition.found

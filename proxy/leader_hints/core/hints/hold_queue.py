@@ -261,7 +261,7 @@ class HoldQueue:
         route = response.route
         for partition in response.partitions.seen:
             if partition.hint is None and partition.found is not None:
-                response.tell(partition)
+                response.apply_answers(partition)
                 if hint_rules.confirmation(route, partition, partition.found) is False:
                     partition.reason = MissReason.LEADER_NOT_READY
                 elif not partition.settles:

@@ -1,6 +1,6 @@
 """What the broker of a route has answered itself about a topic that held responses wait for.
 
-It is kept once for all of them, and each failed partition is told when it is judged: one answer may
+It is kept once for all of them, and each failed partition gets it when it is judged: one answer may
 concern very many.
 """
 
@@ -55,7 +55,7 @@ class OwnAnswers:
             return -math.inf
         return counted_at if counts else before.at
 
-    def tell(self, partition: FailedPartition) -> None:
+    def apply_to(self, partition: FailedPartition) -> None:
         """Note on a failed partition what the broker has answered since its error."""
         if self.asked_at >= partition.since:
             partition.asked = True
