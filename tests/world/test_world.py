@@ -20,6 +20,9 @@ from tests.world.shrink import shrink
 from tests.world.timeline import timeline
 from tests.world.world import END, World
 
+#: Worlds take twice the time where coverage is measured; unit tests cover what they pass through.
+pytestmark = pytest.mark.no_cover
+
 #: Worlds in all, and in each test.
 _WORLDS = 300
 #: More of them, in half of which errors that can carry no hint are held, too.
