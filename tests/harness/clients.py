@@ -238,6 +238,7 @@ class ProducerRun(_Run):
         self.acked: list[Outcome] = []
         self.aborted: list[Outcome] = []
         self.failed: list[Failure] = []
+        self.writes_again = process.writes_again
 
     def take(self, event: Event) -> None:
         super().take(event)
@@ -328,10 +329,20 @@ class ClientProcess:
     _serial = itertools.count(1)
 
     def __init__(
-        self, argv: Sequence[str], log: Path, environment: dict[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        log: Path,
+        environment: dict[str, str] | None = None,
+        *,
+        writes_again: bool = False,
     ) -> None:
-        """Start ``argv``; its standard error goes to ``log``."""
+        """Start ``argv``; its standard error goes to ``log``.
+
+        ``writes_again``: its idempotent producers may begin a new producer epoch while they
+        produce, and write records again in it (``tests.matrix.doubles``).
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
+        self.writes_again = writes_again
         self._log = log
         self._runs: dict[str, _Run] = {}
         self._process = processes.start(argv, errors=log, talk=True, environment=environment)

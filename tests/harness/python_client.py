@@ -116,4 +116,9 @@ def python_clients(
     ``python`` is the interpreter whose environment has the library.
     """
     argv = [str(python), "-m", "tests.harness.worker", library]
-    return ClientProcess(argv, folder / f"{library}.log", {"PYTHONPATH": PYTHONPATH})
+    return ClientProcess(
+        argv,
+        folder / f"{library}.log",
+        {"PYTHONPATH": PYTHONPATH},
+        writes_again=library == CONFLUENT,
+    )

@@ -37,11 +37,18 @@ _FETCH_BYTES = i32(1 << 20)
 # Where a record batch has what it is asked for here (KIP-98).
 _ATTRIBUTES_AT = 21
 _LAST_DELTA_AT = 23
+_SESSION = struct.Struct(">qh")
+_SESSION_AT = 43
 _CODEC = 0x07
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _COMMIT = 1
+
+
+ProducerSession = tuple[int, int]
+"""Producer id and producer epoch; -1 and -1 of what no idempotent producer wrote (KIP-98)."""
+NO_SESSION: ProducerSession = (-1, -1)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Stored:
     epoch: int
     producer: str
     seq: int
+    session: ProducerSession = NO_SESSION
 
 
 def read_partition(
@@ -64,7 +72,7 @@ def read_partition(
     raw = _read_batches(admin, topic, partition)
     if any(_codec(batch) for batch in raw):
         assert not committed_only, "compressed transactions are not read"
-        return _decompressed(admin, topic, partition, end=_next_offset(raw[-1]))
+        return _decompressed(admin, topic, partition, raw)
     kept: list[Stored] = []
     undecided: dict[int, list[Stored]] = defaultdict(list)
     for batch in (read_batch(batch, 0)[0] for batch in raw):
@@ -104,14 +112,26 @@ def _codec(batch: bytes) -> int:
     return int(attributes) & _CODEC
 
 
-def _next_offset(batch: bytes) -> int:
+def _first_offset(batch: bytes) -> int:
     (base,) = struct.unpack_from(">q", batch)
+    return int(base)
+
+
+def _next_offset(batch: bytes) -> int:
     (last_delta,) = struct.unpack_from(">i", batch, _LAST_DELTA_AT)
-    return int(base) + int(last_delta) + 1
+    return _first_offset(batch) + int(last_delta) + 1
 
 
-def _decompressed(admin: ClusterAdmin, topic: str, partition: int, end: int) -> list[Stored]:
-    """The records by librdkafka, which brings all codecs with it; past every proxy."""
+def _decompressed(
+    admin: ClusterAdmin, topic: str, partition: int, batches: Sequence[bytes]
+) -> list[Stored]:
+    """The records of batches by librdkafka, which brings all codecs with it; past every proxy."""
+    end = _next_offset(batches[-1])
+    sessions = {
+        offset: _SESSION.unpack_from(batch, _SESSION_AT)
+        for batch in batches
+        for offset in range(_first_offset(batch), _next_offset(batch))
+    }
     bootstrap = admin.cluster.direct_bootstrap
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
     reader.assign([Position(topic, partition, 0)])
@@ -122,7 +142,8 @@ def _decompressed(admin: ClusterAdmin, topic: str, partition: int, end: int) -> 
             for message in reader.consume(1000, 0.1):
                 offset, value = message.offset(), message.value()
                 if message.error() is None and offset is not None:
-                    found.append(_parse(value, offset, message.leader_epoch() or 0))
+                    epoch = message.leader_epoch() or 0
+                    found.append(_parse(value, offset, epoch, sessions[offset]))
             return bool(found) and found[-1].offset + 1 >= end
 
         until(read, f"{topic}-{partition} to {end}")
@@ -185,16 +206,17 @@ def _cut(data: PartitionData) -> Iterator[bytes]:
 
 
 def _stored(batch: RecordBatch) -> Sequence[Stored]:
+    session = batch.producer_id, batch.producer_epoch
     return [
-        _parse(record.value, int(record.offset), batch.partition_leader_epoch)
+        _parse(record.value, int(record.offset), batch.partition_leader_epoch, session)
         for record in batch.records
     ]
 
 
-def _parse(value: bytes | None, offset: int, epoch: int) -> Stored:
+def _parse(value: bytes | None, offset: int, epoch: int, session: ProducerSession) -> Stored:
     assert value is not None
     producer, _, seq, _ = value.decode().split("|", 3)
-    return Stored(offset, epoch, producer, int(seq))
+    return Stored(offset, epoch, producer, int(seq), session)
 
 
 def _commits(marker: Record) -> bool:

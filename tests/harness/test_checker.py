@@ -38,6 +38,29 @@ def test_exactly_once_finds(log: list[Stored]) -> None:
             checker._check_exactly_once("", answered, log)
 
 
+def in_sessions(*records: tuple[int, int]) -> list[Stored]:
+    """Records one behind the other in a log, by their numbers and producer epochs."""
+    return [Stored(offset, 0, "p", seq, (7, of)) for offset, (seq, of) in enumerate(records)]
+
+
+def test_only_what_was_written_again_in_a_later_producer_epoch_is_left_out() -> None:
+    def kept(log: list[Stored]) -> list[int]:
+        return [record.offset for record in checker.written_last(log)]
+
+    assert kept(in_sessions((0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (3, 1))) == [0, 3, 4, 5]
+    assert kept(in_sessions((0, 0), (1, 0), (1, 0), (2, 1))) == [0, 1, 2, 3]
+    assert kept(in_sessions((0, 0), (1, 0), (1, 1), (1, 1))) == [0, 2, 3]
+    assert kept(stored(0, 1, 1)) == [0, 1, 2]
+
+
+def test_what_was_written_again_counts_once_only_without_its_first_copy() -> None:
+    log = in_sessions((0, 0), (1, 0), (1, 1))
+    answered = [Outcome(0, 0, 0, 0.0, 0.0), Outcome(0, 1, 2, 0.0, 0.0)]
+    checker._check_exactly_once("", answered, checker.written_last(log))
+    with pytest.raises(AssertionError):
+        checker._check_exactly_once("", answered, log)
+
+
 @pytest.mark.parametrize(
     "log",
     [

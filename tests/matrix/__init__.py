@@ -10,6 +10,6 @@ Nouns:
 - Cell: one client before one broker version; its result is kept as JSON under build/matrix.
 - Page: docs/compatibility.md, made from all results.
 
-``python -m tests.matrix --help`` says how to run it. ``python -m tests.matrix.returns`` looks at
-what one of the clients does without a proxy.
+``python -m tests.matrix --help`` says how to run it. ``python -m tests.matrix.returns`` and
+``python -m tests.matrix.doubles`` look at what librdkafka does without a proxy.
 """
