@@ -37,7 +37,7 @@ _REST_S = 0.3
 _SPIN = "while True: pass"
 
 
-class Tally:
+class Written:
     """What one arm wrote in all rounds: records, records written again, and in how many places."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--busy", type=int, default=4, help="processes that only take time")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-doubles-"))
-    tallies = {arm: Tally() for arm in _ARMS}
+    written = {arm: Written() for arm in _ARMS}
     with ExitStack() as stack:
         cluster = stack.enter_context(RealCluster(options.broker, folder=folder / "cluster"))
         routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
@@ -78,12 +78,12 @@ def main() -> None:
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", _SPIN]))
             stack.callback(busy.kill)
         for number in range(options.rounds):
-            _round(cluster, folder, number, tallies)
-            for arm, tally in tallies.items():
-                print(f"round {number + 1}, {arm}: {tally}", flush=True)
+            _round(cluster, folder, number, written)
+            for arm, found in written.items():
+                print(f"round {number + 1}, {arm}: {found}", flush=True)
 
 
-def _round(cluster: RealCluster, folder: Path, number: int, tallies: dict[str, Tally]) -> None:
+def _round(cluster: RealCluster, folder: Path, number: int, written: dict[str, Written]) -> None:
     admin = ClusterAdmin(cluster)
     bootstraps = dict(zip(_ARMS, (cluster.direct_bootstrap, cluster.bootstrap), strict=True))
     topics = {f"doubles-{number}-{arm}-{n}": arm for n in range(_TOPICS) for arm in _ARMS}
@@ -106,7 +106,7 @@ def _round(cluster: RealCluster, folder: Path, number: int, tallies: dict[str, T
         for run in runs.values():
             run.ask_to_stop()
         for topic, run in runs.items():
-            tallies[topics[topic]].add(admin, run.wait_done())
+            written[topics[topic]].add(admin, run.wait_done())
     for topic in topics:
         admin.delete_topic(topic)
 
