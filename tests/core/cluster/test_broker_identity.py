@@ -198,7 +198,39 @@ def test_a_proof_against_an_earlier_one_must_last() -> None:
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 12.5, 1.0)
     assert route.broker.proved_node == 1
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 13.5, 1.0)
+    assert route.broker.proved_node is None
+
+
+def test_two_proofs_that_contradict_each_other_count_for_neither() -> None:
+    """Broker 1 led a former topic of the name; the view still had node 2 for it. Afterwards neither
+    led what the proxy may see, and it was taken for node 2 until a topic of its own was seen.
+    """
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 10.0, 1.0)
+    presume(route.broker)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 20.0, 1.0)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 21.0, 1.0)
+    assert route.broker.proved_node is None
+    for now in (22.0, 50.9):
+        # A broker that was restarted meanwhile may lag all the same.
+        presume(route.broker)
+        assert next_conclusion(route.broker, now, 1.0) == 51.0
+        conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), now, 1.0)
+        assert not is_settled(route.broker)
+    # What has lasted for so long is no lag.
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 51.0, 1.0)
     assert route.broker.proved_node == 2
+    assert is_settled(route.broker)
+
+
+def test_a_dispute_of_two_nodes_ends_by_the_proof_of_a_third() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 10.0, 0.0)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 11.0, 0.0)
+    assert route.broker.proved_node is None
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 0), 12.0, 1.0)
+    assert route.broker.proved_node == 3
+    assert route.broker.disputed is None
 
 
 def _moved(route: Route, **ports: int) -> dict[int, Endpoint]:
@@ -242,6 +274,7 @@ def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:
 def test_where_a_node_was_says_nothing_of_another_that_is_proved_later() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER), 9.0)
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER), 10.0)
     assert not listed(route.broker, _moved(route, n1=9))
     assert route.broker.proved_node == 2

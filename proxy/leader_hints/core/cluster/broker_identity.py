@@ -17,7 +17,8 @@ Where that one leads nothing, and the former one neither, no answer would ever t
 
 Brokers are asked by name. While a broker lags behind the view, or leads the view, after a topic was
 recreated, it may lead the one topic at the epoch at which another node leads the other. So a proof
-that contradicts an earlier one must last as well.
+that contradicts an earlier one must last as well, and then neither counts for a while: the broker
+may never lead anything again by which it would be known.
 """
 
 import math
@@ -32,6 +33,9 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 
 Probe = dict[Partition, Leader]
+
+#: Seconds after which a broker is taken to have heard that a topic was recreated.
+_DISPUTED_SECONDS = 30.0
 
 
 def probing(view: LeaderView, probe: Probe) -> Iterator[None]:
@@ -83,7 +87,7 @@ def conclude(
     """Take the broker's answer: set its ``node``, or what it is not.
 
     ``patience``: seconds for which a broker must have refused to be a node that it is not. An
-    answer that contradicts what was known undoes it: another broker stands there now.
+    answer that contradicts what was known undoes it: another broker may stand there now.
     """
     answers = {place: leadership_answer(errors.get(place)) for place in asked}
     leads = {asked[p].node for p, answer in answers.items() if answer is LeadershipAnswer.LEADS}
@@ -119,6 +123,8 @@ def next_conclusion(broker: BrokerState, now: float, patience: float) -> float:
     due = [at + patience for node, at in broker.refused.items() if node not in broker.others]
     if broker.contradicted is not None:
         due.append(broker.contradicted[1] + patience)
+    if broker.disputed is not None:
+        due.append(broker.disputed[1])
     return min((at for at in due if at > now), default=math.inf)
 
 
@@ -132,15 +138,22 @@ def is_settled(broker: BrokerState) -> bool:
 
 def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool:
     """Whether a proof that the broker is ``node`` counts."""
-    if broker.proved_node in (None, node):
+    if broker.disputed is not None:
+        nodes, until = broker.disputed
+        if node in nodes and now < until:
+            return False
+        broker.disputed = None
+    former = broker.proved_node
+    if former in (None, node):
         broker.contradicted = None
         return True
     if broker.contradicted is None or broker.contradicted[0] != node:
         broker.contradicted = node, now
     if now < broker.contradicted[1] + patience:
         return False
-    broker.contradicted = None
-    return True
+    forget(broker)
+    broker.disputed = frozenset({former, node}), now + _DISPUTED_SECONDS
+    return False
 
 
 def _note_address(broker: BrokerState, node: int) -> None:
