@@ -7,7 +7,7 @@ Nouns:
 - Feature: something that clients do, which is checked in every cell.
 - Lane: a producer, its topic and its consumer, while leaders move.
 - Watch: whether a client goes to a hinted leader before any Metadata answer.
-- Cell: one client before one broker version; its result is kept as JSON under build/matrix.
+- Cell: one client before one broker version; its result is kept as JSON under tests/matrix/cells.
 - Page: docs/compatibility.md, made from all results.
 
 ``python -m tests.matrix --help`` says how to run it. ``python -m tests.matrix.returns`` and

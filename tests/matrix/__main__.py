@@ -62,7 +62,7 @@ def _able(client: Client) -> bool:
 
 
 def _has_passed(broker: str, client: Client) -> bool:
-    cell = results.load(broker, client.name)
+    cell = results.load(broker).get(client.name)
     return cell is not None and not cell.failures
 
 

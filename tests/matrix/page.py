@@ -21,10 +21,12 @@ Cells = Mapping[tuple[str, str], Cell]
 
 def collect() -> Cells:
     """All cells that were ever run."""
-    found = {
-        (broker, client): results.load(broker, client) for broker in BROKERS for client in CLIENTS
+    return {
+        (broker, client): cell
+        for broker in BROKERS
+        for client, cell in results.load(broker).items()
+        if client in CLIENTS
     }
-    return {names: cell for names, cell in found.items() if cell is not None}
 
 
 def render(cells: Cells) -> str:

@@ -1,15 +1,16 @@
-"""What was found in the cells, kept as JSON so that runs add up."""
+"""What was found in the cells, kept as JSON so that runs add up.
+
+A file for each broker version, a line for each client: they are committed, so that the page can be
+made again and a row can be run alone.
+"""
 
 import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tests.harness.maven import BUILD
-
-FOLDER = BUILD / "matrix"
+FOLDER = Path(__file__).parent / "cells"
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,22 @@ class Cell:
         """The features that failed, with what went wrong."""
         return {name: error for name, error in self.features.items() if error}
 
-    def save(self) -> None:
-        """Keep it."""
-        file = _file(self.broker, self.client)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(dataclasses.asdict(self), indent=1) + "\n")
+    def save(self, folder: Path = FOLDER) -> None:
+        """Keep it in place of what was found there before."""
+        cells = load(self.broker, folder) | {self.client: self}
+        lines = [json.dumps(dataclasses.asdict(cell)) + "\n" for _, cell in sorted(cells.items())]
+        folder.mkdir(exist_ok=True)
+        _file(self.broker, folder).write_text("".join(lines))
 
 
-def load(broker: str, client: str) -> Cell | None:
-    """The cell as it was last found, None where it was not yet."""
-    file = _file(broker, client)
+def load(broker: str, folder: Path = FOLDER) -> dict[str, Cell]:
+    """The cells of a broker version by client, as they were last found."""
+    file = _file(broker, folder)
     if not file.exists():
-        return None
-    kept: dict[str, Any] = json.loads(file.read_text())
-    return Cell(**kept)
+        return {}
+    cells = (Cell(**json.loads(line)) for line in file.read_text().splitlines())
+    return {cell.client: cell for cell in cells}
 
 
-def _file(broker: str, client: str) -> Path:
-    return FOLDER / broker / f"{client}.json"
+def _file(broker: str, folder: Path) -> Path:
+    return folder / f"{broker}.jsonl"
