@@ -105,5 +105,5 @@ async def _handle(
         # A defect of the proxy must end one connection and not all of them.
         emit(TaskFailed(task="connection", traceback=places_of(error)))
     finally:
-        # Whoever is not served by now, as at the end of the process, is to try again.
+        # A client that is not served by now, as at the end of the process, is to try again.
         await turn_away(stream)

@@ -230,7 +230,11 @@ class Endings:
     def _expire(self, pair: SocketPair, limit: str) -> None:
         route = pair.link.state.route.name
         self._reports.emit(LimitReached(route=route, limit=limit, client=pair.client_name))
-        self.give_up(pair)
+        if pair.moves:
+            self.give_up(pair)
+        else:
+            # It awaits no answer.
+            self.close(pair)
 
     def _free(self) -> Iterator[None]:
         """Free the memory of links that have ended.
