@@ -27,6 +27,7 @@ def _open_streams() -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # The system gives the lowest number that is free.
-            stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
