@@ -24,7 +24,7 @@ _BEFORE_SECRETS: Final = re.compile(r"pass|pw|token|secret|credential|sasl|key",
 #: In a text that stands where a group of settings is meant, such as JSON in the environment. What a
 #: colon and only digits end is an address.
 _GIVES_SECRET: Final = re.compile(
-    rf"(?:{_BEFORE_SECRETS.pattern})[^\s:=]{0,80}\s*(?:=|:(?!\d+$))", re.IGNORECASE
+    rf"(?:{_BEFORE_SECRETS.pattern})[^\s:=]{{0,80}}\s*(?:=|:(?!\d+$))", re.IGNORECASE
 )
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
