@@ -230,6 +230,8 @@ def test_what_is_wrong_with_security_is_said_and_no_secret_is_shown(
         ("routes: [{listen: a:1, upstream: b:1, sasl: hunter2}]", "routes[0].sasl is ***; allowed"),
         ("routes: {listen: a:1, sasl: {password: hunter2}}", "routes is ***; allowed: a list of"),
         ("hints: {password: hunter2}", "hints is ***; allowed: on, observe, off"),
+        ("hold: 'sasl.password=hunter2'", "hold is ***; allowed: the keys deadline_ms, "),
+        ("journal: |\n  password : hunter2", "journal is ***; allowed: the keys kind, "),
         (
             "routes: [{listen: a:1, upstream: b:1, sasl: {password: file:a,hunter2}}]",
             "unknown key routes[0].sasl.*** (value ***); did you mean ",
@@ -253,6 +255,11 @@ def test_a_secret_at_the_wrong_place_of_a_file_is_not_shown(
     assert "hunter2" not in said
 
 
+def test_a_wrong_address_is_shown_though_its_host_has_the_name_of_a_secret() -> None:
+    (said,) = _problems({"routes": ["a:1=sasl-broker-1:99999"]})
+    assert 'routes[0].upstream is "sasl-broker-1:99999"; the port must be' in said
+
+
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
@@ -260,6 +267,8 @@ def test_a_secret_at_the_wrong_place_of_a_file_is_not_shown(
         ("SASL_PASSWORD", "hunter2", "unknown key sasl_password (value ***)"),
         ("ROUTES", '[{"listen":"a:1","sasl":{"password":"a,hunter2"}', "*** is no route; allowed:"),
         ("ROUTES", '[{"listen":"a:1","sasl":{"password":"hunter2"}]', "*** is no JSON list: "),
+        ("JOURNAL", '{"sasl.password":"hunter2"}', "journal is ***; allowed: the keys kind, "),
+        ("ADMIN", '{"token":"hunter2"}', "admin is ***; "),
     ],
 )
 def test_a_secret_at_the_wrong_place_of_the_environment_is_not_shown(

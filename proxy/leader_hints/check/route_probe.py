@@ -13,7 +13,7 @@ from functools import partial
 
 import trio
 
-from leader_hints.address import Address
+from leader_hints.address import Address, overlap
 from leader_hints.apis import describe_configs, metadata, sasl_handshake
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.keys import ApiKey
@@ -309,13 +309,13 @@ async def _meet_advertised(
             met = ProbeResult(kind=EndpointKind.UNRESOLVED, reason=str(error))
             probe.brokers[node] = known(met=met)
             return
-        here = any(map(host.is_here, found))
+        here = tuple(filter(host.is_here, found))
         known = partial(
             known,
             addresses=found,
-            here=here,
+            here=bool(here),
             loopback=all(ipaddress.ip_address(ip).is_loopback for ip in found),
-            is_listen=here and await _is_same(probe.settings.listen, address.port, found),
+            is_listen=await _is_same(probe.settings.listen, address.port, here),
             is_upstream=address.port == probe.settings.upstream.port
             and bool(set(found) & set(probe.addresses)),
         )
@@ -331,7 +331,8 @@ async def _is_same(listen: Address, port: int, addresses: tuple[str, ...]) -> bo
     if port != listen.port:
         return False
     if listen.is_wildcard:
-        return True
+        # Of its own family only: an IPv6 listener takes no IPv4 here.
+        return any(overlap(listen, Address(ip, port)) for ip in addresses)
     with contextlib.suppress(BrokerError):
         return bool(set(addresses) & set(await endpoint_probe.resolve(listen.host, listen.port)))
     return False

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 
 def main() -> None:
@@ -11,6 +12,22 @@ def main() -> None:
         # so a SIGTERM while Python still imports would be lost, and the container killed only when
         # its grace period is over. There is nothing to finish before the proxy sets its own.
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    _open_streams()
     from leader_hints.cli.main import main as run
 
     run()
+
+
+def _open_streams() -> None:
+    """Open the standard streams that were closed before this process began.
+
+    Python has none in their place, so nothing could be logged. And the next socket would get the
+    number of one: a client would get what a library writes to standard error.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # The system gives the lowest number that is free.
+            number = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(number, True)
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))

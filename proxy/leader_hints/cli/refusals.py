@@ -21,6 +21,11 @@ _HIDDEN: Final = "***"
 #: In keys, and in texts that may have keys, whose values may be secrets. An operator may put one at
 #: the wrong place, where no rule knows that it is one.
 _BEFORE_SECRETS: Final = re.compile(r"pass|pw|token|secret|credential|sasl|key", re.IGNORECASE)
+#: In a text that stands where a group of settings is meant, such as JSON in the environment. What a
+#: colon and only digits end is an address.
+_GIVES_SECRET: Final = re.compile(
+    rf"(?:{_BEFORE_SECRETS.pattern})[^\s:=]{{0,80}}\s*(?:=|:(?!\d+$))", re.IGNORECASE
+)
 _FOLLOWS_FROM_ANOTHER: Final = "default_factory_not_called"  # a default that needs a refused value
 
 
@@ -46,13 +51,16 @@ def refusals(
 def shown(value: Any, *, hidden: bool = False) -> str:
     """A value as text in one short line; control characters are escaped.
 
-    Not a group or list with a key whose value may be a secret, and nothing that is ``hidden``.
+    Not a group or list with a key whose value may be a secret, be it in a text, and nothing that is
+    ``hidden``.
     """
     try:
         text = json.dumps(value, default=str)
     except (ValueError, RecursionError):
         text = _shown_otherwise(value)
     if hidden or (isinstance(value, dict | list) and may_hold_secret(text)):
+        return _HIDDEN
+    if isinstance(value, str) and _GIVES_SECRET.search(value):
         return _HIDDEN
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
 

@@ -14,9 +14,9 @@ class RouteSettings(Group):
     """A listening address and the one broker behind it."""
 
     listen: Address = Field(
-        description="HOST:PORT that clients connect to and that the broker advertises. 0.0.0.0 or "
-        "[::] listens on every address, port 0 on a free port. ${NAME} stands for an environment "
-        "variable."
+        description="HOST:PORT that clients connect to and that the broker advertises. 0.0.0.0 "
+        "listens on every IPv4 address, [::] on every IPv6 address, port 0 on a free port. ${NAME} "
+        "stands for an environment variable."
     )
     upstream: Address = Field(
         description="HOST:PORT of the broker's listener whose advertised address is this route's. "

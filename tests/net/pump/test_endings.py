@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import trio
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ANY_TOPIC, Led, TopicMetadata
@@ -209,6 +210,36 @@ def test_a_client_that_has_just_come_is_reset_at_the_processes_end() -> None:
         assert _how_it_ends(rig, served.client) == "end"
 
 
+@pytest.mark.parametrize("is_answered", [False, True])
+async def test_a_client_whose_broker_is_silent_is_reset_where_the_process_does_not_wait(
+    is_answered: bool,
+) -> None:
+    """Its time to end links is over, or a second signal came."""
+    rig = Rig()
+    ends = rig.link(hinting_route(), tcp=True)
+    rig.send(ends.client, messages.api_versions_request(1))
+    until(lambda: _comes(rig, ends.broker), "the request", _SECONDS)
+    if is_answered:
+        rig.send(ends.broker, messages.api_versions_response(1, 3, LEGACY))
+        until(lambda: _comes(rig, ends.client), "the answer", _SECONDS)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.pump.run)
+        nursery.cancel_scope.cancel()
+    rig.spin = lambda: None  # type: ignore[method-assign] # its pump is over
+    assert _how_it_ends(rig, ends.client) == ("end" if is_answered else "reset")
+    ends.close()
+
+
+def test_a_client_whose_broker_is_silent_is_reset_when_the_time_of_its_link_is_over() -> None:
+    with opened(Rig(limits=replace(LIMITS, idle=10.0))) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        rig.send(ends.client, messages.api_versions_request(1))
+        until(lambda: _comes(rig, ends.broker), "the request", _SECONDS)
+        for now in (0.0, 20.0):
+            rig.sweep(now)
+        assert _how_it_ends(rig, ends.client) == "reset"
+
+
 def _comes(rig: Rig, end: socket.socket) -> bytes:
     rig.spin()
     return received(end)
@@ -237,6 +268,19 @@ def test_what_a_broker_said_before_its_reset_is_delivered() -> None:
     with opened(Rig()) as rig:
         ends = rig.link(hinting_route(), tcp=True)
         rig.send(ends.client, messages.metadata_request(12, 1))
+        ends.broker.send(answer)
+        reset(ends.broker)
+        assert until_end(rig, ends.client) == answer
+
+
+def test_what_a_broker_said_before_its_reset_reaches_a_client_that_has_no_more_to_say() -> None:
+    answer = messages.metadata_response(1, 12, [], {})
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        rig.send(ends.client, messages.metadata_request(12, 1))
+        until(lambda: _comes(rig, ends.broker), "the request", _SECONDS)
+        # Both are there when the pump looks, and the client's end is served first.
+        ends.client.shutdown(socket.SHUT_WR)
         ends.broker.send(answer)
         reset(ends.broker)
         assert until_end(rig, ends.client) == answer

@@ -9,6 +9,7 @@ import trio
 from leader_hints.address import Address
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
 from leader_hints.errors import ListenError, places_of
+from leader_hints.net.clients.reset import turn_away
 from leader_hints.net.pump.pump import Pump
 
 #: Seconds before connections are taken again. What came meanwhile waits with the system.
@@ -104,4 +105,5 @@ async def _handle(
         # A defect of the proxy must end one connection and not all of them.
         emit(TaskFailed(task="connection", traceback=places_of(error)))
     finally:
-        await trio.aclose_forcefully(stream)
+        # A client that is not served by now, as at the end of the process, is to try again.
+        await turn_away(stream)

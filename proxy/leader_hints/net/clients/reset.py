@@ -3,6 +3,7 @@
 Tested in ``tests/net/pump/test_endings.py``.
 """
 
+import contextlib
 import socket
 import struct
 
@@ -17,10 +18,11 @@ def reset_when_closed(client: trio.abc.AsyncResource) -> None:
 
     franz-go takes an end before the first answer for TLS that was not expected, and gives up; it
     tries again after a reset, as it does where nobody listens. A stream that is no socket's stays
-    as it is.
+    as it is, and so does one that is closed or that the pump has.
     """
     if isinstance(client, trio.SocketStream):
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        with contextlib.suppress(OSError):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
 
 
 async def turn_away(client: trio.SocketStream) -> None:

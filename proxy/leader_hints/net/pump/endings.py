@@ -91,7 +91,8 @@ class Endings:
         try:
             side.socket.shutdown(socket.SHUT_WR)
         except OSError:
-            self.close(pair)
+            # It is gone, and may have answered before.
+            self._close_write(pair)
 
     def refused(self, side: Side, error: OSError) -> None:
         """Go on without what cannot be sent, or close the link.
@@ -134,6 +135,13 @@ class Endings:
         # What has called this may still look at its sides.
         self._closed.append(pair)
 
+    def give_up(self, pair: SocketPair) -> None:
+        """Close a link that is not served any more; without an answer the client tries again."""
+        if pair.answered:
+            self.close(pair)
+        else:
+            self.turn_away(pair)
+
     def turn_away(self, pair: SocketPair) -> None:
         """Close a link on which the broker has said nothing; see
         :mod:`leader_hints.net.clients.reset`."""
@@ -161,7 +169,7 @@ class Endings:
         state = pair.link.state
         places = places_of(error)
         self._reports.emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
-        self.close(pair)
+        self.give_up(pair)
 
     def drain(self, exempt: Callable[[LinkState], bool]) -> Iterator[None]:
         """Close the links that have no request under way, but ``exempt`` ones, one in each step.
@@ -184,10 +192,7 @@ class Endings:
             return
         if not link.resting if link.matched else not quiet:
             return
-        if pair.answered:
-            self.close(pair)
-        else:
-            self.turn_away(pair)
+        self.give_up(pair)
 
     def close_outdated(self, pair: SocketPair) -> None:
         """Close a link whose client is to be offered other versions, once nothing is under way."""
@@ -225,7 +230,11 @@ class Endings:
     def _expire(self, pair: SocketPair, limit: str) -> None:
         route = pair.link.state.route.name
         self._reports.emit(LimitReached(route=route, limit=limit, client=pair.client_name))
-        self.close(pair)
+        if pair.moves:
+            self.give_up(pair)
+        else:
+            # It awaits no answer.
+            self.close(pair)
 
     def _free(self) -> Iterator[None]:
         """Free the memory of links that have ended.

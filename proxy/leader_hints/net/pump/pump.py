@@ -171,7 +171,7 @@ class Pump:
         finally:
             self._over = True
             for pair in list(self._pairs.values()):
-                self._endings.close(pair)
+                self._endings.give_up(pair)
             self._watched.poller.close()
             self._queues.close()
 
