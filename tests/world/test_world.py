@@ -142,6 +142,7 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(1494, id="a leader does not know the topic yet"),
         pytest.param(1728, id="a client asks a broker that lags for Metadata"),
         pytest.param(1764, id="a Fetch by an unknown id does not wait"),
+        pytest.param(2658, id="a broker leads a former topic at another node's epoch"),
         pytest.param(30356, id="a process takes a former id for the newer one"),
         pytest.param(31285, id="Java waits for its turn, and then asks by an id without a pause"),
         pytest.param(65748, id="franz-go keeps a synthetic id where a broker is upgraded to 3.7"),
