@@ -5,6 +5,7 @@ import random
 import struct
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -73,12 +74,19 @@ def entities(kind: type[Entity]) -> st.SearchStrategy[Entity]:
 
 def plain(kind: type[Entity], **values: Any) -> Entity:
     """Return an entity with ``values``, and nothing in its other fields."""
-    for field in dataclasses.fields(kind):
-        if field.name not in values and field.default is dataclasses.MISSING:
-            values[field.name] = _nothing(field)
-    return kind(**values)
+    return kind(**{**_nothings(kind), **values})
 
 
+@cache
+def _nothings(kind: type[Entity]) -> dict[str, Any]:
+    return {
+        field.name: _nothing(field)
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING
+    }
+
+
+@cache
 def element(kind: type[Entity], name: str) -> type[Entity]:
     """Return the class of the elements of an array field."""
     (field,) = (field for field in dataclasses.fields(kind) if field.name == name)

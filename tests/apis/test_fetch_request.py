@@ -20,13 +20,12 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.wire.errors import Malformed, Truncated, WireError
 from leader_hints.wire.steps import at_once
-from leader_hints.wire.varint import write_uvarint
+from tests.apis.many import with_arrays
 from tests.apis.messages import (
     Entity,
     element,
     encode,
     entities,
-    framed,
     plain,
     prefixes,
     request_frame,
@@ -144,41 +143,15 @@ def test_the_asking_client_of_a_large_request_is_known_at_little_cost(
     if replica_id >= 0:
         state = type(entity.replica_state)
         entity = replace(entity, replica_state=plain(state, replica_id=replica_id))
+    kind = type(entity)
+    topic = element(kind, "topics")
+    asked = encode(plain(topic, partitions=(plain(element(topic, "partitions")),)))
+    gone = encode(plain(element(kind, "forgotten_topics_data"), partitions=(1,)))
     for topics, forgotten in itertools.product([0, 1, 5000], repeat=2):
-        frame = memoryview(_with_topics(entity, topics, forgotten))
+        arrays = {"topics": [asked] * topics, "forgotten_topics_data": [gone] * forgotten}
+        frame = memoryview(with_arrays(request_frame, entity, **arrays))
         assert read_asker(frame) == Asker(replica_id >= 0, full=False)
         if len(frame) > SMALL:
             assert lines_of(lambda: read_asker(frame)) < 200  # noqa: B023
             with pytest.raises(Truncated):
                 read_asker(frame[:-1])
-
-
-def _with_topics(entity: Entity, topics: int, forgotten: int) -> bytes:
-    """Return a request with so many topics that are alike: kio takes long to write thousands."""
-    whole, body = request_frame(entity), encode(entity)
-    # Two empty arrays stand behind what has the same size in each request.
-    header, before, empty, behind = whole[4 : -len(body)], body[:21], body[21:23], body[23:]
-    assert empty == b"\1\1"
-    arrays = (
-        write_uvarint(count + 1) + encode(one) * count
-        for one, count in zip(_topics_of(type(entity)), (topics, forgotten), strict=True)
-    )
-    return framed(header + before + b"".join(arrays) + behind)
-
-
-def _topics_of(kind: type[Entity]) -> tuple[Entity, Entity]:
-    """Return a topic with a partition to fetch, and one to forget."""
-    topic = element(kind, "topics")
-    asked = plain(topic, partitions=(plain(element(topic, "partitions")),))
-    return asked, plain(element(kind, "forgotten_topics_data"), partitions=(1,))
-
-
-@pytest.mark.parametrize("version", [15, 16, 17])
-def test_requests_of_many_topics_are_as_kio_writes_them(version: int) -> None:
-    entity = plain(request_type(ApiKey.FETCH, version), rack_id="rack", cluster_id="cluster")
-    asked, gone = _topics_of(type(entity))
-    for topics, forgotten in itertools.product(range(3), range(3)):
-        written = replace(
-            entity, topics=(asked,) * topics, forgotten_topics_data=(gone,) * forgotten
-        )
-        assert _with_topics(entity, topics, forgotten) == request_frame(written)

@@ -160,11 +160,12 @@ def test_errors_that_need_several_turns_are_held_together(
 @pytest.mark.parametrize(("key", "version"), [(P, 9), (F, 11), (F, 15)])
 def test_wherever_it_is_cut_a_response_is_held_once(key: int, version: int) -> None:
     """It has as many errors as need two turns."""
+    asked = _asked(key, version) + _asked(key, version, 2)
     answered = _answered(key, version, [NOT_LEADER] * 55 + [0])
     behind = _answered(key, version, [0], 2)
     for cut in range(1, len(answered)):
         driven = Driven(_route(), buffer_size=1 << 13)
-        driven.up(_asked(key, version) + _asked(key, version, 2))
+        driven.up(asked)
         driven.down(answered + behind, [cut])
         assert driven.held is not None
         assert len(driven.held.scanned.failures) == 55
