@@ -5,7 +5,6 @@ import random
 import struct
 from collections.abc import Iterator
 from datetime import timedelta
-from functools import cache
 from io import BytesIO
 from typing import Any
 
@@ -52,6 +51,8 @@ _RAW: dict[str, st.SearchStrategy[Any]] = {
 
 
 _strategies: dict[type[Entity], st.SearchStrategy[Entity]] = {}
+#: What the fields have that need a value, by class.
+_nothings: dict[type[Entity], dict[str, Any]] = {}
 
 
 def request_type(key: int, version: int) -> type[Entity]:
@@ -74,19 +75,15 @@ def entities(kind: type[Entity]) -> st.SearchStrategy[Entity]:
 
 def plain(kind: type[Entity], **values: Any) -> Entity:
     """Return an entity with ``values``, and nothing in its other fields."""
-    return kind(**{**_nothings(kind), **values})
+    if kind not in _nothings:
+        _nothings[kind] = {
+            field.name: _nothing(field)
+            for field in dataclasses.fields(kind)
+            if field.default is dataclasses.MISSING
+        }
+    return kind(**{**_nothings[kind], **values})
 
 
-@cache
-def _nothings(kind: type[Entity]) -> dict[str, Any]:
-    return {
-        field.name: _nothing(field)
-        for field in dataclasses.fields(kind)
-        if field.default is dataclasses.MISSING
-    }
-
-
-@cache
 def element(kind: type[Entity], name: str) -> type[Entity]:
     """Return the class of the elements of an array field."""
     (field,) = (field for field in dataclasses.fields(kind) if field.name == name)

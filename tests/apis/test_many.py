@@ -11,6 +11,7 @@ from tests.apis import many
 from tests.apis.messages import (
     Entity,
     element,
+    encode,
     plain,
     request_frame,
     request_type,
@@ -72,8 +73,6 @@ def test_so_are_two_arrays_of_a_message(version: int) -> None:
     message = plain(kind, session_id=7)
     for count in range(3):
         arrays = {"topics": (asked,) * count, "forgotten_topics_data": (gone,) * (2 - count)}
-        encoded = {
-            name: [many.encode(one) for one in elements] for name, elements in arrays.items()
-        }
+        encoded = {name: [encode(one) for one in elements] for name, elements in arrays.items()}
         expected = request_frame(replace(message, **arrays))
         assert many.with_arrays(request_frame, message, **encoded) == expected
