@@ -15,6 +15,10 @@ WORKERS ?= 2
 # `make test COVERAGE=1` measures which lines and branches run, at twice the time.
 MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 
+# Compiled modules are kept, also where the environment says otherwise: else each process of the
+# tests begins by compiling some 700 modules, and rewriting the asserts of half of them.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report unit test coverage test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets simulate mutants

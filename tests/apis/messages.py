@@ -51,6 +51,8 @@ _RAW: dict[str, st.SearchStrategy[Any]] = {
 
 
 _strategies: dict[type[Entity], st.SearchStrategy[Entity]] = {}
+#: What the fields have that need a value, by class.
+_nothings: dict[type[Entity], dict[str, Any]] = {}
 
 
 def request_type(key: int, version: int) -> type[Entity]:
@@ -73,10 +75,13 @@ def entities(kind: type[Entity]) -> st.SearchStrategy[Entity]:
 
 def plain(kind: type[Entity], **values: Any) -> Entity:
     """Return an entity with ``values``, and nothing in its other fields."""
-    for field in dataclasses.fields(kind):
-        if field.name not in values and field.default is dataclasses.MISSING:
-            values[field.name] = _nothing(field)
-    return kind(**values)
+    if kind not in _nothings:
+        _nothings[kind] = {
+            field.name: _nothing(field)
+            for field in dataclasses.fields(kind)
+            if field.default is dataclasses.MISSING
+        }
+    return kind(**{**_nothings[kind], **values})
 
 
 def element(kind: type[Entity], name: str) -> type[Entity]:

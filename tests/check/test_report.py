@@ -1,4 +1,4 @@
-"""The report of `leader-hints check`: its schema, its lines, and how the command is used."""
+"""The report of `leader-hints check`: its schema and its lines; tests/cli has the command."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,6 @@ from leader_hints.check.facts import MachineFacts, RouteFacts
 from leader_hints.check.report import CheckReport, lines, make_report, to_json
 from leader_hints.check.rules import judge
 from tests.check.samples import BOUNDS, MACHINE, RIGHT, changed
-from tests.cli.commands import leader_hints
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -86,30 +85,3 @@ def test_json_holds_no_character_that_a_terminal_would_follow() -> None:
 
     assert all(char == "\n" or " " <= char <= "~" for char in text)
     assert "\x1b[2J \x7f \u202e" in json.loads(text)["routes"][0]["findings"][0]["text"]
-
-
-def test_a_problem_ends_with_1() -> None:
-    # Nothing listens on port 1, and no name is asked for.
-    done = leader_hints("check", "--route", "127.0.0.1:0=127.0.0.1:1")
-
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "upstream_unreachable" in done.stdout
-
-
-def test_it_takes_settings_from_a_file_and_prints_json(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("routes: [{name: a, listen: '127.0.0.1:0', upstream: '127.0.0.1:1'}]\n")
-
-    done = leader_hints("check", "--json", "--config", str(file))
-
-    assert done.returncode == 1
-    written = json.loads(done.stdout)
-    jsonschema.validate(written, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert [route["route"] for route in written["routes"]] == ["a"]
-
-
-def test_bad_use_ends_with_2() -> None:
-    done = leader_hints("check")
-
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("leader-hints: no route: ")

@@ -65,7 +65,8 @@ class Driven:
         self.to_broker = bytearray()
         self.to_client = bytearray()
         self._shared = memoryview(bytearray(buffer_size))
-        self._unread = bytearray()
+        #: What the link has not received yet of what the broker has sent.
+        self._unread = memoryview(b"")
         self._times = 0
         self.link = Link(
             route,
@@ -93,14 +94,14 @@ class Driven:
     def up(self, data: bytes, cuts: Iterable[int] = ()) -> None:
         """Let the client send ``data`` in chunks."""
         for chunk in chunks(data, cuts):
-            left = chunk
+            left = memoryview(chunk)
             while left and self.link.requests.fault is None:
                 left = self._receive(self.link.requests, left, self.to_broker)
 
     def down(self, data: bytes, cuts: Iterable[int] = ()) -> None:
         """Let the broker send ``data`` in chunks."""
         for chunk in chunks(data, cuts):
-            self._unread += chunk
+            self._unread = memoryview(b"".join((self._unread, chunk)))
             self._read_broker()
 
     def release(self, hints: Sequence[LeaderHint | None]) -> None:
@@ -132,10 +133,9 @@ class Driven:
                 self._resume(responses, self.to_client)
             if not self._unread or responses.fault is not None:
                 return
-            left = self._receive(responses, bytes(self._unread), self.to_client)
-            self._unread = bytearray(left)
+            self._unread = self._receive(responses, self._unread, self.to_client)
 
-    def _receive(self, flow: Flow, data: bytes, out: bytearray) -> bytes:
+    def _receive(self, flow: Flow, data: memoryview, out: bytearray) -> memoryview:
         """Receive as much as there is room for; return the rest.
 
         Every other time bytes that go on whatever they are do so unseen, as where the pump has

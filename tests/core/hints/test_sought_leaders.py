@@ -5,10 +5,13 @@ import tracemalloc
 
 import pytest
 
+from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE
 from leader_hints.core.hints.hold_rules import CALM
 from leader_hints.core.hints.sought_leaders import MOST_SOUGHT
 from leader_hints.core.link.link_state import LinkState
-from tests.core.hold_queues import BEGIN, Counter, learn, route
+from tests.core.hold_queues import BEGIN, Counter, hint, learn, route
+from tests.core.rules import DEFAULT_RULES
+from tests.core.samples import NOT_LEADER
 
 T = BEGIN
 _OVER = T + 0.2
@@ -94,3 +97,23 @@ def test_what_is_sought_costs_no_more_than_is_said() -> None:
         tracemalloc.stop()
     assert _sought(counter) == each
     assert MOST_SOUGHT * kept / each < 50_000_000
+
+
+def test_what_is_sought_of_a_response_keeps_what_its_broker_answered() -> None:
+    """The answer came too late for all of a large response to be judged once more."""
+    counter, on = Counter(), route()
+    count = JUDGED_AT_ONCE + 1
+    learn(on, dict.fromkeys(range(count), (1, 6)))
+    at = BEGIN + 10
+    # Whether this broker leads by now, only itself can say.
+    link = LinkState(on, 1)
+    assert counter.fetch(link, at, dict.fromkeys(range(count), 5), error=NOT_LEADER) is None
+    while counter.review(at) or counter.queue.unfinished:
+        pass
+    over = at + DEFAULT_RULES.deadline
+    counter.queue.probed(on, {("t", number): 0 for number in range(count)}, at + 0.001)
+    (hints,) = counter.review(over)
+    assert hints == [hint(1, 6)] * JUDGED_AT_ONCE + [None]
+    while counter.review(over) or counter.queue.unfinished:
+        pass
+    assert counter.queue.wanted_leaders() == []

@@ -1,9 +1,8 @@
 """Responses of thousands of partitions are read in several turns of their link."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -15,7 +14,16 @@ from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.flow import Flow
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from tests.apis.messages import element, plain, request_type, response_type
+from tests.apis.many import numbered, topic, with_arrays
+from tests.apis.messages import (
+    Entity,
+    element,
+    plain,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
 from tests.core.brokers import route_before
 from tests.core.samples import NOT_LEADER, answer, fetch_answer, fetch_request, request, topic_id
 from tests.core.stepped import SHARED, Stepped
@@ -30,51 +38,50 @@ _FEW = 3
 
 @cache
 def _request(key: int, version: int, shape: tuple[int, int], session: tuple[int, int]) -> bytes:
-    topics, each = shape
     kind = request_type(key, version)
-    topic = element(kind, "topics" if key else "topic_data")
     if not key:
-        part = element(topic, "partition_data")
-        data = tuple(plain(part, index=n, records=b"r") for n in range(each))
-        asked = tuple(plain(topic, name=f"t{n}", partition_data=data) for n in range(topics))
-        return request(key, version, 1, acks=1, topic_data=asked)
-    part = element(topic, "partitions")
-    partitions = tuple(plain(part, partition=n, current_leader_epoch=3) for n in range(each))
-    asked = tuple(plain(topic, partitions=partitions, **_named(version, n)) for n in range(topics))
-    return request(
-        key, version, 1, topics=asked, rack_id="r", session_id=session[0], session_epoch=session[1]
-    )
+        part = element(element(kind, "topic_data"), "partition_data")
+        asked = _topics(kind, shape, [numbered(plain(part, records=b"r"))])
+        return with_arrays(_first, plain(kind, acks=1), topic_data=asked)
+    part = element(element(kind, "topics"), "partitions")
+    asked = _topics(kind, shape, [numbered(plain(part, current_leader_epoch=3))])
+    values = {"rack_id": "r", "session_id": session[0], "session_epoch": session[1]}
+    return with_arrays(_first, plain(kind, **values), topics=asked)
+
+
+def _first(entity: Entity) -> bytes:
+    return request_frame(entity, 1, "c")
 
 
 @cache
 def _response(key: int, version: int, shape: tuple[int, int], error: int) -> bytes:
     """Return a response of which all partitions succeeded, or failed but for each third."""
-    topics, each = shape
     kind = response_type(key, version)
-    topic = element(kind, "responses")
-    part = element(topic, "partitions" if key else "partition_responses")
-    made = []
-    for number in range(topics):
-        partitions = tuple(_partition(part, number + n, n, error) for n in range(each))
-        if key:
-            made.append(plain(topic, partitions=partitions, **_named(version, number)))
-        else:
-            made.append(plain(topic, partition_responses=partitions, name=f"t{number}"))
-    values = {"session_id": 7} if key else {}
-    return answer(key, version, 1, responses=tuple(made), **values)
+    part = element(element(kind, "responses"), "partitions" if key else "partition_responses")
+    records = {"records": b"" if error else b"abc"} if key else {}
+    succeeded, failed = (
+        numbered(plain(part, error_code=ErrorCode(code), **records)) for code in (0, error)
+    )
+    parts = [succeeded] + [failed] * (_OTHERWISE - 1)
+    entity = plain(kind, **({"session_id": 7} if key else {}))
+    responses = _topics(kind, shape, parts)
+    return with_arrays(lambda made: response_frame(made, 1), entity, responses=responses)
 
 
-def _partition(part: type, number: int, index: int, error: int) -> object:
-    failed = ErrorCode(0 if number % _OTHERWISE == 0 else error)
-    if part.__name__ == "PartitionProduceResponse":
-        return plain(part, index=index, error_code=failed)
-    return plain(part, partition_index=index, error_code=failed, records=b"" if error else b"abc")
-
-
-def _named(version: int, number: int) -> dict[str, object]:
-    if version >= 13:
-        return {"topic_id": UUID(bytes=topic_id(number + 1))}
-    return {"topic": f"t{number}"}
+def _topics(
+    kind: type[Entity], shape: tuple[int, int], parts: Sequence[Callable[[int], bytes]]
+) -> list[bytes]:
+    """Return topics; what a partition is depends on its number and its topic's, in turn."""
+    topics, each = shape
+    by_id = kind.__api_key__ == ApiKey.FETCH and kind.__version__ >= 13
+    return [
+        topic(
+            topic_id(number + 1) if by_id else f"t{number}",
+            [parts[(number + n) % len(parts)](n) for n in range(each)],
+            flexible=kind.__flexible__,
+        )
+        for number in range(topics)
+    ]
 
 
 def _failures(shape: tuple[int, int]) -> int:
@@ -96,10 +103,9 @@ def _asked(
 ) -> Stepped:
     """Return a link on which a request was sent, whose buffer is that of large responses."""
     steps = Stepped(on)
-    steps.take(steps.link.requests, _request(key, version, shape, session))
+    steps.pass_on(steps.link.requests, _request(key, version, shape, session))
     steps.link.responses._fit(SHARED, 1)
     steps.sent.clear()
-    steps.most = 0
     return steps
 
 
@@ -175,12 +181,12 @@ def test_what_comes_behind_stays_behind(kind: str) -> None:
     shape = (100, 20)
     steps = _asked(_route(release, 100), key, asked, shape)
     link = steps.link
-    steps.take(link.requests, request(10, 0, 2) + request(10, 0, 3))
+    steps.pass_on(link.requests, request(10, 0, 2) + request(10, 0, 3))
     steps.sent.clear()
     behind = answer(10, 0, 2) + answer(10, 0, 3)
     _begun(steps, link.responses, _response(key, sent, shape, 0) + behind)
     assert link.responses.unfinished
-    steps.take(link.responses, b"")
+    steps.pass_on(link.responses, b"")
     assert steps.sent == _response(key, asked, shape, 0) + behind
     assert link.resting
     # All has gone on, so nothing is kept.
@@ -198,13 +204,13 @@ def test_hints_that_are_switched_off_meanwhile_are_not_given(kind: str) -> None:
     _begun(steps, responses, _response(key, sent, shape, NOT_LEADER))
     assert responses.held is None
     on.mode = Mode.OFF
-    steps.take(steps.link.requests, request(10, 0, 2))
-    steps.take(responses, b"")
+    steps.pass_on(steps.link.requests, request(10, 0, 2))
+    steps.pass_on(responses, b"")
     assert responses.held is not None
     assert responses.held.refusal is MissReason.HINTS_OFF
     steps.sent.clear()
     steps.release([None] * _failures(shape))
-    steps.take(responses, b"")
+    steps.pass_on(responses, b"")
     assert steps.sent == _response(key, asked, shape, NOT_LEADER)
 
 
@@ -276,10 +282,10 @@ def test_a_session_is_not_known_while_a_large_request_in_it_is_read() -> None:
     on = _route("3.6", 0)
     steps = Stepped(on)
     link = steps.link
-    steps.take(link.requests, fetch_request(16, 1, {(topic_id(1), 0): 2}, session=(0, 0)))
-    steps.take(link.responses, fetch_answer(15, 1, [], session_id=7))
+    steps.pass_on(link.requests, fetch_request(16, 1, {(topic_id(1), 0): 2}, session=(0, 0)))
+    steps.pass_on(link.responses, fetch_answer(15, 1, [], session_id=7))
     assert len(on.sessions) == 1
-    steps.take(link.requests, _request(ApiKey.FETCH, 16, (5000, 1), (7, 1)))
+    steps.pass_on(link.requests, _request(ApiKey.FETCH, 16, (5000, 1), (7, 1)))
     _begun(steps, link.responses, fetch_answer(15, 1, [], session_id=7))
     assert link.responses.unfinished
     assert len(on.sessions) == 0
@@ -314,7 +320,7 @@ def test_the_beginning_of_a_large_response_is_not_read_in_turns(kind: str) -> No
     answered = _response(key, sent, shape, 0)
     _begun(steps, steps.link.responses, answered[:-1])
     assert not steps.link.responses.unfinished
-    steps.take(steps.link.responses, answered[-1:])
+    steps.pass_on(steps.link.responses, answered[-1:])
     assert steps.sent == _response(key, asked, shape, 0)
 
 
@@ -360,11 +366,8 @@ def test_many_ids_without_a_name_are_answered_in_turns() -> None:
     steps = _asked(on, ApiKey.FETCH, 16, (5000, _FEW))
     steps.take(steps.link.responses, fetch_answer(12, 1, []))
     kind = response_type(ApiKey.FETCH, 16)
-    topic = element(kind, "responses")
-    part = element(topic, "partitions")
-    refused: Callable[[int], object] = lambda n: plain(  # noqa: E731
-        part,
-        partition_index=n,
+    refused = plain(
+        element(element(kind, "responses"), "partitions"),
         error_code=ErrorCode.unknown_topic_id,
         high_watermark=-1,
         last_stable_offset=-1,
@@ -373,10 +376,10 @@ def test_many_ids_without_a_name_are_answered_in_turns() -> None:
         preferred_read_replica=-1,
         records=b"",
     )
-    partitions = tuple(map(refused, range(_FEW)))
     # The view knows the first two.
-    topics = tuple(plain(topic, partitions=partitions, **_named(16, n)) for n in range(2, 5000))
-    assert steps.sent == answer(ApiKey.FETCH, 16, 1, responses=topics)
+    responses = _topics(kind, (5000, _FEW), [numbered(refused)])[2:]
+    expected = with_arrays(lambda made: response_frame(made, 1), plain(kind), responses=responses)
+    assert steps.sent == expected
     assert len(steps.link.state.topic_ids.lacking) == 4998
     assert steps.most < _MOST
     steps.link.close()
@@ -385,5 +388,5 @@ def test_many_ids_without_a_name_are_answered_in_turns() -> None:
 
 def test_ids_without_a_name_and_without_partitions_are_noted_once() -> None:
     steps = _asked(_route("2.8", 0), ApiKey.FETCH, 16, (300, 0))
-    steps.take(steps.link.responses, fetch_answer(12, 1, []))
+    steps.pass_on(steps.link.responses, fetch_answer(12, 1, []))
     assert steps.link.state.topic_ids.lacking == [topic_id(n + 1) for n in range(2, 300)]

@@ -4,7 +4,6 @@ import struct
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -20,7 +19,8 @@ from leader_hints.core.route import Route
 from leader_hints.wire.steps import at_once
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
-from tests.apis.messages import element, plain, response_type
+from tests.apis.many import numbered, topic, with_arrays
+from tests.apis.messages import element, plain, response_frame, response_type
 from tests.core.brokers import route_before
 from tests.core.conversation import ONE
 from tests.core.links import Driven, route
@@ -186,7 +186,7 @@ def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
     asked = memoryview(_REQUESTS[release])
     tracemalloc.start()
     try:
-        steps.take(steps.link.requests, asked)
+        steps.pass_on(steps.link.requests, asked)
         steps.sent = bytearray()
         kept, _ = tracemalloc.get_traced_memory()
     finally:
@@ -198,7 +198,7 @@ def test_of_a_large_request_that_went_on_no_byte_is_kept(release: str) -> None:
 def test_what_comes_behind_a_large_request_stays_behind_it(release: str) -> None:
     steps = Stepped(route_before(release))
     behind = struct.pack(">ihhih", 10 + 1, 10, 0, 2, 1) + b"c"
-    steps.take(steps.link.requests, _REQUESTS[release] + behind * 3)
+    steps.pass_on(steps.link.requests, _REQUESTS[release] + behind * 3)
     assert steps.sent.endswith(behind * 3)
     assert len(steps.link.state.exchanges.waiting) == 4
     assert not steps.link.requests.unfinished
@@ -210,13 +210,13 @@ def test_a_version_is_lowered_in_a_request_that_waited_behind_others(release: st
     steps = Stepped(route_before(release))
     for _ in range(2):
         # From then on as much is received at once as such requests have.
-        steps.take(steps.link.requests, produce_request(10, 1, records=bytes(40_000)))
+        steps.pass_on(steps.link.requests, produce_request(10, 1, records=bytes(40_000)))
     asked = _frame(3, 12, _topics(300, lambda _: _NAMED, b"\0") + b"\0\0\0")
-    steps.take(steps.link.requests, asked + produce_request(10, 2))
+    steps.pass_on(steps.link.requests, asked + produce_request(10, 2))
     assert steps.sent.endswith(produce_request(9, 2))
 
     few = _frame(3, 12, _topics(1, lambda _: _NAMED, b"\0") + b"\0\0\0")
-    steps.take(steps.link.requests, few * AT_ONCE + produce_request(10, 3))
+    steps.pass_on(steps.link.requests, few * AT_ONCE + produce_request(10, 3))
     assert steps.sent.endswith(produce_request(9, 3))
     assert len(steps.link.state.exchanges.waiting) == 5 + AT_ONCE
 
@@ -225,16 +225,16 @@ def test_versions_are_raised_in_a_response_that_waited_behind_others() -> None:
     steps = Stepped(route())
     link = steps.link
     asked = b"".join(produce_request(9, number) for number in range(1, AT_ONCE + 1))
-    steps.take(link.requests, asked + request(18, 3, 99, **USES_HINTS))
-    steps.take(link.responses, _errors(AT_ONCE) + versions_answer(3, 99, BROKER_3_6))
+    steps.pass_on(link.requests, asked + request(18, 3, 99, **USES_HINTS))
+    steps.pass_on(link.responses, _errors(AT_ONCE) + versions_answer(3, 99, BROKER_3_6))
     assert steps.sent.endswith(versions_answer(3, 99, {**BROKER_3_6, 0: 10, 1: 16}))
 
 
 def test_versions_are_raised_in_a_response_that_waited_behind_a_held_one() -> None:
     steps = Stepped(route())
     link = steps.link
-    steps.take(link.requests, produce_request(10, 1) + request(18, 3, 99, **USES_HINTS))
-    steps.take(link.responses, _errors(1) + versions_answer(3, 99, BROKER_3_6))
+    steps.pass_on(link.requests, produce_request(10, 1) + request(18, 3, 99, **USES_HINTS))
+    steps.pass_on(link.responses, _errors(1) + versions_answer(3, 99, BROKER_3_6))
     assert link.responses.held is not None
     steps.release([None])
     assert steps.sent.endswith(versions_answer(3, 99, {**BROKER_3_6, 0: 10, 1: 16}))
@@ -318,8 +318,8 @@ _MOST_OF_ERRORS = 64_000
 def _failing(topics: Mapping[bytes, int], each: int) -> bytes:
     """Return a Fetch 15 response: of each topic ``each`` partitions fail as given, or bring."""
     body = b"\0" + bytes(10) + write_uvarint(len(topics) + 1)
-    for topic, error in topics.items():
-        body += topic + write_uvarint(each + 1)
+    for named, error in topics.items():
+        body += named + write_uvarint(each + 1)
         records = b"\1" if error else b"\4abc"
         for number in range(each):
             body += struct.pack(">ihqqqBi", number, error, -1, -1, -1, 1, -1) + records + b"\0"
@@ -355,12 +355,11 @@ def test_an_error_response_of_thousands_of_partitions_is_held_in_turns(
     steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
-    steps.take(link.requests, _asking(topics, each) + produce_request(10, 2))
+    steps.pass_on(link.requests, _asking(topics, each) + produce_request(10, 2))
     # As much is received at once as large responses have.
     link.responses._fit(SHARED, 1)
     on.awaited = awaited
     steps.sent.clear()
-    steps.most = 0
     answered = _failing(topics, each)
     steps.take(link.responses, answered)
     held = link.responses.held
@@ -401,11 +400,10 @@ def test_a_response_of_thousands_of_errors_to_be_settled_is_held_in_turns(
     steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
-    steps.take(link.requests, _asking(topics, each, 15) + produce_request(9, 2))
+    steps.pass_on(link.requests, _asking(topics, each, 15) + produce_request(9, 2))
     link.responses._fit(SHARED, 1)
     on.awaited = awaited
     steps.sent.clear()
-    steps.most = 0
     answered = _failing(topics, each)
     steps.take(link.responses, answered + produce_answer(9, 2, {0: NOT_LEADER}))
     held = link.responses.held
@@ -430,10 +428,9 @@ def test_errors_of_a_large_response_that_ends_too_early_are_counted_in_turns() -
     steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS["one topic"]
-    steps.take(link.requests, _asking(topics, each, 15) + request(10, 0, 2))
+    steps.pass_on(link.requests, _asking(topics, each, 15) + request(10, 0, 2))
     link.responses._fit(SHARED, 1)
     steps.sent.clear()
-    steps.most = 0
     failed = bytearray(_failing(topics, each))
     # One more partition than there is.
     at = failed.index(write_uvarint(each + 1))
@@ -452,14 +449,14 @@ def test_what_comes_behind_a_large_error_response_stays_behind_it() -> None:
     steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS["one topic"]
-    steps.take(link.requests, _asking(topics, each) + request(10, 0, 2) + request(10, 0, 3))
+    steps.pass_on(link.requests, _asking(topics, each) + request(10, 0, 2) + request(10, 0, 3))
     link.responses._fit(SHARED, 1)
     steps.sent.clear()
     behind = answer(10, 0, 2) + answer(10, 0, 3)
-    steps.take(link.responses, _failing(topics, each) + behind)
+    steps.pass_on(link.responses, _failing(topics, each) + behind)
     failures = [None] * each
     steps.release(failures)
-    steps.take(link.responses, b"")
+    steps.pass_on(link.responses, b"")
     assert steps.sent == _failing(topics, each) + behind
     assert link.resting
     link.close()
@@ -470,11 +467,11 @@ def test_a_large_error_response_goes_on_where_the_budget_is_used_up() -> None:
     steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS["some among successes"]
-    steps.take(link.requests, _asking(topics, each))
+    steps.pass_on(link.requests, _asking(topics, each))
     link.responses._fit(SHARED, 1)
     steps.sent.clear()
     steps.budget.used = steps.budget.total
-    steps.take(link.responses, _failing(topics, each))
+    steps.pass_on(link.responses, _failing(topics, each))
     assert steps.sent == _failing(topics, each)
     assert [event.reason for event in link.state.events if isinstance(event, HintMissed)] == [
         MissReason.BUDGET
@@ -487,10 +484,9 @@ def test_errors_for_which_there_is_no_room_are_counted_in_turns(name: str) -> No
     steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
-    steps.take(link.requests, _asking(topics, each))
+    steps.pass_on(link.requests, _asking(topics, each))
     link.responses._fit(SHARED, 1)
     steps.sent.clear()
-    steps.most = 0
     steps.budget.used = steps.budget.total - 500_000
     steps.take(link.responses, _failing(topics, each))
     assert steps.sent == _failing(topics, each)
@@ -507,7 +503,7 @@ def test_a_link_that_ends_while_an_error_response_is_judged_gives_all_back(reser
     steps = Stepped(route_before("3.6"))
     link = steps.link
     topics, each = _LARGE_ERRORS["one topic"]
-    steps.take(link.requests, _asking(topics, each))
+    steps.pass_on(link.requests, _asking(topics, each))
     link.responses._fit(SHARED, 1)
     for number, step in enumerate(steps.steps(link.responses, _failing(topics, each))):
         step()
@@ -524,13 +520,12 @@ def test_a_link_that_ends_while_an_error_response_is_judged_gives_all_back(reser
 def _fetched(version: int, partitions: int, error: int) -> bytes:
     """Return a Fetch response with records, or an error, for each of many partitions."""
     kind = response_type(1, version)
-    topic = element(kind, "responses")
-    fields = {"error_code": ErrorCode(error), "records": b"" if error else bytes(10)}
-    each = tuple(
-        plain(element(topic, "partitions"), partition_index=n, **fields) for n in range(partitions)
-    )
-    name = {"topic_id": UUID(bytes=ONE)} if version >= 13 else {"topic": "one"}
-    return answer(1, version, 1, responses=(plain(topic, partitions=each, **name),))
+    brought = {"error_code": ErrorCode(error), "records": b"" if error else bytes(10)}
+    each = numbered(plain(element(element(kind, "responses"), "partitions"), **brought))
+    name = ONE if version >= 13 else "one"
+    parts = [each(number) for number in range(partitions)]
+    responses = [topic(name, parts, flexible=kind.__flexible__)]
+    return with_arrays(lambda made: response_frame(made, 1), plain(kind), responses=responses)
 
 
 @pytest.mark.parametrize(
