@@ -208,8 +208,8 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
-            if settles:
-                self._reports.named(topic, led, broker.name)
+            if settles or self._moves.claims:
+                self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             for _ in self._reports.missing(topic, answer, before, contradicted, poll=poll):
                 yield moves
@@ -255,6 +255,18 @@ class LeaderView:
         if topic is not None and self.leader(name, partition) == leader:
             self._reports.is_not_ready(topic, partition)
 
+    def withdraw(self, node: int) -> None:
+        """Take it that answers that counted as a node's were another broker's.
+
+        What nobody else has reported is not that node's: who leads there is not known. Else that
+        broker would be asked whether it leads what it has said itself, and so be proved to be the
+        node.
+        """
+        for key, partition in [*self._moves.claims]:
+            topic = self.topics.get(key)
+            if topic is not None and topic.leaders[partition] == node:
+                self._reports.withdrawn(topic, partition)
+
     def served(self, topic: Topic, partition: int, node: int) -> None:
         """Take note that a node has answered a Produce request without an error."""
         leader = self.leader(topic, partition)
@@ -269,7 +281,7 @@ class LeaderView:
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
         for place in _places(topic, self._moves):
-            self._moves.pop(place, None)
+            self._moves.drop(place)
         for place in _places(topic, self._doubts):
             self._doubts.dropped(place)
         for place in _places(topic, self.disagreements):

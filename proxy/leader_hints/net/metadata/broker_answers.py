@@ -279,9 +279,12 @@ class BrokerAnswers:
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
         ):
-            poller = self.pollers.of(route)
-            if broker_identity.listed(route.broker, answer.endpoints) and poller is not None:
-                poller.identify()
+            poller, node = self.pollers.of(route), route.broker.proved_node
+            if broker_identity.listed(route.broker, answer.endpoints):
+                if node is not None:
+                    cluster.view.withdraw(node)
+                if poller is not None:
+                    poller.identify()
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)
