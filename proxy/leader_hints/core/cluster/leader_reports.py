@@ -208,11 +208,6 @@ class LeaderReports:
         self.is_not_ready(topic, partition)
         return self._settle(topic, partition, self._doubts.denied((topic.key, partition)))
 
-    def withdrawn(self, topic: TopicLeaders, partition: int) -> None:
-        """Take it that another broker than the known leader leads at the known epoch."""
-        topic.leaders[partition] = UNKNOWN
-        self._changes.add(topic.aliases)
-
     def is_not_ready(self, topic: TopicLeaders, partition: int) -> None:
         """Take it that the known leader has not confirmed, and cannot yet."""
         move = self._moves.get((topic.key, partition))

@@ -53,6 +53,8 @@ class LeaderView:
     ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
     of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
     theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
+
+    Large because it takes all that brokers report of leaders, and answers all that is asked of it.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -258,14 +260,15 @@ class LeaderView:
     def withdraw(self, node: int) -> None:
         """Take it that answers that counted as a node's were another broker's.
 
-        What nobody else has reported is not that node's: who leads there is not known. Else that
-        broker would be asked whether it leads what it has said itself, and so be proved to be the
-        node.
+        What nobody else has reported is not that node's: it is not known which broker leads there.
+        Else that broker would be asked whether it leads what it has said itself, and so be proved
+        to be the node.
         """
         for key, partition in [*self._moves.claims]:
             topic = self.topics.get(key)
             if topic is not None and topic.leaders[partition] == node:
-                self._reports.withdrawn(topic, partition)
+                topic.leaders[partition] = UNKNOWN
+                self.changes.add(topic.aliases)
 
     def served(self, topic: Topic, partition: int, node: int) -> None:
         """Take note that a node has answered a Produce request without an error."""
