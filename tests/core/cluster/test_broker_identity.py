@@ -7,6 +7,7 @@ from leader_hints.core.cluster.broker_identity import (
     conclude,
     is_settled,
     listed,
+    moved,
     next_conclusion,
     presume,
     probing,
@@ -225,6 +226,13 @@ def test_a_node_is_the_same_where_another_one_has_moved_or_its_rack_is_another()
     assert not listed(route.broker, _moved(route, n2=9))
     assert not listed(route.broker, {1: Endpoint("host", 1, "rack")})
     assert route.broker.proved_node == 1
+
+
+def test_who_has_moved_is_listed_elsewhere_than_before() -> None:
+    before = _route().broker.endpoints
+    assert moved(before, _moved(_route(), n2=9)) == {2}
+    same = {1: Endpoint("host", 1, "rack"), 3: before[3], 4: Endpoint("host", 4, None)}
+    assert moved(before, same) == set()
 
 
 def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:

@@ -36,7 +36,7 @@ def test_what_a_node_alone_has_said_is_withdrawn_if_another_broker_has_said_it()
     for partition, node in enumerate((1, 1, 3)):
         view.leader_confirms("t", partition, Leader(node, 6))
     view.learn(answer({1: (1, 6)}, topic=topic_id(1)), 2)
-    view.withdraw(1)
+    view.withdraw({1})
     leaders = [Leader(-1, 6), Leader(1, 6), Leader(3, 6), Leader(2, 5)]
     assert [view.leader("t", partition) for partition in range(4)] == leaders
     view.learn(answer({0: (3, 6)}, topic=topic_id(1)), 2)
@@ -48,7 +48,7 @@ def test_what_a_node_alone_has_said_of_a_topic_that_is_forgotten_is_forgotten() 
     view.leader_confirms("t", 0, Leader(1, 6))
     view.learn(answer({}, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 2)
     view.learn(answer({0: (1, 0)}), 2)
-    view.withdraw(1)
+    view.withdraw({1})
     assert view.leader("t", 0) == Leader(1, 0)
 
 

@@ -49,6 +49,11 @@ def forget(broker: BrokerState) -> None:
     broker.contradicted = broker.proved_at = None
 
 
+def moved(before: Mapping[int, Endpoint], after: Mapping[int, Endpoint]) -> set[int]:
+    """Return the nodes that are advertised elsewhere now: another may stand where each was."""
+    return {node for node, at in before.items() if after.get(node, at)[:2] != at[:2]}
+
+
 def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
     """Take the list of the cluster's brokers; return whether a proof is none any more by it."""
     broker.endpoints = endpoints

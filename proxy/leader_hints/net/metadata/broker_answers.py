@@ -280,11 +280,12 @@ class BrokerAnswers:
             and route.broker.endpoints != answer.endpoints
         ):
             poller, node = self.pollers.of(route), route.broker.proved_node
+            moved = broker_identity.moved(route.broker.endpoints, answer.endpoints)
             if broker_identity.listed(route.broker, answer.endpoints):
-                if node is not None:
-                    cluster.view.withdraw(node)
+                moved.update(() if node is None else (node,))
                 if poller is not None:
                     poller.identify()
+            cluster.view.withdraw(moved)
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)
