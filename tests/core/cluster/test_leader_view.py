@@ -52,6 +52,18 @@ def test_what_a_node_alone_has_said_of_a_topic_that_is_forgotten_is_forgotten() 
     assert view.leader("t", 0) == Leader(1, 0)
 
 
+def test_what_brokers_have_reported_that_are_elsewhere_now_outvotes_nobody() -> None:
+    view = view_of({0: (1, 7)})
+    view.learn(answer({0: (2, 4)}), 2)
+    view.learn(answer({0: (3, 1)}), 3)
+    for _ in range(2):
+        view.learn(answer({0: (2, 1)}), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(1, 7)
+    view.withdraw({2, 3})
+    view.learn(answer({0: (2, 1)}), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(2, 1)
+
+
 def test_a_topic_is_known_by_name_and_by_id() -> None:
     view = view_of({0: (1, 5)}, topic=topic_id(1))
     assert view.leader("t", 0) == view.leader(topic_id(1), 0) == Leader(1, 5)

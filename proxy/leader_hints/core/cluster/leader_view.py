@@ -7,7 +7,7 @@ only moves to a higher epoch, except where a topic was recreated
 
 import math
 from collections import OrderedDict
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Protocol
 
@@ -257,13 +257,15 @@ class LeaderView:
         if topic is not None and self.leader(name, partition) == leader:
             self._reports.is_not_ready(topic, partition)
 
-    def withdraw(self, nodes: Container[int]) -> None:
+    def withdraw(self, nodes: Set[int]) -> None:
         """Take it that answers that counted as these nodes' were other brokers'.
 
         What nobody else has reported is not theirs: it is not known which broker leads there. Else
         a broker would be asked whether it leads what it has said itself, and so be proved to be
-        the node.
+        the node. Nor does what they have reported count against what others report.
         """
+        if nodes:
+            self.disagreements.forget(nodes)
         for key, partition in [*self._moves.claims]:
             topic = self.topics.get(key)
             if topic is not None and topic.leaders[partition] in nodes:
