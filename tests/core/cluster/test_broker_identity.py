@@ -247,6 +247,16 @@ def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:
     assert route.broker.node is None
 
 
+def test_a_node_is_not_listed_and_another_is_advertised_where_it_was() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    after = _moved(route, n2=1)
+    assert not listed(route.broker, after)
+    del after[1]
+    assert listed(route.broker, after)
+    assert route.broker.node is None
+
+
 def test_where_a_node_was_says_nothing_of_another_that_is_proved_later() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))

@@ -64,7 +64,9 @@ def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
         return False
     former = broker.proved_at
     _note_address(broker, node)
-    if former in (None, broker.proved_at):
+    # It may not be listed, while it restarts, and another one where it was.
+    taken = node not in endpoints and any(at[:2] == former for at in endpoints.values())
+    if former in (None, broker.proved_at) and not taken:
         return False
     forget(broker)
     return True
