@@ -71,7 +71,7 @@ class HoldAllowance:
 
     def _is_over(self, first: float, now: float) -> bool:
         """Whether an error after a first one at that time is a first one again."""
-        return first + self._rules.deadline + CALM <= now
+        return now >= first + self._rules.deadline + CALM
 
     def _deadline(self, route: Route, partition: FailedPartition, now: float) -> float:
         """Return the deadline of rule 4 for one partition."""
