@@ -25,8 +25,9 @@ class BrokerState:
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
     ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
     none of these would; ``contradicted``: another node for which it answers now, and since when;
-    ``proved_at``: where the node is advertised that it is proved to be; ``disputed``: nodes of
-    which no proof counts, and until when; see :mod:`leader_hints.core.cluster.broker_identity`.
+    ``proved_at``: where the node is advertised that it is proved to be; ``peer``: the
+    IP address of the proxy's own connection, ``proved_peer``: what it was then; ``disputed``: nodes
+    of which no proof counts, and until when; see :mod:`leader_hints.core.cluster.broker_identity`.
     ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
@@ -44,6 +45,8 @@ class BrokerState:
     refused: Mapping[int, float] = field(default_factory=dict)
     contradicted: tuple[int, float] | None = None
     proved_at: tuple[str, int] | None = None
+    peer: str = ""
+    proved_peer: str = ""
     disputed: tuple[frozenset[int], float] | None = None
     serves_anybody: bool = False
     reachable: bool = False

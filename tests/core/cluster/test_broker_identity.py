@@ -224,6 +224,21 @@ def test_two_proofs_that_contradict_each_other_count_for_neither() -> None:
     assert is_settled(route.broker)
 
 
+def test_where_the_name_leads_to_another_address_the_later_proof_counts() -> None:
+    route = _route()
+    presume(route.broker, "10.0.0.1")
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 10.0, 1.0)
+    presume(route.broker, "10.0.0.2")
+    # It may be the same broker with a new address, as a new pod has one.
+    assert route.broker.proved_node == 1
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 20.0, 1.0)
+    assert route.broker.proved_node == 1
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0), 21.0, 1.0)
+    assert route.broker.proved_node == 2
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 22.0, 0.0)
+    assert route.broker.proved_node is None
+
+
 def test_a_dispute_of_two_nodes_ends_by_the_proof_of_a_third() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER), 10.0, 0.0)

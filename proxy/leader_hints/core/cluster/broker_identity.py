@@ -17,8 +17,9 @@ Where that one leads nothing, and the former one neither, no answer would ever t
 
 Brokers are asked by name. While a broker lags behind the view, or leads the view, after a topic was
 recreated, it may lead the one topic at the epoch at which another node leads the other. So a proof
-that contradicts an earlier one must last as well, and then neither counts for a while: the broker
-may never lead anything again by which it would be known.
+that contradicts an earlier one must last as well. If the name leads to another address than it did
+then, another broker stands there. If not, neither proof counts for a while: the broker may never
+lead anything again by which it would be known.
 """
 
 import math
@@ -76,8 +77,12 @@ def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
     return True
 
 
-def presume(broker: BrokerState) -> None:
-    """Keep what is proved alone: a new connection may lead to another broker."""
+def presume(broker: BrokerState, peer: str = "") -> None:
+    """Keep what is proved alone: a new connection may lead to another broker.
+
+    ``peer``: the IP address to which it leads.
+    """
+    broker.peer = peer
     if broker.proved_node is None:
         forget(broker)
     broker.refused = MappingProxyType({})
@@ -106,6 +111,7 @@ def conclude(
             broker.proved_at = None
         broker.node, broker.guessed, broker.others = node, False, frozenset()
         broker.refused = MappingProxyType({})
+        broker.proved_peer = broker.peer
         _note_address(broker, node)
         return
     refused = {
@@ -158,6 +164,9 @@ def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool
         broker.contradicted = node, now
     if now < broker.contradicted[1] + patience:
         return False
+    broker.contradicted = None
+    if broker.peer != broker.proved_peer:
+        return True
     forget(broker)
     broker.disputed = frozenset({former, node}), now + _DISPUTED_SECONDS
     return False

@@ -248,7 +248,7 @@ class BrokerPoller:
         self._peer.connected(connection.peer, trio.current_time())
         self._poll_plan.reset()
         if self.route is not None:
-            broker_identity.presume(self.route.broker)
+            broker_identity.presume(self.route.broker, connection.peer)
         self._listener.opened(self, maxima)
 
     async def _serve(self, connection: BrokerConnection) -> None:
