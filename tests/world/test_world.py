@@ -150,6 +150,10 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(63998, id="Java gets a hint to a leader that has just been started"),
         pytest.param(100175, id="a fetch session is older than the process"),
         pytest.param(120136, id="a broker that is fenced goes on to serve a client"),
+        pytest.param(210010, id="a broker leads at another's address before it is listed there"),
+        pytest.param(210130, id="a broker knows nothing when it is polled"),
+        pytest.param(223974, id="a node is not listed, and another is where it was"),
+        pytest.param(221954, id="a sidecar's broker is outvoted by what is long over"),
     ],
 )
 def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:

@@ -7,6 +7,7 @@ from leader_hints.core.cluster.broker_identity import (
     conclude,
     is_settled,
     listed,
+    moved,
     next_conclusion,
     presume,
     probing,
@@ -259,6 +260,13 @@ def test_a_node_is_the_same_where_another_one_has_moved_or_its_rack_is_another()
     assert route.broker.proved_node == 1
 
 
+def test_who_has_moved_is_listed_elsewhere_than_before() -> None:
+    before = _route().broker.endpoints
+    assert moved(before, _moved(_route(), n2=9)) == {2}
+    same = {1: Endpoint("host", 1, "rack"), 3: before[3], 4: Endpoint("host", 4, None)}
+    assert moved(before, same) == set()
+
+
 def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
@@ -268,6 +276,16 @@ def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:
     assert not listed(route.broker, before)
     assert not listed(route.broker, {2: before[2], 3: before[3]})
     assert listed(route.broker, _moved(route, n1=9))
+    assert route.broker.node is None
+
+
+def test_a_node_is_not_listed_and_another_is_advertised_where_it_was() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    after = _moved(route, n2=1)
+    assert not listed(route.broker, after)
+    del after[1]
+    assert listed(route.broker, after)
     assert route.broker.node is None
 
 

@@ -5,6 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
@@ -28,6 +29,39 @@ def test_a_leader_without_an_epoch_is_not_known() -> None:
     view = view_of({0: (1, -1)})
     assert view.leader("t", 0) is None
     assert not led_by_each(view)
+
+
+def test_what_a_node_alone_has_said_is_withdrawn_if_another_broker_has_said_it() -> None:
+    view = view_of(dict.fromkeys(range(4), (2, 5)), topic=topic_id(1))
+    for partition, node in enumerate((1, 1, 3)):
+        view.leader_confirms("t", partition, Leader(node, 6))
+    view.learn(answer({1: (1, 6)}, topic=topic_id(1)), 2)
+    view.withdraw({1})
+    leaders = [Leader(-1, 6), Leader(1, 6), Leader(3, 6), Leader(2, 5)]
+    assert [view.leader("t", partition) for partition in range(4)] == leaders
+    view.learn(answer({0: (3, 6)}, topic=topic_id(1)), 2)
+    assert view.leader("t", 0) == Leader(3, 6)
+
+
+def test_what_a_node_alone_has_said_of_a_topic_that_is_forgotten_is_forgotten() -> None:
+    view = view_of({0: (2, 5)})
+    view.leader_confirms("t", 0, Leader(1, 6))
+    view.learn(answer({}, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 2)
+    view.learn(answer({0: (1, 0)}), 2)
+    view.withdraw({1})
+    assert view.leader("t", 0) == Leader(1, 0)
+
+
+def test_what_brokers_have_reported_that_are_elsewhere_now_outvotes_nobody() -> None:
+    view = view_of({0: (1, 7)})
+    view.learn(answer({0: (2, 4)}), 2)
+    view.learn(answer({0: (3, 1)}), 3)
+    for _ in range(2):
+        view.learn(answer({0: (2, 1)}), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(1, 7)
+    view.withdraw({2, 3})
+    view.learn(answer({0: (2, 1)}), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(2, 1)
 
 
 def test_a_topic_is_known_by_name_and_by_id() -> None:

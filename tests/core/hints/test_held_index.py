@@ -269,6 +269,41 @@ def test_what_a_broker_says_of_its_leadership_again_has_nothing_judged() -> None
     assert not counter.queue.unfinished
 
 
+def test_leaders_that_are_sought_are_given_up_in_steps_when_hints_are_switched_off(
+    many: tuple[Counter, list[LinkState]],
+) -> None:
+    """10,000 once took 50 ms of one step."""
+    counter, (link, *_) = many
+    while counter.queue.held or counter.queue.unfinished:
+        counter.review(T + 0.2)
+    assert len(counter.queue.wanted_leaders()[0]) == _MANY
+    link.route.switch(Mode.OFF)
+    steps = [lines_of(lambda: counter.queue.switched(link.route, T + 0.3))]
+    while counter.queue.unfinished:
+        steps.append(lines_of(lambda: counter.review(T + 0.3)))
+    assert max(steps) < _MANY * 20
+    assert not counter.queue.busy
+
+
+def test_first_errors_that_are_over_are_forgotten_in_steps(
+    many: tuple[Counter, list[LinkState]],
+) -> None:
+    """50,000 once took 20 ms of one step."""
+    counter, links = many
+    while counter.queue.held or counter.queue.unfinished:
+        counter.review(T + 0.2)
+    counter.review(T + 3)
+    held: list[object] = []
+
+    def one_more() -> None:
+        topic = topic_id(_MANY - 1)
+        held.append(counter.fetch(links[-1], T + 5, {0: 5}, error=NOT_LEADER, topic=topic))
+
+    assert lines_of(one_more) < 4 * _FEW
+    # It is over as well, and not forgotten yet.
+    assert held == [None]
+
+
 def test_what_is_over_is_found_without_a_walk() -> None:
     counter, on = Counter(), route()
     learn(on, dict.fromkeys(range(_MANY), (1, 5)), source=1)

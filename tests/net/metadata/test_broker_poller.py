@@ -70,7 +70,9 @@ class _Told:
         *,
         poll: bool,
         whole: bool,
-    ) -> set[str]:
+    ) -> set[str] | None:
+        if not answer.tells:
+            return None
         if self.route.broker.view is None:
             self.route.broker.view = LeaderView(answer.cluster_id)
         self.route.broker.endpoints = answer.endpoints
@@ -354,6 +356,26 @@ async def test_a_broker_that_is_asked_again_soon_does_not_repeat_what_it_reporte
         assert view.leader("t", 0) == Leader(3, 1)
         await trio.sleep(40)
         assert view.leader("t", 0) == Leader(-1, 0)
+
+
+async def test_a_broker_that_knows_nothing_yet_is_soon_asked_for_everything_again(
+    autojump_clock: MockClock,
+) -> None:
+    """One with ZooKeeper that restarts. Who it is was proved before, so that is not asked again."""
+    async with _scene(_ONE_TOPIC) as scene:
+        await trio.sleep(1)
+        scene.broker.answers[METADATA] = lambda correlation, version: messages.metadata_response(
+            correlation, version, [], {}
+        )
+        await scene.broker.drop()
+        await trio.sleep(0.9)
+        del scene.broker.answers[METADATA]
+        scene.broker.leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
+        await trio.sleep(1)
+        assert scene.route.broker.view is not None
+        assert scene.route.broker.view.leader("t", 0) == Leader(2, 6)
+        await trio.sleep(20)
+        assert scene.polled()[1:] == [(1.1, None), (1.35, None), (1.85, None), (2.85, None)]
 
 
 async def test_refreshes_that_come_while_one_is_under_way_become_one(

@@ -306,6 +306,58 @@ async def test_who_is_guessed_gives_no_word_of_that_node(autojump_clock: MockClo
         assert scene.leader() == Leader(2, 6)
 
 
+async def test_a_broker_is_not_proved_by_what_it_has_said_under_another_nodes_name(
+    autojump_clock: MockClock,
+) -> None:
+    """Two brokers come back at each other's address. One leads before its Metadata lists it."""
+    async with _scene(1) as scene:
+        assert scene.route.broker.proved_node == 1
+        there = scene.brokers[3]
+        scene.net.brokers[_upstream(1)] = there
+        scene.net.brokers[_shown(3)] = scene.brokers[1]
+        await scene.brokers[1].drop()
+        await there.drop()
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 6), (2, 6), (2, 8)]}
+            broker.brokers = [Broker(1, "three", 9092), _SHOWN[1], Broker(3, "one", 9092)]
+            broker.answers[METADATA] = _lagging
+        there.answers[METADATA] = lambda correlation, version: messages.metadata_response(
+            correlation, version, [], {}
+        )
+        await trio.sleep(0.2)
+        scene.hold(epoch=5)
+        await trio.sleep(0.02)
+        assert scene.leader() == Leader(1, 6)
+        for broker in scene.brokers.values():
+            broker.answers.pop(METADATA)
+        await trio.sleep(1)
+        assert scene.leader() == Leader(3, 6)
+        assert scene.route.broker.proved_node == 3
+
+
+async def test_what_a_broker_says_at_the_address_of_one_behind_no_route_is_not_that_ones(
+    autojump_clock: MockClock,
+) -> None:
+    """Two brokers come back at each other's address. One leads before any Metadata lists it."""
+    async with _scene(1) as scene:
+        for node, other in ((2, 3), (3, 2)):
+            scene.net.brokers[_shown(node)] = scene.brokers[other]
+            await scene.brokers[node].drop()
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)] * 3}
+            broker.answers[METADATA] = _lagging
+        await trio.sleep(0.2)
+        scene.hold(epoch=5)
+        await trio.sleep(0.02)
+        assert scene.leader() == Leader(3, 6)
+        for broker in scene.brokers.values():
+            broker.brokers = [_SHOWN[0], Broker(2, "three", 9092), Broker(3, "two", 9092)]
+            broker.answers.pop(METADATA)
+        scene.hold(partition=1, epoch=6)
+        await trio.sleep(0.1)
+        assert scene.leader() == Leader(2, 6)
+
+
 async def test_a_broker_that_leads_nothing_is_distinguished_from_leaders_after_a_second(
     autojump_clock: MockClock,
 ) -> None:

@@ -53,6 +53,11 @@ def forget(broker: BrokerState) -> None:
     broker.contradicted = broker.proved_at = None
 
 
+def moved(before: Mapping[int, Endpoint], after: Mapping[int, Endpoint]) -> set[int]:
+    """Return the nodes that are advertised elsewhere now: another may stand where each was."""
+    return {node for node, at in before.items() if after.get(node, at)[:2] != at[:2]}
+
+
 def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
     """Take the list of the cluster's brokers; return whether a proof is none any more by it."""
     broker.endpoints = endpoints
@@ -63,7 +68,9 @@ def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
         return False
     former = broker.proved_at
     _note_address(broker, node)
-    if former in (None, broker.proved_at):
+    # It may not be listed, while it restarts, and another one where it was.
+    taken = node not in endpoints and any(at[:2] == former for at in endpoints.values())
+    if former in (None, broker.proved_at) and not taken:
         return False
     forget(broker)
     return True

@@ -247,6 +247,15 @@ class Disagreements:
             self._reports.move_to_end(place)
         return dict.fromkeys(topic for topic, _ in some).keys()
 
+    def forget(self, reporters: Set[int]) -> None:
+        """Forget what these brokers have reported: it was others', or they have not been heard."""
+        for place, reports in [*self._reports.items()]:
+            for reporter in reports.keys() & reporters:
+                del reports[reporter]
+                self._size -= 1
+            if not reports:
+                self.drop(place)
+
     def drop(self, place: Place) -> None:
         """Forget a partition."""
         self._size -= len(self._reports.pop(place, ()))

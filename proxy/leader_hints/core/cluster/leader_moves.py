@@ -121,11 +121,13 @@ class LeaderMoves(OrderedDict[Place, LeaderMove]):
     """The last move of each partition that moved recently, the oldest first.
 
     A leader without one has led for long. ``brokers``: those whose Metadata names the new leaders.
+    ``claims``: the moves that nobody but the new leader itself has reported yet.
     """
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.brokers = MetadataBrokers(self)
+        self.claims: dict[Place, None] = {}
         self._clock = clock
 
     def add(self, place: Place, before: Leader, led: Led, *, confirmed: bool) -> None:
@@ -135,8 +137,14 @@ class LeaderMoves(OrderedDict[Place, LeaderMove]):
         serves = stays and ((last := self.get(place)) is None or last.serves)
         self[place] = LeaderMove(before, self._clock(), confirmed or None, serves)
         self.move_to_end(place)
+        self.claims.pop(place, None)
         if len(self) > RECENT_MOVES:
-            self.popitem(last=False)
+            self.drop(next(iter(self)))
+
+    def drop(self, place: Place) -> None:
+        """Forget the move of a partition, if there is one."""
+        self.pop(place, None)
+        self.claims.pop(place, None)
 
     def served(self, place: Place) -> None:
         """Note that the new leader has served a client."""

@@ -111,13 +111,17 @@ class LeaderReports:
             return []
         return self.adopt(topic, led)
 
-    def named(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> None:
-        """Take note that the Metadata of a broker has this leader, if it is the known one."""
+    def named(self, topic: TopicLeaders, led: Led, reporter: Reporter, *, settles: bool) -> None:
+        """Take note that the Metadata of a broker has this leader, if it is the known one.
+
+        ``settles``: it is of interest which brokers' Metadata has it.
+        """
         place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
         # Most partitions have not moved lately, and a poll is about all of them.
         if place not in self._moves or topic.leader(led.partition) != leader:
             return
-        if led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
+        self._moves.claims.pop(place, None)
+        if settles and led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
             self._changes.add(topic.aliases)
 
     def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:
@@ -131,7 +135,7 @@ class LeaderReports:
         self._topics.recreated()
         before = self._replace(topic, led)
         # The former topic's leader never led this one.
-        self._moves.pop((topic.key, led.partition), None)
+        self._moves.drop((topic.key, led.partition))
         if topic.id:
             # No topic is another here: all that was reported before is over.
             self._disagreements.drop((topic.key, led.partition))
@@ -173,7 +177,7 @@ class LeaderReports:
         """Know nothing of a partition any more, if another answer has not dropped it yet."""
         if partition < len(topic.leaders):
             topic.replace(partition, UNKNOWN, UNKNOWN)
-            self._moves.pop((topic.key, partition), None)
+            self._moves.drop((topic.key, partition))
             self._doubts.dropped((topic.key, partition))
             self._disagreements.drop((topic.key, partition))
             self._changes.add(topic.aliases)
@@ -185,6 +189,8 @@ class LeaderReports:
         if leader.epoch > topic.epochs[partition]:
             moves = self.newer(topic, led, itself)
             self._serves(place)
+            if moves:
+                self._moves.claims[place] = None
             return moves
         if self.agrees(topic, led, itself):
             self._serves(place)

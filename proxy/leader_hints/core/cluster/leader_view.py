@@ -7,7 +7,7 @@ only moves to a higher epoch, except where a topic was recreated
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Protocol
 
@@ -53,6 +53,8 @@ class LeaderView:
     ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
     of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
     theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
+
+    Large because it takes all that brokers report of leaders, and answers all that is asked of it.
     """
 
     def __init__(self, cluster_id: str, clock: Clock = stopped) -> None:
@@ -208,8 +210,8 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
-            if settles:
-                self._reports.named(topic, led, broker.name)
+            if settles or self._moves.claims:
+                self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
             for _ in self._reports.missing(topic, answer, before, contradicted, poll=poll):
                 yield moves
@@ -255,6 +257,21 @@ class LeaderView:
         if topic is not None and self.leader(name, partition) == leader:
             self._reports.is_not_ready(topic, partition)
 
+    def withdraw(self, nodes: Set[int]) -> None:
+        """Take it that answers that counted as these nodes' were other brokers'.
+
+        What nobody else has reported is not theirs: it is not known which broker leads there. Else
+        a broker would be asked whether it leads what it has said itself, and so be proved to be
+        the node. Nor does what they have reported count against what others report.
+        """
+        if nodes:
+            self.disagreements.forget(nodes)
+        for key, partition in [*self._moves.claims]:
+            topic = self.topics.get(key)
+            if topic is not None and topic.leaders[partition] in nodes:
+                topic.leaders[partition] = UNKNOWN
+                self.changes.add(topic.aliases)
+
     def served(self, topic: Topic, partition: int, node: int) -> None:
         """Take note that a node has answered a Produce request without an error."""
         leader = self.leader(topic, partition)
@@ -269,7 +286,7 @@ class LeaderView:
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
         for place in _places(topic, self._moves):
-            self._moves.pop(place, None)
+            self._moves.drop(place)
         for place in _places(topic, self._doubts):
             self._doubts.dropped(place)
         for place in _places(topic, self.disagreements):

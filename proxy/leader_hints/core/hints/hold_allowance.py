@@ -18,6 +18,8 @@ _COUNTED = 1.0
 #: First errors that are remembered, of 250 bytes each. An error of one that was forgotten may be
 #: held once more.
 MOST_FIRST_ERRORS = 50_000
+#: Those that are forgotten in one step: thousands may have come at the same time.
+_FORGOTTEN_AT_ONCE = 500
 
 
 class HoldAllowance:
@@ -61,15 +63,25 @@ class HoldAllowance:
         self._holds.pop(link, None)
 
     def _forget_first_errors(self, now: float) -> None:
-        first, over = self._first_errors, self._rules.deadline + CALM
-        while first and next(iter(first.values())) + over <= now:
+        first = self._first_errors
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            if not first or not self._is_over(next(iter(first.values())), now):
+                break
             first.popitem(last=False)
+
+    def _is_over(self, first: float, now: float) -> bool:
+        """Whether an error after a first one at that time is a first one again."""
+        return first + self._rules.deadline + CALM <= now
 
     def _deadline(self, route: Route, partition: FailedPartition, now: float) -> float:
         """Return the deadline of rule 4 for one partition."""
         epoch = partition.known.epoch if partition.known else UNKNOWN_EPOCH
         key = (route.name, partition.failure.topic, partition.failure.partition, epoch)
         first = self._first_errors.setdefault(key, now)
+        if self._is_over(first, now):
+            # It was not forgotten yet.
+            first = self._first_errors[key] = now
+            self._first_errors.move_to_end(key)
         if len(self._first_errors) > MOST_FIRST_ERRORS:
             self._first_errors.popitem(last=False)
         return first + self._rules.deadline

@@ -143,6 +143,9 @@ class HoldQueue:
         self, response: HeldResponse, now: float, ahead: float
     ) -> tuple[int, list[LeaderHint | None] | None]:
         """Judge a response; return how much work that was, and its hints if it goes on."""
+        if response.switched and response.sought:
+            self._give_up(response)
+            return 1, None
         if response.switched:
             for partition in response.partitions.seen:
                 partition.hint = partition.found = None
@@ -198,11 +201,8 @@ class HoldQueue:
         Return what goes on now, as :meth:`review`; what would take too long comes back from that.
         """
         for response in self._index.of_route(route):
-            if response.sought:
-                self._give_up(response)
-            else:
-                response.switched = True
-                self._reviews.add_news(response)
+            response.switched = True
+            self._reviews.add_news(response)
         return self.review(now)
 
     def forget(self, link: int) -> None:

@@ -279,9 +279,13 @@ class BrokerAnswers:
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
         ):
-            poller = self.pollers.of(route)
-            if broker_identity.listed(route.broker, answer.endpoints) and poller is not None:
-                poller.identify()
+            poller, node = self.pollers.of(route), route.broker.proved_node
+            moved = broker_identity.moved(route.broker.endpoints, answer.endpoints)
+            if broker_identity.listed(route.broker, answer.endpoints):
+                moved.update(() if node is None else (node,))
+                if poller is not None:
+                    poller.identify()
+            cluster.view.withdraw(moved)
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)

@@ -259,11 +259,11 @@ class BrokerPoller:
         while True:
             now = trio.current_time()
             if now >= poll_at:
-                await self._poll(connection)
+                told = await self._poll(connection)
                 # Not sooner: a broker that breaks at each poll must not be tried without pause.
                 self._pause.reset()
                 pause, at_latest = self._settings.poll, math.inf
-                if self.route is not None and not await self._identify(connection):
+                if self.route is not None and not (await self._identify(connection) and told):
                     now = trio.current_time()
                     at_latest = broker_identity.next_conclusion(
                         self.route.broker, now, _REFUSED_SECONDS
@@ -302,20 +302,29 @@ class BrokerPoller:
         if asked.identity:
             await self._identify(connection)
 
-    async def _poll(self, connection: BrokerConnection) -> None:
-        """Ask for everything: of a cluster's brokers only those behind routes are polled."""
+    async def _poll(self, connection: BrokerConnection) -> bool:
+        """Ask for everything: of a cluster's brokers only those behind routes are polled.
+
+        Return whether the broker knows anything. One that has just been started may not, and is to
+        be asked for everything again.
+        """
         if self.route is None:
             await self._ask(connection, self._listener.sample(self), Cause.POLL)
-            return
+            return True
+        told = True
         self._poll_plan.begin(trio.current_time(), self._settings.poll)
         for topics in self._poll_plan.poll(self._listener.view(self)):
             present = await self._ask(connection, topics, Cause.POLL)
+            told &= present is not None
             known = self._listener.view(self)
             counts = topics is None and not self._poll_plan.repeats
             if counts and present is not None and known is not None:
                 await self._listener.forget(known, present)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
+        if not told:
+            self._poll_plan.reset()
+        return told
 
     async def _ask(
         self, connection: BrokerConnection, topics: Collection[str] | None, cause: Cause
