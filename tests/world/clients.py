@@ -6,7 +6,7 @@ What each kind does is a row of ``KINDS``; docs/clients.md has the reports that 
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -27,7 +27,7 @@ _METADATA_AGE = 2.0
 #: Seconds for which a Fetch may wait.
 LONG_POLL = 0.5
 _WAIT = int(LONG_POLL * 1000)
-_HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
+HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 
 class Kind(NamedTuple):
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
     newer_only: bool = True
     moves_only: bool = False
     needs_endpoints: bool = False
-    errors: tuple[int, ...] = _HINTED
+    errors: tuple[int, ...] = HINTED
     backoff: float = 0.1
     rewinds: float = math.inf
     keeps_leader: bool = False
@@ -276,7 +276,9 @@ class Client:
 
     ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
     draws itself: which broker it asks for Metadata, and where it is not 0, when it begins, and how
-    far away brokers are.
+    far away brokers are. ``delays``: seconds of which it draws how much later an error comes that a
+    proxy might have held; ``late``: from when until when errors did. ``turned``: when it began, was
+    away, came back, and so on.
     """
 
     def __init__(
@@ -289,17 +291,21 @@ class Client:
         bootstrap: list[Endpoint],
         say: Callable[[str], None],
         luck: int = 0,
+        delays: Sequence[float] = (),
     ) -> None:
         self.name = name
         self.kind = kind
         self.api = api
         self.seen: list[Seen] = []
+        self.late: list[tuple[float, float]] = []
+        self.turned: list[float] = []
         self.work: dict[tuple[str, int], _Work] = {}
         self._topics = topics
         self._network = network
         self._bootstrap = bootstrap
         self._say = say
         self._luck = luck
+        self._delays = delays
         self._random = random.Random(f"{name} {luck}" if luck else name)
         self._correlation = 0
         self._topic_ids: dict[str, bytes] = {}
@@ -327,6 +333,7 @@ class Client:
         """Begin, or go on."""
         if self._paused:
             self._paused = False
+            self.turned.append(self.now)
             self._starts += 1
             # By then all that a client does has its turn: a Fetch that waits takes longest.
             wait = self._random.random() * LONG_POLL if self._luck else 0.0
@@ -334,6 +341,8 @@ class Client:
 
     def pause(self) -> None:
         """Ask nothing until :meth:`start`."""
+        if not self._paused:
+            self.turned.append(self.now)
         self._paused = True
         for work in self.work.values():
             work.wait_no_longer(self.now)
@@ -556,10 +565,24 @@ class Client:
         return (name, partition) if name is not None else None
 
     def answered(self, connection: _Connection, payload: bytes) -> None:
-        """Take an answer."""
-        asked, connection.asked = connection.asked, None
+        """Take an answer: at once, or as late as if it had been held."""
+        asked = connection.asked
         assert asked is not None, "an answer that nobody asked for"
         assert int.from_bytes(payload[:4]) == asked.correlation, "an answer to another request"
+        if self._delays and asked.key == self.api:
+            answer = wire.read_answer(asked.key, asked.version, payload)
+            if any(result.error in HINTED for result in answer.results):
+                until = self.now + self._random.choice(self._delays)
+                self.late.append((self.now, until))
+                self._network.schedule.at(until, self._go_on, connection, asked, payload)
+                return
+        self._go_on(connection, asked, payload)
+
+    def _go_on(self, connection: _Connection, asked: _Asked, payload: bytes) -> None:
+        if connection.asked is not asked:
+            # The connection was lost meanwhile.
+            return
+        connection.asked = None
         if asked.key == METADATA:
             self._learn(asked.version, payload)
         elif asked.key == self.api:

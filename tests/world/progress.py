@@ -7,6 +7,9 @@ broker served that had not learnt of the leader of the time does not count: nobo
 records. Nor does what a follower served: it has them late. (So brokers of 2.4 serve consumers whose
 epochs they have forgotten; the proxy's links ask the leader alone.)
 
+While a client is away nothing counts: it asks for nothing then, and how much of a Fetch is left is
+luck.
+
 What waits for its turn counts as if it had been sent: a client asks a broker one thing after the
 other, and a Fetch of other partitions waits for half a second there. Which of them comes too late
 for it is luck.
@@ -14,14 +17,14 @@ for it is luck.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from itertools import chain, pairwise
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise, repeat, zip_longest
+from typing import Final, NamedTuple, Protocol
 
-from tests.world.clients import LONG_POLL, Client, Seen, Served
+from tests.world.clients import HINTED, LONG_POLL, Client, Seen, Served
 from tests.world.model.releases import FETCH
 from tests.world.model.truth import Leader
-from tests.world.product import IDS_WAIT
+from tests.world.product import IDS_WAIT, Hold
 from tests.world.world import CLOSING, END, PAUSE, World
 
 #: When progress is compared: seconds since the world began.
@@ -36,10 +39,19 @@ _MESSAGES = 6
 
 Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
-#: Lives the same world without proxies. Its first argument decides what clients draw themselves:
-#: when they begin, how far away brokers are, and which of them they ask for Metadata. The second is
-#: the numbers of those that ask anything: clients do not know of each other.
-Twin = Callable[[int, frozenset[int]], World]
+#: By client: how many seconds late its responses with errors came, 0: not held.
+Delays = tuple[tuple[float, ...], ...]
+
+
+class Twin(Protocol):
+    """Lives the same world without proxies.
+
+    ``luck`` decides what clients draw themselves: when they begin, how far away brokers are, and
+    which of them they ask for Metadata. ``only``: the numbers of those that ask anything; clients
+    do not know of each other. ``delays``: of which each draws how much later its errors come.
+    """
+
+    def __call__(self, luck: int, only: frozenset[int], delays: Delays = (), /) -> World: ...
 
 
 class Behind(NamedTuple):
@@ -105,7 +117,13 @@ def _progress(world: World, client: Client, *, judged: bool = False) -> dict[Pla
     if client.api == FETCH:
         for seen in client.seen:
             intervals[seen.name, seen.place[1]].extend(_waited(world, seen))
-    return {place: _Progress(some) for place, some in intervals.items()}
+    return {place: _Progress([*_there(client, some)]) for place, some in intervals.items()}
+
+
+def _there(client: Client, intervals: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Iterate over the parts of intervals in which the client was not away."""
+    for since, until in zip_longest(client.turned[::2], client.turned[1::2], fillvalue=math.inf):
+        yield from ((max(begin, since), min(end, until)) for begin, end in intervals)
 
 
 def _served(
@@ -144,9 +162,11 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     """Iterate over the clients that have come less far than without the proxies.
 
     ``twin``: lives the same world without them. A client is behind if it has come less far than in
-    all of ``most`` twins. What is allowed besides: for how long its own responses were held, the
-    hop more that each message has, the time for which processes that begin wait for synthetic ids,
-    and a turn that it has just missed. A client that has come to know an epoch of a former topic is
+    all of ``most`` twins, and of as many in which errors come later, as some did that were held:
+    that changes whom the client asks next, and what has befallen that broker by then. What is
+    allowed besides: for how long its own responses were held, the hop more that each message has,
+    the time for which processes that begin wait for synthetic ids, and a turn that it has just
+    missed. A client that has come to know an epoch of a former topic is
     left out from then on: it ignores what is true of the recreated one. When it comes to know of a
     partition at all depends on when it last asked for Metadata, so it is compared from then on. A
     partition of a recreated topic is another one. One that keeps to a synthetic id is not compared
@@ -167,14 +187,18 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
         and not world.keeps_lost_id(client, at)
     }
     least: dict[_Reached, float] = {}
-    for luck in range(most):
+    delays = tuple(tuple(_delays(world, client)) for client in world.clients)
+    for luck in range(2 * most):
         numbers = frozenset(number for number, _, _ in late)
-        other = twin(luck, numbers)
+        other = twin(luck, numbers) if luck < most else twin(luck, numbers, delays)
         there = {number: _progress(other, other.clients[number]) for number in numbers}
         for key, enough in [*late.items()]:
             number, place, at = key
             progress = there[number].get(place)
-            seconds = _since(progress, known[number, place], at) - enough if progress else 0.0
+            late_by = _sum(other.clients[number].late, at)
+            seconds = (
+                _since(progress, known[number, place], at) + late_by - enough if progress else 0.0
+            )
             if seconds <= 0.0:
                 del late[key]
             least[key] = min(least.get(key, seconds), seconds)
@@ -200,13 +224,23 @@ def _since(progress: _Progress, known: list[tuple[float, float]], until: float) 
 
 
 def _allowed(world: World, client: Client, until: float) -> float:
-    holds = (
-        min(hold.until, until) - hold.since
-        for proxy in world.proxies
-        for hold in proxy.holds
-        if hold.client == client.name and hold.since < until
-    )
+    holds = _sum(((hold.since, hold.until) for hold in _holds(world, client)), until)
     errors = sum(seen.at < until for seen in client.seen)
     hops = errors * _MESSAGES * 2 * world.profile.latency
     waits = IDS_WAIT * world.profile.synthesize * sum(0 < at < until for at in world.begun)
-    return sum(holds) + hops + waits + _TURN
+    return holds + hops + waits + _TURN
+
+
+def _holds(world: World, client: Client) -> Iterator[Hold]:
+    return (hold for proxy in world.proxies for hold in proxy.holds if hold.client == client.name)
+
+
+def _delays(world: World, client: Client) -> Iterator[float]:
+    held = [hold.until - hold.since for hold in _holds(world, client)]
+    yield from held
+    refused = {seen.request for seen in client.seen if seen.error in HINTED}
+    yield from repeat(0.0, len(refused) - len(held))
+
+
+def _sum(intervals: Iterable[tuple[float, float]], until: float) -> float:
+    return sum(min(end, until) - begin for begin, end in intervals if begin < until)

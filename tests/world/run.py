@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from tests.world.happenings import Happening, Profile, happenings, newer, profile
+from tests.world.progress import Delays
 from tests.world.rules import Broken, Lived, broken
 from tests.world.world import World
 
@@ -61,8 +62,13 @@ def _uncollected() -> Iterator[None]:
 
 
 def _twin(
-    seed: int, of: Profile, drawn: Sequence[Happening], luck: int, only: frozenset[int]
+    seed: int,
+    of: Profile,
+    drawn: Sequence[Happening],
+    luck: int,
+    only: frozenset[int],
+    delays: Delays = (),
 ) -> World:
-    twin = World(seed, of, drawn, proxied=False, luck=luck, only=only)
+    twin = World(seed, of, drawn, proxied=False, luck=luck, only=only, delays=delays)
     twin.run()
     return twin

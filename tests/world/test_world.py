@@ -11,7 +11,8 @@ import pytest
 from tests.core.rules import DEFAULT_RULES
 from tests.world import product
 from tests.world.brokers import is_proxy
-from tests.world.happenings import BUSY, SETTLING_FROM, Happening, profile
+from tests.world.clients import HINTED
+from tests.world.happenings import BUSY, SETTLING_FROM, Happening, happenings, profile
 from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.model.truth import Leader
 from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_true, views_go_forward
@@ -74,7 +75,7 @@ def test_a_broker_that_is_cut_off_for_ever_brings_no_former_leader_back(seed: in
     moves = [Happening(3.1 + 0.9 * n, "move", n % 2, 1 + n // 2 % 2) for n in range(8)]
     world = World(seed, of, [Happening(3.0, "stale", 0, 3, END), *moves], proxied=True)
     world.run()
-    lived = Lived(world, lambda luck, only: world, lambda luck, only: world)
+    lived = Lived(world, lambda *_: world, lambda *_: world)
     for rule in (views_go_forward, hint_was_true, hint_is_not_over, hint_is_news):
         assert not [*rule(lived)]
     assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
@@ -155,6 +156,10 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(210130, id="a broker knows nothing when it is polled"),
         pytest.param(223974, id="a node is not listed, and another is where it was"),
         pytest.param(221954, id="a sidecar's broker is outvoted by what is long over"),
+        pytest.param(3765, id="two brokers that have changed places outvote what is true"),
+        pytest.param(4408, id="how much of a Fetch is left when a client goes away"),
+        pytest.param(4580, id="how much of a Fetch is left when all clients pause"),
+        pytest.param(5160, id="a held error has a client ask a broker that has gone"),
     ],
 )
 def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
@@ -166,6 +171,23 @@ def test_clients_meet_errors_and_get_hints() -> None:
         one for seed in range(4) for client in live(seed).lived.world.clients for one in client.seen
     ]
     assert sum(one.hint is not None for one in seen) > 10
+
+
+def test_errors_come_as_late_in_a_twin_as_is_said() -> None:
+    worlds = [
+        World(_SEED, profile(_SEED), happenings(_SEED), proxied=False, luck=1, delays=delays)
+        for delays in ((), ((0.05,),) * 4)
+    ]
+    for world in worlds:
+        world.run()
+    prompt, late = ([c for c in world.clients if c.seen] for world in worlds)
+    assert prompt
+    assert late
+    assert not any(client.late for client in prompt)
+    for client in late:
+        refused = {seen.at for seen in client.seen if seen.error in HINTED}
+        assert {round(until - since, 6) for since, until in client.late} == {0.05}
+        assert {until for _, until in client.late} >= refused
 
 
 def test_errors_that_can_carry_no_hint_are_settled_where_the_world_says_so() -> None:

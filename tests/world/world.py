@@ -45,8 +45,9 @@ class World:
     when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
-    anything; ``None``: all. Without ``proxied`` there are no proxies; where a
-    process of theirs would begin again, the same listeners are away for as long.
+    anything; ``None``: all. ``delays``: by client, see :class:`tests.world.clients.Client`.
+    Without ``proxied`` there are no proxies; where a process of theirs would begin again, the same
+    listeners are away for as long.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class World:
         proxied: bool,
         luck: int = 0,
         only: Collection[int] | None = None,
+        delays: Sequence[Sequence[float]] = (),
     ) -> None:
         self.seed = seed
         self.profile = profile
@@ -130,6 +132,7 @@ class World:
                 [*self.endpoints.values()],
                 self.say,
                 luck,
+                delays[number - 1] if delays else (),
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
