@@ -32,6 +32,8 @@ class BrokerState:
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
     topic ids; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
+
+    Large because links read in one place all that is known of their broker.
     """
 
     plan: Plan | None = None
