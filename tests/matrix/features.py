@@ -31,7 +31,8 @@ MEANINGS: Mapping[Feature, str] = {
     Feature.ACKS_1: "no acknowledged record is lost, except those that a new leader never had",
     Feature.ACKS_ALL: "no acknowledged record is lost",
     Feature.IDEMPOTENT: (
-        "every acknowledged record is in the log once, in order, at the reported offset"
+        "every acknowledged record is in the log once, in order, at the reported offset; of "
+        "librdkafka once in its last producer epoch (docs/design.md)"
     ),
     Feature.TRANSACTIONAL: "the same for committed records; every third transaction is aborted",
     Feature.GZIP: "as acks=all, and every batch in the log has this compression",
