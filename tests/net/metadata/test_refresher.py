@@ -739,6 +739,25 @@ async def test_metadata_that_goes_by_releases_what_is_held(autojump_clock: MockC
         assert scene.settled == [(1.025, [LeaderHint(2, 6, Endpoint("two", 9092, None))])]
 
 
+async def test_moves_that_metadata_shows_as_it_goes_by_are_reported_in_steps(
+    autojump_clock: MockClock,
+) -> None:
+    """2,400 at once, with a journal, took 0.05 s of one step, and 0.1 s with 100 routes."""
+    async with _scene(1) as scene:
+
+        def goes_by(epoch: int) -> None:
+            led = [messages.Partition(number, 2, epoch) for number in range(1000)]
+            frame = messages.metadata_response(9, 12, _SHOWN, {"u": led})
+            scene.refresher.snooped(scene.route, 12, frame[4:])
+
+        goes_by(5)
+        assert not scene.told(LeaderMoved)
+        goes_by(6)
+        assert 0 < len(scene.told(LeaderMoved)) <= 200
+        await trio.sleep(0.1)
+        assert [moved.partition for moved in scene.told(LeaderMoved)] == [*range(1000)]
+
+
 async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})

@@ -324,8 +324,9 @@ class BrokerAnswers:
         self._hold_timer.news()
 
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
+        # An answer may bring thousands, of which each costs all takers of events.
+        self._hold_timer.emit(moves)
         for moved in moves:
-            self._emit(moved)
             poller = self.pollers.others.get(moved.cluster, moved.leader)
             if poller is not None:
                 # A broker that is named as leader is up again.
