@@ -280,7 +280,7 @@ class BrokerAnswers:
             and route.broker.endpoints != answer.endpoints
         ):
             poller, node = self.pollers.of(route), route.broker.proved_node
-            moved = broker_identity.moved(route.broker.endpoints, answer.endpoints)
+            moved = broker_identity.moved(route.broker, answer.endpoints)
             if broker_identity.listed(route.broker, answer.endpoints):
                 moved.update(() if node is None else (node,))
                 if poller is not None:
