@@ -791,6 +791,32 @@ def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
     assert after - before < 1000 * 30
 
 
+def test_how_long_a_link_was_held_is_forgotten_after_a_second() -> None:
+    """Also if all leaders of its large responses are known, which takes two reviews."""
+    link, counter = _link(), Counter()
+    partitions = range(201)
+    for node in (1, 2):
+        leaders = dict.fromkeys(partitions, (node, 4 + node))
+        learn(link.route, leaders, source=node, topic="u", topic_id=topic_id(1))
+
+    def fail(begin: int, times: int) -> None:
+        for now in range(begin, begin + times):
+            epochs = dict.fromkeys(partitions, 5)
+            assert counter.fetch(link, T + now, epochs, topic=topic_id(1)) is None
+            assert counter.review(T + now + 0.001) == [[hint(2, 6)] * len(partitions)]
+            counter.take_events()
+
+    tracemalloc.start()
+    try:
+        fail(0, 100)
+        before, _ = tracemalloc.get_traced_memory()
+        fail(100, 300)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 300 * 30
+
+
 def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for_to_the_end() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
