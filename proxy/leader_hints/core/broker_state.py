@@ -18,6 +18,8 @@ class BrokerState:
 
     The refresher alone writes it, by its own questions to the broker; links only read it.
 
+    Large because links find here all that is known of their broker.
+
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and after its
     connection was lost; ``former_plan``: the one before that. ``synthetic_plan``: the ``plan`` with
     synthetic topic ids. ``endpoints``: the cluster's brokers on the route's own listener, by node
