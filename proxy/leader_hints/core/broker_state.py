@@ -18,10 +18,13 @@ class BrokerState:
 
     The refresher alone writes it, by its own questions to the broker; links only read it.
 
+    Large because links find here all that is known of their broker.
+
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and after its
     connection was lost; ``former_plan``: the one before that. ``synthetic_plan``: the ``plan`` with
     synthetic topic ids. ``endpoints``: the cluster's brokers on the route's own listener, by node
-    id; hints take addresses from here only, so that no other listener's leak.
+    id; hints take addresses from here only, so that no other listener's leak. ``left``: where nodes
+    were that are not among them any more.
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
     ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
     none of these would; ``contradicted``: another node for which it answers now, and since when;
@@ -41,6 +44,7 @@ class BrokerState:
     synthetic_plan: Plan | None = None
     view: LeaderView | None = None
     endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
+    left: Mapping[int, Endpoint] = field(default_factory=dict)
     node: int | None = None
     guessed: bool = False
     others: frozenset[int] = frozenset()

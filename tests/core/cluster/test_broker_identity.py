@@ -276,10 +276,31 @@ def test_a_node_is_the_same_where_another_one_has_moved_or_its_rack_is_another()
 
 
 def test_who_has_moved_is_listed_elsewhere_than_before() -> None:
-    before = _route().broker.endpoints
-    assert moved(before, _moved(_route(), n2=9)) == {2}
-    same = {1: Endpoint("host", 1, "rack"), 3: before[3], 4: Endpoint("host", 4, None)}
-    assert moved(before, same) == set()
+    broker = _route().broker
+    assert moved(broker, _moved(_route(), n2=9)) == {2}
+    third = broker.endpoints[3]
+    same = {1: Endpoint("host", 1, "rack"), 3: third, 4: Endpoint("host", 4, None)}
+    assert moved(broker, same) == set()
+
+
+def test_who_was_not_listed_for_a_while_has_moved_if_it_is_listed_elsewhere_then() -> None:
+    broker, came_back = _route().broker, _moved(_route(), n2=9)
+    for nodes in ((1, 3), (1,)):
+        fewer = {node: broker.endpoints[node] for node in nodes}
+        assert moved(broker, fewer) == set()
+        broker.endpoints = fewer
+    assert moved(broker, came_back) == {2}
+    broker.endpoints = came_back
+    assert moved(broker, {**came_back, 2: Endpoint("host", 2, None)}) == {2}
+
+
+def test_where_nodes_were_is_remembered_of_a_thousand() -> None:
+    broker = _route(()).broker
+    for begin in range(0, 3000, 600):
+        endpoints = {node: Endpoint("host", node, None) for node in range(begin, begin + 600)}
+        moved(broker, endpoints)
+        broker.endpoints = endpoints
+    assert [*broker.left] == [*range(1400, 2400)]
 
 
 def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:

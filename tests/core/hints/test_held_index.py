@@ -63,6 +63,22 @@ def test_no_news_costs_nothing(many: tuple[Counter, list[LinkState]]) -> None:
     assert lines_of(lambda: counter.queue.next_deadline(0.01)) < _FEW
 
 
+def test_news_of_many_topics_is_looked_at_once_for_all_routes() -> None:
+    """Of 1,300 topics, with 300 routes, it took 74 ms of one step."""
+    counter, routes = Counter(), [route(name=f"r{number}") for number in range(100)]
+    for number, on in enumerate(routes):
+        on.broker.view = routes[0].broker.view
+        learn(on, {0: (1, 5)}, source=1, topic="t", topic_id=topic_id(1))
+        link = LinkState(on, number)
+        assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER, topic=topic_id(1)) is None
+    counter.review(T)
+    for number in range(200):
+        learn(routes[0], {0: (1, 5)}, source=1, topic=f"u{number}")
+    assert lines_of(lambda: counter.review(T + 0.001)) < 60 * len(routes)
+    learn(routes[0], {0: (2, 6)}, source=2, topic="t", topic_id=topic_id(1))
+    assert counter.review(T + 0.002) == [[hint(2, 6)]] * len(routes)
+
+
 def test_a_link_that_ends_costs_by_what_it_waits_for(
     many: tuple[Counter, list[LinkState]],
 ) -> None:

@@ -791,6 +791,32 @@ def test_leaders_that_have_been_overtaken_are_forgotten() -> None:
     assert after - before < 1000 * 30
 
 
+def test_how_long_a_link_was_held_is_forgotten_after_a_second() -> None:
+    """Also if all leaders of its large responses are known, which takes two reviews."""
+    link, counter = _link(), Counter()
+    partitions = range(201)
+    for node in (1, 2):
+        leaders = dict.fromkeys(partitions, (node, 4 + node))
+        learn(link.route, leaders, source=node, topic="u", topic_id=topic_id(1))
+
+    def fail(begin: int, times: int) -> None:
+        for now in range(begin, begin + times):
+            epochs = dict.fromkeys(partitions, 5)
+            assert counter.fetch(link, T + now, epochs, topic=topic_id(1)) is None
+            assert counter.review(T + now + 0.001) == [[hint(2, 6)] * len(partitions)]
+            counter.take_events()
+
+    tracemalloc.start()
+    try:
+        fail(0, 100)
+        before, _ = tracemalloc.get_traced_memory()
+        fail(100, 300)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 300 * 30
+
+
 def test_a_leader_that_says_that_it_does_not_lead_yet_is_waited_for_to_the_end() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=3)
@@ -1281,6 +1307,55 @@ def test_one_response_of_thousands_of_partitions_is_looked_at_and_told_in_steps(
         assert steps <= 100
     assert decided == [[hint(2, 6)] * most]
     assert told == most
+
+
+def _in_a_storm(link: LinkState, most: int) -> Callable[[], None]:
+    """Have the view know leaders of all partitions but 201; return what moves another one."""
+    epochs = itertools.count(6)
+
+    def move(node: int, *partitions: int) -> None:
+        leaders = dict.fromkeys(partitions, (node, next(epochs)))
+        learn(link.route, leaders, source=node, topic="u", topic_id=topic_id(1))
+
+    learn(link.route, dict.fromkeys(range(most), (1, 5)), topic="u", topic_id=topic_id(1))
+    move(2, *range(201, most))
+    return lambda: move(3, most)
+
+
+def test_a_large_response_is_judged_and_bounded_though_there_is_news_all_the_time() -> None:
+    """It was held for 100 ms each time it came, and without the hints that were known."""
+    most = 1000
+    link, counter = _link(), Counter()
+    news = _in_a_storm(link, most)
+    now, held = T, []
+    for _ in range(6):
+        begun, done = now, list[list[LeaderHint | None]]()
+        epochs = dict.fromkeys(range(most), 5)
+        assert counter.fetch(link, now, epochs, error=NOT_LEADER, topic=topic_id(1)) is None
+        while not done:
+            now += 0.001
+            news()
+            done = counter.review(now)
+        assert done == [[None] * 201 + [hint(2, 6)] * (most - 201)]
+        held.append(now - begun)
+    # All of it is judged in five steps, and the grace begins. After four times the link's second is
+    # used up.
+    assert held == pytest.approx([0.024] * 4 + [0.004] * 2, abs=0.0011)
+
+
+def test_a_large_response_with_news_all_the_time_leaves_others_their_turn() -> None:
+    link, counter = _link(), Counter()
+    news = _in_a_storm(link, 1000)
+    epochs = dict.fromkeys(range(201), 5)
+    assert counter.fetch(link, T, epochs, error=NOT_LEADER, topic=topic_id(1)) is None
+    assert counter.fetch(LinkState(link.route, 2), T, {0: 5}, error=NOT_LEADER) is None
+    news()
+    learn(link.route, {0: (2, 6)}, source=2)
+    done: list[list[LeaderHint | None]] = []
+    for step in range(1, 5):
+        done += counter.review(T + step / 1000)
+        news()
+    assert done == [[hint(2, 6)]]
 
 
 def test_a_large_response_whose_time_is_over_gets_the_hints_found_by_then() -> None:

@@ -37,6 +37,8 @@ Probe = dict[Partition, Leader]
 
 #: Seconds after which a broker is taken to have heard that a topic was recreated.
 _DISPUTED_SECONDS = 30.0
+#: Nodes that are not listed of which it is remembered where they were.
+_MOST_LEFT = 1000
 
 
 def probing(view: LeaderView, probe: Probe) -> Iterator[None]:
@@ -54,9 +56,15 @@ def forget(broker: BrokerState) -> None:
     broker.contradicted = broker.proved_at = None
 
 
-def moved(before: Mapping[int, Endpoint], after: Mapping[int, Endpoint]) -> set[int]:
-    """Return the nodes that are advertised elsewhere now: another may stand where each was."""
-    return {node for node, at in before.items() if after.get(node, at)[:2] != at[:2]}
+def moved(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> set[int]:
+    """Return the nodes that are advertised elsewhere now: another may stand where each was.
+
+    One that restarts is mostly not listed in between.
+    """
+    before = {**broker.left, **broker.endpoints}
+    left = [(node, at) for node, at in before.items() if node not in endpoints]
+    broker.left = dict(left[-_MOST_LEFT:])
+    return {node for node, at in before.items() if endpoints.get(node, at)[:2] != at[:2]}
 
 
 def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:

@@ -14,6 +14,9 @@ from leader_hints.core.route import Route
 
 #: Responses in the order in which they came.
 _Responses = dict[HeldResponse, None]
+#: Names and ids of topics of which there was news in a view since a count of its changes; ``None``:
+#: perhaps of any. Looked up once for all routes: there may be hundreds, and thousands of topics.
+_News = dict[tuple[LeaderView, int], Mapping[Topic, None] | None]
 
 
 class _OfRoute:
@@ -69,7 +72,7 @@ class _OfRoute:
             if topic in self.unasked and (topic in topics or view.topics.key(topic) in topics):
                 yield topic
 
-    def changed(self) -> Iterator[HeldResponse]:
+    def changed(self, news: _News) -> Iterator[HeldResponse]:
         """Iterate over the responses whose judgement may be another one since the last call."""
         view, basis = self.route.broker.view, _basis(self.route)
         if basis != self.basis:
@@ -77,13 +80,18 @@ class _OfRoute:
             self.seen = view.changes.count if view is not None else 0
             yield from self.responses
         elif view is not None and view.changes.count != self.seen:
-            changed, self.seen = view.changes.since(self.seen), view.changes.count
-            if changed is None:
+            since = view, self.seen
+            if since not in news:
+                news[since] = _changed_since(*since)
+            topics, self.seen = news[since], view.changes.count
+            if topics is None:
                 yield from self.responses
                 return
-            for called in changed:
-                for topic in called:
-                    yield from self.by_topic.get(topic, ())
+            waiting = self.by_topic
+            # There may be very many of either.
+            for topic in waiting if len(waiting) < len(topics) else topics:
+                if topic in topics:
+                    yield from waiting.get(topic, ())
 
 
 class HeldIndex:
@@ -126,8 +134,9 @@ class HeldIndex:
 
     def changed(self) -> Iterator[HeldResponse]:
         """Iterate over the responses whose topics or route have changed since the last call."""
+        news: _News = {}
         for of_route in self._routes.values():
-            yield from of_route.changed()
+            yield from of_route.changed(news)
 
     def asked(
         self, route: Route, topics: Collection[Topic], since: float
@@ -184,6 +193,11 @@ class HeldIndex:
             for response in of_route.by_topic[topic]:
                 if after < response.since <= since:
                     yield response
+
+
+def _changed_since(view: LeaderView, count: int) -> Mapping[Topic, None] | None:
+    changed = view.changes.since(count)
+    return None if changed is None else dict.fromkeys(chain.from_iterable(changed))
 
 
 def _basis(route: Route) -> tuple[LeaderView | None, int, object, int | None, frozenset[int]]:

@@ -34,9 +34,11 @@ class HintJudge:
     def judge(self, response: HeldResponse, now: float) -> list[FailedPartition]:
         """Judge some partitions, of most responses all; return these."""
         partitions = response.partitions
-        if response.news or now >= response.confirm_at:
+        # News that comes before all were judged waits: there may be some each time.
+        again = response.news and partitions.judged
+        if again or now >= response.confirm_at:
             partitions.stale, response.confirm_at = len(partitions.lacking), math.inf
-        response.news = False
+            response.news = False
         make = partial(_make, response)
         judged: list[FailedPartition] = []
         while len(judged) < JUDGED_AT_ONCE and not partitions.judged:

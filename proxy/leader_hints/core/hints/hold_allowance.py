@@ -56,7 +56,9 @@ class HoldAllowance:
         """Count a hold that ends now."""
         held_for = now - response.since
         if held_for > 0 and not response.detached:
-            self._holds.setdefault(response.held.link.number, deque()).append((now, held_for))
+            link = response.held.link.number
+            self._holds.setdefault(link, deque())
+            self._lately(link, now).append((now, held_for))
 
     def forget(self, link: int) -> None:
         """Drop what is known of a link that has ended."""
@@ -88,7 +90,11 @@ class HoldAllowance:
 
     def _spent(self, link: int, now: float) -> float:
         """Return how long a link was held, counting holds that ended within the last second."""
+        return sum(held_for for _, held_for in self._lately(link, now))
+
+    def _lately(self, link: int, now: float) -> deque[tuple[float, float]]:
+        """Forget the holds of a link that ended earlier than a second ago; return the others."""
         holds = self._holds.get(link, deque())
         while holds and holds[0][0] <= now - _COUNTED:
             holds.popleft()
-        return sum(held_for for _, held_for in holds)
+        return holds

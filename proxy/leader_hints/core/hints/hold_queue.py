@@ -160,7 +160,7 @@ class HoldQueue:
                     self._index.contradicted(response, one.failure.topic)
         if response.partitions.judged:
             self._reviews.judged(response)
-        else:
+        if response.news or not response.partitions.judged:
             self._reviews.add(response)
         if response.sought:
             self._sought.found(response.route, (one for one in judged if one.settled))

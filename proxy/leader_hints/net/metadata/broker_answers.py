@@ -280,7 +280,7 @@ class BrokerAnswers:
             and route.broker.endpoints != answer.endpoints
         ):
             poller, node = self.pollers.of(route), route.broker.proved_node
-            moved = broker_identity.moved(route.broker.endpoints, answer.endpoints)
+            moved = broker_identity.moved(route.broker, answer.endpoints)
             if broker_identity.listed(route.broker, answer.endpoints):
                 moved.update(() if node is None else (node,))
                 if poller is not None:
@@ -324,8 +324,9 @@ class BrokerAnswers:
         self._hold_timer.news()
 
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
+        # An answer may bring thousands, of which each costs all takers of events.
+        self._hold_timer.emit(moves)
         for moved in moves:
-            self._emit(moved)
             poller = self.pollers.others.get(moved.cluster, moved.leader)
             if poller is not None:
                 # A broker that is named as leader is up again.
