@@ -115,6 +115,21 @@ def test_no_hint_names_an_address_where_another_broker_answers() -> None:
         assert route.endpoint(3) == ADDRESSES[3]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_reason_of_a_route_is_its_own_brokers_address_whatever_was_found_first(
+    order: tuple[int, int],
+) -> None:
+    scene = Scene(2, 1)
+    for number in order:
+        route, other, node = scene.routes[number], scene.routes[1 - number], 2 - number
+        for _ in range(2):
+            scene.look(route, node, arrived=other, own=node, found=3 - node)
+    assert [route.advertised.crossed for route in scene.routes] == [
+        "crossed: node 2 advertises host:9002, where node 1 answers",
+        "crossed: node 1 advertises host:9001, where node 2 answers",
+    ]
+
+
 def test_an_address_that_is_advertised_again_is_good_immediately() -> None:
     scene = Scene()
     scene.cross()

@@ -212,7 +212,10 @@ class Destinations:
             self._note_address(crossing, 1)
 
     def _note_reason(self, route: Route) -> None:
-        first = next(iter(self._of_route[route.name].values()), None)
+        crossings = self._of_route[route.name]
+        # Of its own broker's address first, whichever was found first.
+        own = crossings.get((route.name, None))
+        first = own or next(iter(crossings.values()), None)
         route.advertised.crossed = _reason(first) if first is not None else ""
 
     def _note_address(self, crossing: _Crossing, more: int) -> None:
