@@ -18,8 +18,6 @@ class BrokerState:
 
     The refresher alone writes it, by its own questions to the broker; links only read it.
 
-    Large because links find here all that is known of their broker.
-
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and after its
     connection was lost; ``former_plan``: the one before that. ``synthetic_plan``: the ``plan`` with
     synthetic topic ids. ``endpoints``: the cluster's brokers on the route's own listener, by node
@@ -28,9 +26,9 @@ class BrokerState:
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
     ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
     none of these would; ``contradicted``: another node for which it answers now, and since when;
-    ``proved_at``: where the node is advertised that it is proved to be; ``peer``: the
-    IP address of the proxy's own connection, ``proved_peer``: what it was then; ``disputed``: nodes
-    of which no proof counts, and until when; see :mod:`leader_hints.core.cluster.broker_identity`.
+    ``proved_at``: where the node is advertised that it is proved to be; ``peer``: the IP address of
+    the proxy's own connection, ``proved_peer``: what it was at the proof; ``disputed``: nodes of
+    which no proof counts, and until when; see :mod:`leader_hints.core.cluster.broker_identity`.
     ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes

@@ -65,6 +65,8 @@ _LONG = replace(
 )
 #: As clients see the brokers, on the listener of the routes.
 _SHOWN = [Broker(1, "one", 9092), Broker(2, "two", 9092), Broker(3, "three", 9092)]
+#: The same where nodes 2 and 3 have come back at each other's address.
+_SWAPPED = [_SHOWN[0], Broker(2, "three", 9092), Broker(3, "two", 9092)]
 _BEFORE: Leaders = {"t": [(1, 5), (2, 6), (3, 7)]}
 _AFTER: Leaders = {"t": [(2, 6), (2, 6), (3, 7)]}
 
@@ -335,23 +337,30 @@ async def test_a_broker_is_not_proved_by_what_it_has_said_under_another_nodes_na
         assert scene.route.broker.proved_node == 3
 
 
+async def _swap_while_metadata_lags(scene: _Scene) -> None:
+    """Brokers 2 and 3 come back at each other's address; broker 2 says that it leads before any
+    Metadata lists it there.
+    """
+    for node, other in ((2, 3), (3, 2)):
+        scene.net.brokers[_shown(node)] = scene.brokers[other]
+        await scene.brokers[node].drop()
+    for broker in scene.brokers.values():
+        broker.leaders = {"t": [(2, 6)] * 3}
+        broker.answers[METADATA] = _lagging
+    await trio.sleep(0.2)
+    scene.hold(epoch=5)
+    await trio.sleep(0.02)
+
+
 async def test_what_a_broker_says_at_the_address_of_one_behind_no_route_is_not_that_ones(
     autojump_clock: MockClock,
 ) -> None:
     """Two brokers come back at each other's address. One leads before any Metadata lists it."""
     async with _scene(1) as scene:
-        for node, other in ((2, 3), (3, 2)):
-            scene.net.brokers[_shown(node)] = scene.brokers[other]
-            await scene.brokers[node].drop()
-        for broker in scene.brokers.values():
-            broker.leaders = {"t": [(2, 6)] * 3}
-            broker.answers[METADATA] = _lagging
-        await trio.sleep(0.2)
-        scene.hold(epoch=5)
-        await trio.sleep(0.02)
+        await _swap_while_metadata_lags(scene)
         assert scene.leader() == Leader(3, 6)
         for broker in scene.brokers.values():
-            broker.brokers = [_SHOWN[0], Broker(2, "three", 9092), Broker(3, "two", 9092)]
+            broker.brokers = _SWAPPED
             broker.answers.pop(METADATA)
         scene.hold(partition=1, epoch=6)
         await trio.sleep(0.1)
@@ -363,18 +372,9 @@ async def test_what_was_said_at_a_nodes_address_is_withdrawn_if_it_comes_back_el
 ) -> None:
     """As above, but Metadata lists neither of the two for a moment: they restart."""
     async with _scene(1) as scene:
-        for node, other in ((2, 3), (3, 2)):
-            scene.net.brokers[_shown(node)] = scene.brokers[other]
-            await scene.brokers[node].drop()
-        for broker in scene.brokers.values():
-            broker.leaders = {"t": [(2, 6)] * 3}
-            broker.answers[METADATA] = _lagging
-        await trio.sleep(0.2)
-        scene.hold(epoch=5)
-        await trio.sleep(0.02)
+        await _swap_while_metadata_lags(scene)
         assert scene.leader() == Leader(3, 6)
-        swapped = [_SHOWN[0], Broker(2, "three", 9092), Broker(3, "two", 9092)]
-        for listed in (_SHOWN[:1], swapped):
+        for listed in (_SHOWN[:1], _SWAPPED):
             frame = messages.metadata_response(9, 12, listed, {})
             scene.refresher.snooped(scene.route, 12, frame[4:])
         # A hint named node 3 at its new address, where it leads nothing.
