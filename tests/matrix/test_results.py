@@ -5,23 +5,11 @@ from pathlib import Path
 
 from tests.matrix import page, results
 from tests.matrix.results import Cell
+from tests.matrix.samples import found
 
 
 def _cell(broker: str, client: str) -> Cell:
-    return Cell(
-        broker=broker,
-        client=client,
-        features={"consume": ""},
-        versions={"Produce": ["10 as 9"]},
-        moves=3,
-        records=100,
-        given=7,
-        missed={"link_budget": 1},
-        used="Produce",
-        refused_offsets={"6": 2},
-        passed_raw={},
-        seconds=1.5,
-    )
+    return dataclasses.replace(found(), broker=broker, client=client)
 
 
 def test_cells_are_read_as_they_were_saved(tmp_path: Path) -> None:
