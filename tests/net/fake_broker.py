@@ -42,8 +42,8 @@ class Asked(NamedTuple):
 class FakeBroker:
     """One broker: what it believes can be changed at any time.
 
-    ``maxima``: the versions that it offers. ``brokers``: what its Metadata says of brokers;
-    ``leaders``: what it believes of partitions, by which it also answers ListOffsets; ``ids``: its
+    ``maxima``: the versions that it offers. ``cluster``: the id of its cluster; ``brokers``: what
+    its Metadata says of brokers; ``leaders``: what it believes of partitions, by which it also answers ListOffsets; ``ids``: its
     topics' ids, all zeros where one is missing.
     ``answers``: what is answered for an API in place of the truth, from correlation id and version.
     ``hides``: which topics its asker may not see; ``probes``: how often it was asked whether that
@@ -62,6 +62,7 @@ class FakeBroker:
         self.node = node
         self.brokers = brokers
         self.leaders = leaders
+        self.cluster = "k"
         self.ids: Mapping[str, bytes] = {}
         self.maxima = maxima
         self.answers: dict[int, Callable[[int, int], bytes]] = {}
@@ -154,7 +155,13 @@ class FakeBroker:
         absent = {name: 3 for name in names if name not in self.leaders}
         absent |= {name: _NOT_AUTHORIZED for name in names if self.hides(name)}
         return messages.metadata_response(
-            correlation, version, self.brokers, shown, ids=self.ids, errors=absent
+            correlation,
+            version,
+            self.brokers,
+            shown,
+            cluster=self.cluster,
+            ids=self.ids,
+            errors=absent,
         )
 
     def _errors(self, body: bytes) -> dict[tuple[str, int], int]:

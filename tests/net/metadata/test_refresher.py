@@ -145,14 +145,16 @@ class _Scene:
         partition: int = 0,
         epoch: int = -1,
         unhinted: MissReason | None = None,
+        route: Route | None = None,
     ) -> None:
-        """Have a Fetch error of the first route's broker held; the client gives ``epoch``.
+        """Have a Fetch error of a route's broker held; the client gives ``epoch``.
 
-        ``unhinted``: until it is settled.
+        ``unhinted``: until it is settled. ``route``: another one than the first.
         """
         failures = (Failure(topic, partition, NOT_LEADER, 0, 0),)
-        self.route.config = replace(self.route.config, settle=unhinted is not None)
-        state = LinkState(self.route, 1)
+        route = route or self.route
+        route.config = replace(route.config, settle=unhinted is not None)
+        state = LinkState(route, 1)
         scanned = Scanned(failures, False, 0, 0)
         held = Held(state, ApiKey.FETCH, 16, memoryview(b""), scanned, [epoch], unhinted)
         assert self.hold_timer.submit(held) is None
@@ -962,6 +964,35 @@ async def test_others_get_their_turn_while_many_brokers_are_asked(
             await trio.lowlevel.checkpoint()
             seen.append(asked())
         assert max(later - earlier for earlier, later in pairwise(seen)) <= 50
+
+
+async def test_others_get_their_turn_while_brokers_of_many_clusters_are_asked(
+    autojump_clock: MockClock,
+) -> None:
+    """To ask the broker of each of 300 once stopped all links for 50 ms."""
+    count, shown = 100, [Broker(1, "one", 9092)]
+    async with _scene(1) as scene:
+        routes = [Route(f"c{number}", Mode.ON) for number in range(count)]
+        brokers = []
+        for route in routes:
+            broker = FakeBroker(1, shown, {"t": [(1, 5)]})
+            broker.cluster = route.name
+            scene.net.brokers[Address(route.name, 1)] = broker
+            scene.refresher.follow(route, Address(route.name, 1))
+            brokers.append(broker)
+        await trio.sleep(5)
+
+        def asked() -> int:
+            return sum(len(broker.asked) for broker in brokers)
+
+        before = asked()
+        for route in routes:
+            scene.hold(route=route)
+        seen = [before]
+        while asked() < before + count:
+            await trio.lowlevel.checkpoint()
+            seen.append(asked())
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 30
 
 
 async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(

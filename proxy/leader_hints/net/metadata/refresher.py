@@ -143,6 +143,7 @@ class Refresher:
 
     async def _ask_all(self) -> None:
         """Ask what helps the responses that are held."""
+        asked = 0
         for wanted in self._hold_timer.queue.wanted_leaders():
             view = wanted.route.broker.view
             cluster = self._answers.clusters.get(view.cluster_id) if view is not None else None
@@ -157,10 +158,11 @@ class Refresher:
             if planned.unnamed:
                 # The route's own broker has just answered for them.
                 self.look_up_ids(wanted.route, planned.unnamed)
-            for number, request in enumerate(planned.requests, 1):
+            for request in planned.requests:
                 if request.topics or request.epochs:
                     request.broker.refresh(request.topics, request.epochs)
-                if number % _ASKED_AT_ONCE == 0:
+                asked += 1
+                if asked % _ASKED_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
 
     def _ask_at_once(self) -> None:
