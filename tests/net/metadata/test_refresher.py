@@ -970,7 +970,7 @@ async def test_others_get_their_turn_while_brokers_of_many_clusters_are_asked(
     autojump_clock: MockClock,
 ) -> None:
     """To ask the broker of each of 300 once stopped all links for 50 ms."""
-    count, shown = 100, [Broker(1, "one", 9092)]
+    count, shown = 300, [Broker(1, "one", 9092)]
     async with _scene(1) as scene:
         routes = [Route(f"c{number}", Mode.ON) for number in range(count)]
         brokers = []
@@ -992,7 +992,7 @@ async def test_others_get_their_turn_while_brokers_of_many_clusters_are_asked(
         while asked() < before + count:
             await trio.lowlevel.checkpoint()
             seen.append(asked())
-        assert max(later - earlier for earlier, later in pairwise(seen)) <= 30
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 150
 
 
 async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
@@ -1010,8 +1010,24 @@ async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
             assert scene.rounds(node, LIST_OFFSETS) == rounds
         assert scene.rounds(1, METADATA) == rounds
         # Others tell by whether they lead; what else they know is asked in every fourth round.
-        assert scene.rounds(2, METADATA) == scene.rounds(3, METADATA) == [1.03]
+        # The new leader once more: its answer tells the process in front of it, if there is one.
+        assert scene.rounds(2, METADATA) == [1.03, 1.06]
+        assert scene.rounds(3, METADATA) == [1.03]
         assert not scene.hold_timer.waiting.is_set()
+
+
+async def test_of_a_large_topic_a_new_leader_is_not_asked_for_metadata_too(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads so large an answer in passing."""
+    others = [(3, 1)] * 500
+    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5), *others]})
+    async with _scene(1) as scene:
+        scene.hold()
+        scene.brokers[2].leaders = {"t": [(2, 6), *others]}
+        await trio.sleep(1)
+        assert [hints[0].leader for _, hints in scene.settled if hints[0]] == [2]
+        assert scene.rounds(2, METADATA) == []
 
 
 async def test_who_has_said_that_it_does_not_lead_at_an_epoch_is_not_asked_again(
@@ -1816,7 +1832,7 @@ async def test_a_broker_that_lags_is_asked_until_it_names_the_leader(
         assert scene.settled == [(1.04, [None])]
         assert scene.told(HintMissed)[-1].settling == "settled"
         # The leader is known from the first round on. Then who has not named it is asked in each.
-        assert scene.rounds(2, METADATA) == [1.01, 1.03]
+        assert scene.rounds(2, METADATA) == [1.0, 1.03]
         assert scene.rounds(3, METADATA) == [1.01, 1.02, 1.03, 1.04]
         assert scene.rounds(3, LIST_OFFSETS) == [1.0]
 
