@@ -22,7 +22,7 @@ from leader_hints.core.versions.client_capabilities import BUILT_IN
 
 MAXIMA: dict[int, int] = {ApiKey.PRODUCE: 9, ApiKey.FETCH: 15, ApiKey.METADATA: 12}
 MACHINE = MachineFacts(descriptors=65536, connections=10, synchronised=True)
-BOUNDS = Bounds(hold_ms=100, request_bytes=1000)
+BOUNDS = Bounds(kraft_hold_ms=500, request_bytes=1000)
 GONE = ProbeResult(kind=EndpointKind.UNREACHABLE, reason="connection refused")
 ARRIVED = ProbeResult(kind=EndpointKind.ROUTE, route="one")
 
@@ -74,9 +74,9 @@ RUNNING = replace(
 )
 
 
-def found(*routes: RouteFacts, hold_ms: int = 100) -> set[str]:
+def found(*routes: RouteFacts, kraft_hold_ms: int = 500) -> set[str]:
     """The codes for the routes that are not fine."""
-    findings = judge(routes, MACHINE, BOUNDS._replace(hold_ms=hold_ms))
+    findings = judge(routes, MACHINE, BOUNDS._replace(kraft_hold_ms=kraft_hold_ms))
     return {f.code for f in findings if f.severity is not Severity.FINE}
 
 

@@ -92,9 +92,9 @@ def test_what_the_broker_allows(limits: dict[str, Any], codes: set[str]) -> None
     assert found(changed(limits=BrokerLimits(**limits))) == codes
 
 
-def test_kraft_is_held_for_longer() -> None:
+def test_kraft_brokers_must_be_waited_for() -> None:
     offers = {kind.name: MAXIMA | {55: 0} for kind in KINDS}
     route = changed(met=ProbeResult(kind=EndpointKind.BROKER, offers=offers))
 
-    assert found(route, hold_ms=499) == {"kraft_hold"}
-    assert found(route, hold_ms=500) == set()
+    assert found(route, kraft_hold_ms=499) == {"kraft_hold"}
+    assert found(route, kraft_hold_ms=500) == set()

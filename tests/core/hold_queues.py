@@ -47,6 +47,11 @@ def route(
     )
 
 
+def as_kraft(route: Route) -> None:
+    """Have the route's broker be one of a KRaft cluster."""
+    route.broker.plan = plan_for({**BROKER_3_6, 55: 1})
+
+
 def learn(
     route: Route,
     leaders: Mapping[int, LeaderAndEpoch],

@@ -43,8 +43,8 @@ class FakeBroker:
     """One broker: what it believes can be changed at any time.
 
     ``maxima``: the versions that it offers. ``cluster``: the id of its cluster; ``brokers``: what
-    its Metadata says of brokers; ``leaders``: what it believes of partitions, by which it also answers ListOffsets; ``ids``: its
-    topics' ids, all zeros where one is missing.
+    its Metadata says of brokers; ``leaders``: what it believes of partitions, by which it also
+    answers ListOffsets; ``ids``: its topics' ids, all zeros where one is missing.
     ``answers``: what is answered for an API in place of the truth, from correlation id and version.
     ``hides``: which topics its asker may not see; ``probes``: how often it was asked whether that
     is so, which is not in ``asked``.

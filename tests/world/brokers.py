@@ -9,6 +9,7 @@ from tests.world.model.broker import Broker, Error
 from tests.world.model.learning import metadata_first
 from tests.world.model.releases import (
     API_VERSIONS,
+    DESCRIBE_QUORUM,
     FETCH,
     LIST_OFFSETS,
     METADATA,
@@ -116,6 +117,12 @@ class BrokerProcess:
     @property
     def node(self) -> int:
         return self.model.node
+
+    @property
+    def maxima(self) -> Mapping[int, int]:
+        """What it takes, by API key."""
+        maxima = self.model.release.maxima
+        return {**maxima, DESCRIBE_QUORUM: 1} if self._kraft else maxima
 
     @property
     def now(self) -> float:
@@ -381,7 +388,7 @@ class _Connection:
     def _answer(self, request: Request) -> None:
         broker, correlation = self._broker, request.correlation
         if request.key == API_VERSIONS:
-            maxima = broker.model.release.maxima
+            maxima = broker.maxima
             self._send(wire.versions_response(correlation, min(request.version, 3), maxima))
         elif request.key == METADATA:
             self._send(broker.describe(request, self.end.principal))

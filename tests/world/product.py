@@ -51,8 +51,8 @@ _REFRESHES = 50
 #: Seconds for which a process that gives synthetic ids waits at most before it takes connections.
 IDS_WAIT = 2.0
 _RULES = DEFAULT_RULES
-#: Longest hold, in seconds.
-DEADLINE = _RULES.deadline
+#: Longest hold, in seconds: in front of brokers of a ZooKeeper cluster, and of a KRaft one.
+DEADLINE, KRAFT_DEADLINE = _RULES.deadline, _RULES.kraft
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
 

@@ -40,6 +40,7 @@ def hold_rules(settings: HoldSettings, most: int) -> HoldRules:
     return HoldRules(
         deadline=settings.deadline,
         link_second=settings.link_per_second,
+        kraft=settings.kraft,
         shared=settings.shared_response,
         grace=settings.grace,
         confirm=settings.confirm,

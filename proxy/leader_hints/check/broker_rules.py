@@ -9,12 +9,10 @@ from leader_hints.check.findings import Finding, finding
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.plan import plan_for
 
-#: How late a KRaft broker may learn that it leads: the fetch wait of its metadata quorum.
+#: How late a KRaft broker may learn that it leads: with the next record of the metadata log.
 _KRAFT_LATE_MS = 500
 #: A broker's default for connections from one address.
 _UNLIMITED = 2**31 - 1
-#: Only KRaft brokers take it.
-_DESCRIBE_QUORUM = 55
 _NOT_A_BROKER: Mapping[EndpointKind, str] = {
     EndpointKind.UNRESOLVED: "upstream_unresolved",
     EndpointKind.UNREACHABLE: "upstream_unreachable",
@@ -24,11 +22,6 @@ _NOT_A_BROKER: Mapping[EndpointKind, str] = {
     # The settings refuse a route to one of the process, but by a name they cannot tell.
     EndpointKind.ROUTE: "upstream_is_proxy",
 }
-
-
-def _is_kraft(maxima: Mapping[int, int]) -> bool:
-    """Whether a broker of ``maxima`` is one of a KRaft cluster."""
-    return _DESCRIBE_QUORUM in maxima
 
 
 def judge_upstream(route: RouteFacts) -> Iterator[Finding]:
@@ -80,7 +73,7 @@ def judge_limits(route: RouteFacts, request_bytes: int) -> Iterator[Finding]:
 def judge_leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:
     """What the proxy can learn from this broker."""
     maxima = route.met.maxima
-    if _is_kraft(maxima) and hold_ms < _KRAFT_LATE_MS:
+    if plan_for(maxima).kraft and hold_ms < _KRAFT_LATE_MS:
         yield finding("kraft_hold", route.name, hold_ms=hold_ms)
     topics = route.topics
     if topics.hidden and not topics.visible:

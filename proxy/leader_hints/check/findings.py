@@ -130,7 +130,8 @@ TABLE: dict[str, Entry] = {
         "the cluster uses KRaft, and holds last at most {hold_ms} ms",
         "KRaft brokers learn up to half a second late that they lead. Most hints would come too "
         "late for the hold.",
-        "Set hold.deadline_ms: 500 and hold.link_ms_per_second: 500.",
+        "Set hold.kraft_ms: 500, as by default, and leave hold.deadline_ms and "
+        "hold.link_ms_per_second above 0.",
     ),
     "no_topic_ids": Entry(
         _ADVICE,

@@ -23,7 +23,7 @@ from leader_hints.core.versions.plan import plan_for
 class Bounds(NamedTuple):
     """What the settings allow: how long a response is held, how large a request may be."""
 
-    hold_ms: int
+    kraft_hold_ms: int
     request_bytes: int
 
 
@@ -50,7 +50,7 @@ def _judge_route(
     plan = plan_for(route.met.maxima)
     # If the broker gives hints, or there is none, the clients' way does not matter.
     if route.known and plan.rows:
-        yield from judge_leaders(route, bounds.hold_ms)
+        yield from judge_leaders(route, bounds.kraft_hold_ms)
         yield from judge_own_address(route, routes)
         yield from judge_other_addresses(route, routes)
         yield from judge_shared_addresses(route)

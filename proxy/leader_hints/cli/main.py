@@ -122,8 +122,7 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
 
     routes, machine = examine(settings)
     hold = settings.hold
-    held_ms = min(hold.deadline_ms, hold.link_ms_per_second)
-    findings = judge(routes, machine, Bounds(held_ms, settings.limits.request_bytes))
+    findings = judge(routes, machine, Bounds(hold.kraft_most_ms, settings.limits.request_bytes))
     report = make_report(routes, findings)
     click.echo(to_json(report) if as_json else "\n".join(lines(report)))
     sys.exit(int(report.mend))

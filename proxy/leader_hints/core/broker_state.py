@@ -64,6 +64,12 @@ class BrokerState:
         self.reachable = False
 
     @property
+    def kraft(self) -> bool:
+        """Whether it is a broker of a KRaft cluster, as far as its last answer tells."""
+        plan = self.plan or self.former_plan
+        return plan is not None and plan.kraft
+
+    @property
     def known(self) -> LeaderView:
         """The view; an empty one while nothing is known."""
         return self.view if self.view is not None else LeaderView("")

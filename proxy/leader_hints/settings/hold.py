@@ -14,8 +14,15 @@ class HoldSettings(Group):
         10000,
         "Longest hold, from the first error of a partition on a broker under one epoch. 0: hold "
         "nothing, and give only the hints that are known already. A busy proxy ends holds up to a "
-        "quarter earlier, so as not to be late. A KRaft broker may learn half a second late that "
-        "it leads: 500 here and for link_ms_per_second waits for that too.",
+        "quarter earlier, so as not to be late.",
+    )
+    kraft_ms: int = whole(
+        500,
+        0,
+        10000,
+        "In front of KRaft brokers, in place of deadline_ms and of link_ms_per_second where these "
+        "are less, but not 0. Such a broker may learn half a second late that it leads, and until "
+        "then no client is served.",
     )
     shared_response_ms: int = whole(
         20,
@@ -54,6 +61,17 @@ class HoldSettings(Group):
     def deadline(self) -> float:
         """``deadline_ms`` in seconds."""
         return seconds(self.deadline_ms)
+
+    @property
+    def kraft_most_ms(self) -> int:
+        """Milliseconds of the longest hold in front of KRaft brokers."""
+        held = min(self.deadline_ms, self.link_ms_per_second)
+        return held and max(held, self.kraft_ms)
+
+    @property
+    def kraft(self) -> float:
+        """``kraft_ms`` in seconds."""
+        return seconds(self.kraft_ms)
 
     @property
     def shared_response(self) -> float:

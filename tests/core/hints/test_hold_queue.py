@@ -17,7 +17,7 @@ from leader_hints.core.events import HintGiven, HintMissed
 from leader_hints.core.hints import hold_queue
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
-from tests.core.hold_queues import BEGIN, NODES, Counter, failed, hint, learn, route
+from tests.core.hold_queues import BEGIN, NODES, Counter, as_kraft, failed, hint, learn, route
 from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
 
@@ -480,6 +480,46 @@ def test_only_so_many_first_errors_are_remembered(monkeypatch: pytest.MonkeyPatc
     for partition, held in ((2, False), (3, False), (4, False), (0, True)):
         later = counter.produce(LinkState(first.route, 2 + partition), T + 0.2, partition)
         assert later == (None if held else [None])
+
+
+def _kraft_link() -> LinkState:
+    link = _link()
+    as_kraft(link.route)
+    return link
+
+
+def test_a_kraft_broker_is_waited_for_until_it_may_have_heard_that_it_leads() -> None:
+    link, counter = _kraft_link(), Counter()
+    assert counter.produce(link, T) is None
+    assert counter.review(T + 0.4999) == []
+    assert counter.review(T + 0.5001) == [[None]]
+    assert counter.reasons() == ["hold_expired"]
+    # Then the link has had its time in this second, and the partition until a second later.
+    assert counter.produce(link, T + 0.6, 1) == [None]
+    other = LinkState(link.route, 2)
+    assert counter.produce(other, T + 1.4999) == [None]
+    assert counter.produce(other, T + 1.5001) is None
+
+
+def test_longer_bounds_than_for_kraft_hold_there_too() -> None:
+    link, counter = _kraft_link(), Counter(replace(DEFAULT_RULES, deadline=2, link_second=1))
+    assert counter.produce(link, T) is None
+    assert counter.review(T + 0.999) == []
+    assert counter.review(T + 1.001) == [[None]]
+
+
+@pytest.mark.parametrize("bound", ["deadline", "link_second"])
+def test_where_nothing_is_to_be_held_a_kraft_broker_is_not_waited_for(bound: str) -> None:
+    link, counter = _kraft_link(), Counter(replace(DEFAULT_RULES, **{bound: 0}))
+    assert counter.produce(link, T) == [None]
+
+
+def test_a_kraft_broker_that_restarts_is_still_known_as_one() -> None:
+    link, counter = _kraft_link(), Counter()
+    link.route.broker.lose()
+    link.route.broker.reachable = True
+    assert counter.produce(link, T) is None
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.5)
 
 
 def test_an_error_that_is_answered_at_once_begins_no_hold() -> None:

@@ -1,4 +1,5 @@
 from collections import Counter as Count
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from tests.core.hold_queues import NODES, failed, learn, route
+from tests.core.hold_queues import NODES, as_kraft, failed, learn, route
 from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH
 
@@ -40,17 +41,23 @@ class Holds(RuleBasedStateMachine):
     @initialize(
         mode=st.sampled_from([Mode.ON, Mode.ON, Mode.OBSERVE]),
         known=st.sampled_from([(1, 1, None), (1, 2, 3), (None, None, None)]),
+        kraft=st.booleans(),
     )
-    def begin(self, mode: Mode, known: tuple[int | None, ...]) -> None:
+    def begin(self, mode: Mode, known: tuple[int | None, ...], kraft: bool) -> None:
         self.now = 100.0
         self.mode = mode
         self.bounds = DEFAULT_RULES
-        self.queue = HoldQueue(self.bounds)
+        if kraft:
+            longest = DEFAULT_RULES.kraft
+            self.bounds = replace(DEFAULT_RULES, deadline=longest, link_second=longest)
+        self.queue = HoldQueue(DEFAULT_RULES)
         shared_view = route(mode, clock=lambda: self.now).broker.view
         self.routes: list[Route] = []
         for number, node in enumerate(known):
             self.routes.append(route(mode, node=node, name=f"route-{number}"))
             self.routes[-1].broker.view = shared_view
+            if kraft:
+                as_kraft(self.routes[-1])
         self.links = [LinkState(self.routes[n % 3], n) for n in range(5)]
         self.moved: list[list[int]] = [[1], [1], [2]]
         self.said: set[tuple[int, int, int]] = set()

@@ -52,6 +52,12 @@ def test_other_releases_pass(maxima: tuple[int, int, int], plan: Plan) -> None:
     assert plan_for(dict(zip((P, F, M), maxima, strict=True))) == plan
 
 
+@pytest.mark.parametrize("kraft", [True, False])
+def test_kraft_brokers_are_known_by_what_they_alone_take(kraft: bool) -> None:
+    describe_quorum = {55: 1} if kraft else {}
+    assert plan_for({P: 9, F: 15, M: 12} | describe_quorum).kraft is kraft
+
+
 def test_a_raised_request_goes_as_the_newest_that_the_broker_takes() -> None:
     assert plan_for({P: 8, F: 11, M: 9}).sent == {(P, 9): 8, (P, 10): 8, (F, 12): 11}
     assert plan_for({P: 9, F: 12, M: 11}).sent == {(P, 10): 9} | {(F, v): 12 for v in range(13, 17)}

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, JOIN_GROUP, API_VERSIONS = 0, 1, 2, 3, 11, 18
+#: DescribeQuorum: brokers of KRaft clusters alone take it.
+DESCRIBE_QUORUM = 55
 
 
 class Release(NamedTuple):

@@ -27,6 +27,8 @@ class HoldAllowance:
 
     def __init__(self, rules: HoldRules) -> None:
         self._rules = rules
+        #: Seconds for which a first error counts at most.
+        self._longest = max(rules.deadline, rules.kraft) + CALM
         #: By route, partition and epoch: when its first error came. In that order.
         self._first_errors: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
         #: By link: when each of its holds ended, and how long it was.
@@ -45,7 +47,7 @@ class HoldAllowance:
         latest = max(ends, default=now)
         if latest <= now:
             return now, MissReason.HOLD_EXPIRED
-        allowed = rules.link_second - self._spent(held.link.number, now)
+        allowed = rules.link_second_of(route) - self._spent(held.link.number, now)
         if held.scanned.carries:
             allowed = min(allowed, rules.shared)
         if allowed <= 0:
@@ -67,26 +69,23 @@ class HoldAllowance:
     def _forget_first_errors(self, now: float) -> None:
         first = self._first_errors
         for _ in range(_FORGOTTEN_AT_ONCE):
-            if not first or not self._is_over(next(iter(first.values())), now):
+            if not first or now < next(iter(first.values())) + self._longest:
                 break
             first.popitem(last=False)
-
-    def _is_over(self, first: float, now: float) -> bool:
-        """Whether an error after a first one at that time is a first one again."""
-        return now >= first + self._rules.deadline + CALM
 
     def _deadline(self, route: Route, partition: FailedPartition, now: float) -> float:
         """Return the deadline of rule 4 for one partition."""
         epoch = partition.known.epoch if partition.known else UNKNOWN_EPOCH
         key = (route.name, partition.failure.topic, partition.failure.partition, epoch)
-        first = self._first_errors.setdefault(key, now)
-        if self._is_over(first, now):
+        first, deadline = self._first_errors.setdefault(key, now), self._rules.deadline_of(route)
+        # After that time an error is a first one again.
+        if now >= first + deadline + CALM:
             # It was not forgotten yet.
             first = self._first_errors[key] = now
             self._first_errors.move_to_end(key)
         if len(self._first_errors) > MOST_FIRST_ERRORS:
             self._first_errors.popitem(last=False)
-        return first + self._rules.deadline
+        return first + deadline
 
     def _spent(self, link: int, now: float) -> float:
         """Return how long a link was held, counting holds that ended within the last second."""

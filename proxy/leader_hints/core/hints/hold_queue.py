@@ -97,7 +97,7 @@ class HoldQueue:
 
     def _submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
         detached = held.link.route.mode is Mode.OBSERVE
-        deadline = now + self.rules.deadline
+        deadline = now + self.rules.deadline_of(held.link.route)
         response = HeldResponse(
             held, next(self._numbers), now, detached=detached, deadline=deadline
         )

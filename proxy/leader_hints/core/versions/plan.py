@@ -62,6 +62,8 @@ _JOIN_GROUP_OF_2_4 = 6
 RESTAMPED = frozenset({(ApiKey.PRODUCE, 9), (ApiKey.FETCH, 15)})
 #: A broker that takes this version gives hints of its own.
 _NATIVE_PRODUCE = 10
+#: Only KRaft brokers take it.
+_DESCRIBE_QUORUM = 55
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class Plan:
 
     ``reads``: whether frames are looked at; where not, the link is a plain relay. ``synthetic``:
     topic ids are synthetic.
-    ``native``: the broker gives hints of its own. ``rows``: those of the plan that hold for the
+    ``native``: the broker gives hints of its own. ``kraft``: it takes part in a KRaft cluster.
+    ``rows``: those of the plan that hold for the
     broker. ``sent``: version sent by (API key, version asked), where it is another one.
     ``recoded``: those of them whose requests need more than another version number.
     ``rackless``: version of Fetch sent for a client that names no rack, where that is another
@@ -81,6 +84,7 @@ class Plan:
 
     reads: bool
     native: bool = False
+    kraft: bool = False
     synthetic: bool = False
     rows: tuple[Row, ...] = ()
     sent: Mapping[tuple[int, int], int] = field(default_factory=dict)
@@ -139,5 +143,11 @@ def plan_for(maxima: Mapping[int, int], *, synthetic: bool = False) -> Plan:
     forgets_epochs = maxima.get(ApiKey.JOIN_GROUP, -1) == _JOIN_GROUP_OF_2_4
     rackless = _LEADERS_ALONE if forgets_epochs else None
     return Plan(
-        reads=True, synthetic=synthetic, rows=rows, sent=sent, recoded=recoded, rackless=rackless
+        reads=True,
+        kraft=_DESCRIBE_QUORUM in maxima,
+        synthetic=synthetic,
+        rows=rows,
+        sent=sent,
+        recoded=recoded,
+        rackless=rackless,
     )

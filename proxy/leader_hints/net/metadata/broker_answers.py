@@ -37,8 +37,8 @@ from leader_hints.wire.reader import Reader
 _CONTRADICTED_SECONDS = 10
 #: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route.
 _DISPUTED = 100
-#: Partitions of the topics of which a new leader is asked for Metadata once it has confirmed that it
-#: leads: links read answers of 64 KB in passing, which have more.
+#: Partitions, at most, of topics of which a new leader is asked for Metadata once it has confirmed
+#: that it leads: of larger answers than 64 KB links read nothing in passing.
 _TOLD = 500
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
@@ -327,9 +327,7 @@ class BrokerAnswers:
             self._hold_timer.queue.probed(poller.route, learnt.of_the_view, asked_at)
         self._hold_timer.news()
 
-    def _tell(
-        self, poller: BrokerPoller, view: LeaderView, moves: Sequence[LeaderMoved]
-    ) -> None:
+    def _tell(self, poller: BrokerPoller, view: LeaderView, moves: Sequence[LeaderMoved]) -> None:
         """Ask another broker that has just come to lead for Metadata as well.
 
         Its answer passes the process in front of it, which so learns that its broker leads, and not
