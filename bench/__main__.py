@@ -6,6 +6,7 @@ from bench import (
     control_report,
     cost_report,
     kip951_report,
+    kraft_report,
     memory_report,
     profile,
     settle_report,
@@ -18,6 +19,7 @@ benchmarks = click.Group(
     commands=[
         stall_report.main,
         stall_report.legacy,
+        kraft_report.main,
         settle_report.main,
         cost_report.cost,
         cost_report.recoding,

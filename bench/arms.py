@@ -16,13 +16,6 @@ LEGACY = tuple(
     )
     for version in ("2.8.2", "2.4.1")
 )
-#: Measured once more: a KRaft broker may learn late that it leads.
-KRAFT = (
-    Arm("hints off", "3.6.2", "kraft", "off"),
-    Arm("hints on", "3.6.2", "kraft", "on"),
-    Arm("hints on, held up to 500 ms", "3.6.2", "kraft", "on", 500),
-)
-
 #: Most that the median with hints may be of the median without, and of the native one.
 MOST_OF_OFF = 0.4
 MOST_OF_NATIVE = 1.5

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.harness import franz_go
 from tests.harness.clients import ClientProcess
 from tests.harness.franz_go import kafka_go_clients, sarama_clients
 from tests.harness.java import java_clients
@@ -27,6 +28,15 @@ def _listed(name: str, listed: str) -> Client:
 
 #: The newest, which uses hints.
 JAVA = Client("java", java_clients)
+#: Those that use hints, by the names that the command takes.
+BY_NAME = {
+    client.name: client
+    for client in (
+        JAVA,
+        _listed("confluent", "confluent-kafka-2.16.1"),
+        _listed("franz-go", f"franz-go-{franz_go.version()}"),
+    )
+}
 #: Those that use none, by the names that the command takes.
 WITHOUT_HINTS = {
     client.name: client

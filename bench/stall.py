@@ -35,7 +35,6 @@ FAST_REPLICATION = {"replica.fetch.wait.max.ms": "10", "replica.fetch.backoff.ms
 class Arm:
     """What is measured: brokers of a version, and a proxy (``hints``) or none.
 
-    ``hold_ms``: how long the proxy holds a response at most, where it is not the default.
     ``settle``: errors that can carry no hint wait until all brokers name the leader.
     """
 
@@ -43,7 +42,6 @@ class Arm:
     version: str
     mode: Mode
     hints: Hints | None
-    hold_ms: int | None = None
     settle: bool = False
 
     @property
@@ -122,16 +120,19 @@ def measure(
     folder: Path,
     bystanders: int = 0,
     producer_settings: Mapping[str, str] | None = None,
+    turn: int = 0,
 ) -> tuple[Sample, list[Latency]]:
     """Move a partition's leader ``moves`` times under a producer (acks=1) and a consumer.
 
     Returns also the latency of every record that was acknowledged. ``bystanders``: further
     partitions, whose leaders stay: half of them at the broker that the first one leaves, half
     where it goes, so that they share connections with it. ``producer_settings``: what producers
-    need to outlast a move, by default nothing.
+    need to outlast a move, by default nothing. ``turn``: the leader moves between other two of the
+    brokers, one further with each.
     """
     admin = ClusterAdmin(cluster)
     here = list(cluster.brokers)
+    here = here[turn:] + here[:turn]
     there = [here[1], here[0], *here[2:]]
     layout = [here, *(here if number % 2 else there for number in range(bystanders))]
     admin.create_topic(topic, layout)
@@ -170,17 +171,12 @@ def measure(
 
 
 def _arguments(arm: Arm, folder: Path) -> list[str]:
-    hold: dict[str, object] = {}
-    if arm.hold_ms is not None:
-        hold = {"deadline_ms": arm.hold_ms, "link_ms_per_second": arm.hold_ms}
-    if arm.settle:
-        hold["settle"] = True
-    if not hold:
+    if not arm.settle:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "leader-hints.yaml"
     # JSON is YAML.
-    file.write_text(json.dumps({"hold": hold}))
+    file.write_text(json.dumps({"hold": {"settle": True}}))
     return ["--config", str(file)]
 
 

@@ -3,7 +3,7 @@
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from bench.samples import Samples, from_samples_option
 from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
+from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import Hints
 
 _DOCS = maven.ROOT / "docs"
@@ -56,23 +57,19 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
     of = samples.setup(_Setup)
     zookeeper = _pools(samples, "zookeeper", arms.ZOOKEEPER)
     shipped = _pools(samples, "shipped", arms.ZOOKEEPER)
-    kraft = _pools(samples, "kraft", arms.KRAFT)
     beside = _pools(samples, "beside", _BESIDE)
     verdicts = judge(zookeeper)
     text = "\n\n".join(
         [
             f"ZooKeeper, {of.rounds} alternating rounds of {of.moves} moves for each arm:",
-            _stall_table(zookeeper),
-            _hint_table(zookeeper),
+            stall_table(zookeeper),
+            hint_table(zookeeper),
             target_table(verdicts),
             "![Distribution of the stalls](stalls.svg)",
             "ZooKeeper, brokers with the replication settings that Kafka comes with, one round of "
             f"{of.moves} moves for each arm:",
-            _stall_table(shipped),
-            _hint_table(shipped),
-            f"KRaft, one round of {of.moves} moves for each arm:",
-            _stall_table(kraft),
-            _hint_table(kraft),
+            stall_table(shipped),
+            hint_table(shipped),
             f"{arms.BYSTANDERS} partitions whose leaders stay, on the same connections as one that "
             f"moves; {of.rounds} alternating rounds of {of.moves // 3} moves, ZooKeeper:",
             _beside_table(beside),
@@ -102,8 +99,8 @@ def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
         parts += [
             f"{version}, ZooKeeper, {of.rounds} alternating rounds of {of.moves} moves for "
             "each arm:",
-            _stall_table(pools),
-            _hint_table(pools),
+            stall_table(pools),
+            hint_table(pools),
             target_table(judged),
         ]
     text = "\n\n".join(parts)
@@ -116,7 +113,6 @@ def _measured_stalls(rounds: int, moves: int) -> Samples:
     for comparison, pools in (
         ("zookeeper", run(arms.ZOOKEEPER, rounds, moves)),
         ("shipped", run(arms.ZOOKEEPER, 1, moves, replication={})),
-        ("kraft", run(arms.KRAFT, 1, moves)),
         ("beside", run(_BESIDE, rounds, moves // 3, bystanders=arms.BYSTANDERS)),
     ):
         _add(samples, comparison, pools)
@@ -147,8 +143,12 @@ def run(
     bystanders: int = 0,
     replication: Mapping[str, str] = FAST_REPLICATION,
     client: Client = JAVA,
+    after: Callable[[Arm, RealCluster, str], None] | None = None,
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
+
+    ``after``: called with the arm, its cluster and the topic after each round that counts. Then
+    other brokers lead in each round.
 
     All latencies are kept under build/bench/latencies in a folder for each comparison, such as
     zk-3.6.2-fast-java. The first round of each arm is preceded by half a round that does not count,
@@ -172,12 +172,15 @@ def run(
                 topic = f"stall-{number}-{index}"
                 count = moves if number else max(moves // 2, 5)
                 cluster = running[arm.cluster]
+                turn = number % len(cluster.brokers) if after is not None else 0
                 sample, all_of_them = measure(
-                    arm, cluster, process, topic, count, place, bystanders, client.settings
+                    arm, cluster, process, topic, count, place, bystanders, client.settings, turn
                 )
                 click.echo(_line(number, arm, sample), err=True)
                 if number:
                     pools[arm].add(sample)
+                    if after is not None:
+                        after(arm, cluster, topic)
                     file = latencies / f"{index}-{number}.csv.gz"
                     write_latencies(file, arm.label, number, all_of_them, RECORD_BYTES)
     return pools
@@ -240,7 +243,7 @@ def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
     return verdicts
 
 
-def _stall_table(pools: Mapping[Arm, Sample]) -> str:
+def stall_table(pools: Mapping[Arm, Sample]) -> str:
     head = ["stall, ms", "moves", "median", "95 % interval of the median", "p90", "max"]
     rows = []
     for kind in ("produce", "consume"):
@@ -260,7 +263,7 @@ def _stall_table(pools: Mapping[Arm, Sample]) -> str:
     return table(head, rows)
 
 
-def _hint_table(pools: Mapping[Arm, Sample]) -> str:
+def hint_table(pools: Mapping[Arm, Sample]) -> str:
     head = ["hints", "given", "missed", "wrong", "hold median, ms", "hold p90", "hold max"]
     rows = []
     for arm, sample in pools.items():

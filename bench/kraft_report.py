@@ -1,0 +1,189 @@
+"""``python -m bench kraft``: stalls in front of KRaft clusters, which learn of moves late."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import click
+
+from bench.learning import Floor, floor_of
+from bench.measured_clients import BY_NAME
+from bench.report import Verdict, finish, table, target_table
+from bench.samples import FOLDER, Samples, from_samples_option
+from bench.stall import Arm, Sample
+from bench.stall_report import hint_table, run, stall_table
+from bench.statistics import interval, quantile, ratio_interval
+from tests.harness import maven
+from tests.harness.cluster import RealCluster
+
+#: Client and broker; the targets hold for the first pair. The others are measured half as often.
+PAIRS = (
+    ("java", "3.6.2"),
+    ("java", "3.4.1"),
+    ("confluent", "3.6.2"),
+    ("franz-go", "3.6.2"),
+)
+_KINDS = ("produce", "consume")
+_MOST_OF_OFF = 1.0
+_MOST_OF_NATIVE = 1.3
+_MOST_OF_NATIVE_P90 = 1.2
+
+
+@dataclass
+class _Setup:
+    """How often each arm was measured."""
+
+    rounds: int
+    moves: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The three arms of a pair, and what their moves cost at least."""
+
+    client: str
+    broker: str
+    setup: _Setup
+    pools: dict[Arm, Sample]
+    floors: dict[Arm, Floor]
+
+    def stalls(self, label: str, kind: str) -> list[float]:
+        """Return the stalls of an arm."""
+        (sample,) = (of for arm, of in self.pools.items() if arm.label == label)
+        stalls: list[float] = getattr(sample, kind)
+        return stalls
+
+
+OFF, ON, NATIVE = "hints off", "hints on", "native 3.7, no proxy"
+
+
+def arms(broker: str) -> tuple[Arm, Arm, Arm]:
+    """Return what alternates: the proxy with hints off and on, and brokers that give hints."""
+    return (
+        Arm(OFF, broker, "kraft", "off"),
+        Arm(ON, broker, "kraft", "on"),
+        Arm(NATIVE, "3.7.2", "kraft", None),
+    )
+
+
+@click.command("kraft")
+@click.option("--client", "clients", multiple=True, type=click.Choice([*BY_NAME]),
+              help="Only this client; may be repeated.")  # fmt: skip
+@click.option("--broker", "brokers", multiple=True, type=click.Choice(["3.4.1", "3.6.2"]),
+              help="Only brokers of this version; may be repeated.")  # fmt: skip
+@click.option("--rounds", default=6, show_default=True,
+              help="Alternating rounds; of the pairs behind the first half as many.")  # fmt: skip
+@click.option("--moves", default=25, show_default=True, help="Leader moves in each round and arm.")
+@from_samples_option
+@click.option("--write/--no-write", default=True, help="Write page and samples.")
+def main(
+    clients: Sequence[str],
+    brokers: Sequence[str],
+    rounds: int,
+    moves: int,
+    from_samples: bool,
+    write: bool,
+) -> None:
+    """Compare stalls with hints off, with hints on, and on native brokers, in front of KRaft.
+
+    May be run in parts, as settle. Ends with 1 where a target is missed.
+    """
+    kept = (FOLDER / "kraft.csv.gz").exists()
+    samples = Samples.read("kraft") if kept or from_samples else Samples()
+    if not from_samples:
+        for client, broker in PAIRS:
+            if client in (clients or BY_NAME) and broker in (brokers or {broker}):
+                first = (client, broker) == PAIRS[0]
+                _measure(samples, client, broker, _Setup(rounds if first else rounds // 2, moves))
+                if write:
+                    samples.write("kraft")
+    compared = [
+        _comparison(samples, client, broker)
+        for client, broker in PAIRS
+        if samples.all(dict, f"{client}, {broker}")
+    ]
+    verdicts = judge(compared[0]) if compared else []
+    verdicts += [_wrong(compared)]
+    parts = [part for one in compared for part in _parts(one)]
+    text = "\n\n".join([*parts, target_table(verdicts)])
+    finish(maven.ROOT / "docs" / "benchmarks.md", "kraft", text, samples, verdicts, write=write)
+
+
+def _measure(samples: Samples, client: str, broker: str, setup: _Setup) -> None:
+    floors = {arm: Floor() for arm in arms(broker)}
+
+    def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
+        floors[arm].add(floor_of(cluster, topic))
+
+    pools = run(arms(broker), setup.rounds, setup.moves, client=BY_NAME[client], after=after)
+    name = f"{client}, {broker}"
+    samples.add(name, "setup", setup)
+    for arm, sample in pools.items():
+        samples.add(name, arm.label, sample)
+        samples.add(f"{name}, floor", arm.label, floors[arm])
+
+
+def _comparison(samples: Samples, client: str, broker: str) -> Comparison:
+    name = f"{client}, {broker}"
+    return Comparison(
+        client,
+        broker,
+        samples.get(_Setup, name, "setup"),
+        {arm: samples.get(Sample, name, arm.label) for arm in arms(broker)},
+        {arm: samples.get(Floor, f"{name}, floor", arm.label) for arm in arms(broker)},
+    )
+
+
+def judge(of: Comparison) -> list[Verdict]:
+    """Return the targets: of medians against both other arms, and of p90 against native brokers."""
+    verdicts: list[Verdict] = []
+    for kind in _KINDS:
+        on = of.stalls(ON, kind)
+        for label, most in ((OFF, _MOST_OF_OFF), (NATIVE, _MOST_OF_NATIVE)):
+            other = of.stalls(label, kind)
+            ratio = median(on) / median(other)
+            low, high = ratio_interval(on, other)
+            shown = f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+            name = f"median stall, {kind}, hints on / {label}"
+            verdicts.append((name, shown, f"at most {most}", ratio <= most))
+        ratio = quantile(on, 0.9) / quantile(of.stalls(NATIVE, kind), 0.9)
+        name = f"p90 of the stall, {kind}, hints on / {NATIVE}"
+        verdicts.append(
+            (name, f"{ratio:.2f}", f"at most {_MOST_OF_NATIVE_P90}", ratio <= _MOST_OF_NATIVE_P90)
+        )
+    return verdicts
+
+
+def _wrong(compared: Sequence[Comparison]) -> Verdict:
+    wrong = sum(sample.wrong for one in compared for sample in one.pools.values())
+    return "wrong hints, all of them", str(wrong), "0", not wrong
+
+
+def _parts(of: Comparison) -> list[str]:
+    return [
+        f"{of.client}, {of.broker}, {of.setup.rounds} alternating rounds of {of.setup.moves} moves "
+        "for each arm:",
+        stall_table(of.pools),
+        _floor_table(of),
+        hint_table(of.pools),
+    ]
+
+
+def _floor_table(of: Comparison) -> str:
+    head = ["nobody can be served, ms", "moves", "median", "95 % interval", "p90", "max"]
+    rows = []
+    for kind in _KINDS:
+        for arm, floor in of.floors.items():
+            values = getattr(floor, kind)
+            low, high = interval(values)
+            rows.append(
+                [
+                    f"{kind}, {arm.label}",
+                    str(len(values)),
+                    f"{median(values):.0f}",
+                    f"{low:.0f} to {high:.0f}",
+                    f"{quantile(values, 0.9):.0f}",
+                    f"{max(values):.0f}",
+                ]
+            )
+    return table(head, rows)
