@@ -9,6 +9,7 @@ from bench import (
     kraft_report,
     memory_report,
     profile,
+    replication_report,
     settle_report,
     stall_report,
 )
@@ -20,6 +21,7 @@ benchmarks = click.Group(
         stall_report.main,
         stall_report.legacy,
         kraft_report.main,
+        replication_report.main,
         settle_report.main,
         cost_report.cost,
         cost_report.recoding,

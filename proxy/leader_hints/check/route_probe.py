@@ -57,7 +57,8 @@ _AT_ONCE = 50
 #: Settings of brokers that limit a proxy.
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 _REQUEST_BYTES = "socket.request.max.bytes"
-_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
+_FOLLOWERS_WAIT, _FOLLOWERS_BACK_OFF = "replica.fetch.wait.max.ms", "replica.fetch.backoff.ms"
+_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES, _FOLLOWERS_WAIT, _FOLLOWERS_BACK_OFF)
 
 
 @dataclass(slots=True)
@@ -251,6 +252,8 @@ async def _ask_limits(probe: _RouteProbe) -> None:
             probe.limits,
             most_connections=_number(most),
             largest_request=_number(values.get(_REQUEST_BYTES)),
+            followers_wait_ms=_number(values.get(_FOLLOWERS_WAIT)),
+            followers_back_off_ms=_number(values.get(_FOLLOWERS_BACK_OFF)),
         )
 
 
