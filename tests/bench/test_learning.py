@@ -1,7 +1,5 @@
 """What the brokers' logs say of when each of them learnt of a move."""
 
-import pytest
-
 from bench.learning import Floor, floor_in
 
 _LINE = (
@@ -17,36 +15,37 @@ def _log(node: int, *learnt: tuple[str, str, int], topic: str = "t") -> str:
     )
 
 
-def _floor(*logs: str) -> tuple[list[float], list[float]]:
+def _floor(*logs: str) -> Floor:
+    """Return it in whole milliseconds."""
     floor = floor_in(logs, "t")
-    return floor.produce, floor.consume
+    return Floor([*map(round, floor.produce)], [*map(round, floor.consume)])
 
 
 def test_nobody_can_be_served_between_two_leaders() -> None:
     one = _log(1, ("10:00:00.000", "Leader", 3), ("10:00:01.000", "Follower", 4))
     two = _log(2, ("10:00:00.000", "Follower", 3), ("10:00:01.250", "Leader", 4))
     three = _log(3, ("10:00:00.100", "Follower", 3), ("10:00:01.050", "Follower", 4))
-    assert _floor(one, two, three) == (pytest.approx([250]), pytest.approx([250]))
+    assert _floor(one, two, three) == Floor([250], [250])
 
 
 def test_consumers_wait_as_soon_as_a_follower_has_left() -> None:
     one = _log(1, ("10:00:00.000", "Leader", 3), ("10:00:01.000", "Follower", 4))
     two = _log(2, ("10:00:00.000", "Follower", 3), ("10:00:00.950", "Leader", 4))
     three = _log(3, ("10:00:00.000", "Follower", 3), ("10:00:00.750", "Follower", 4))
-    assert _floor(one, two, three) == ([0], pytest.approx([200]))
+    assert _floor(one, two, three) == Floor([0], [200])
 
 
 def test_a_move_over_midnight_is_short() -> None:
     one = _log(1, ("23:59:59.000", "Leader", 3), ("23:59:59.900", "Follower", 4))
     two = _log(2, ("23:59:59.000", "Follower", 3), ("00:00:00.100", "Leader", 4))
-    assert _floor(one, two) == (pytest.approx([200]), pytest.approx([200]))
+    assert _floor(one, two) == Floor([200], [200])
 
 
 def test_a_leader_that_stays_and_other_topics_are_no_move() -> None:
     one = _log(1, ("10:00:00.000", "Leader", 3), ("10:00:01.000", "Leader", 4))
     two = _log(2, ("10:00:00.000", "Follower", 3), ("10:00:01.000", "Follower", 4))
     other = _log(1, ("10:00:02.000", "Follower", 5), topic="u")
-    assert _floor(one, two, other) == ([], [])
+    assert _floor(one, two, other) == Floor()
 
 
 def test_rounds_are_pooled() -> None:

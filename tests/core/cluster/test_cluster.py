@@ -65,7 +65,20 @@ def test_a_broker_that_leads_at_the_next_epoch_has_moved() -> None:
     assert (moved.leader_before, moved.leader, moved.epoch) == (1, 2, 6)
     assert cluster.view.leader(*_T0) == Leader(2, 6)
     assert cluster.view.is_confirmed(*_T0)
+    assert [*learnt.confirmed] == ["t"]
     assert not learnt.epoch_over
+
+
+def test_a_leader_confirms_a_move_once() -> None:
+    cluster = _cluster((1, 5))
+    led = TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 6),))
+    cluster.view.learn(led, 1)
+    for confirms in (["t"], []):
+        learnt = cluster.learn_leadership(2, {_T0: 6}, {_T0: ErrorCode.NONE})
+        assert ([*learnt.confirmed], learnt.moves) == (confirms, [])
+    # Of one that has led for long nothing is to be confirmed, nor does a former leader confirm.
+    assert not _cluster((1, 5)).learn_leadership(1, {_T0: 5}, {_T0: ErrorCode.NONE}).confirmed
+    assert not cluster.learn_leadership(1, {_T0: 5}, {_T0: ErrorCode.NONE}).confirmed
 
 
 def test_a_broker_that_never_leads_at_an_epoch_is_not_asked_again() -> None:
@@ -127,7 +140,7 @@ def test_that_an_epoch_is_over_is_news_once() -> None:
 def test_answers_of_a_broker_that_is_not_proved_are_no_nodes() -> None:
     cluster = _cluster((1, 5))
     learnt = cluster.learn_leadership(None, {_T0: 6}, {_T0: ErrorCode.NONE})
-    assert learnt == ([], {_T0: 0}, False)
+    assert learnt == ([], {}, {_T0: 0}, False)
     assert cluster.view.leader(*_T0) == Leader(1, 5)
 
 

@@ -19,11 +19,14 @@ from leader_hints.core.route import Route
 class Learnt(NamedTuple):
     """What a broker's answers about its leadership bring.
 
-    ``moves``: that the view did not know. ``of_the_view``: the errors of partitions that were asked
-    about at the view's own epoch. ``epoch_over``: an epoch is over, and that is news.
+    ``moves``: that the view did not know. ``confirmed``: the topics of partitions of which the
+    broker is the first to say that it leads them since they moved there. ``of_the_view``: the
+    errors of partitions that were asked about at the view's own epoch. ``epoch_over``: an epoch is
+    over, and that is news.
     """
 
     moves: list[LeaderMoved]
+    confirmed: dict[str, None]
     of_the_view: dict[Partition, int]
     epoch_over: bool
 
@@ -68,7 +71,7 @@ class Cluster:
         view = self.view
         # In doubt it was asked about another epoch than the view's.
         of_the_view = {place: e for place, e in errors.items() if not view.in_doubt(*place)}
-        learnt = Learnt([], of_the_view, epoch_over=False)
+        learnt = Learnt([], {}, of_the_view, epoch_over=False)
         if node is None:
             return learnt
         epoch_over = False
@@ -76,7 +79,11 @@ class Cluster:
             answer = leadership_answer(errors.get((name, partition)))
             leader = Leader(node, epoch)
             if answer is LeadershipAnswer.LEADS:
+                before = view.leader(name, partition), view.is_confirmed(name, partition)
                 learnt.moves.extend(view.leader_confirms(name, partition, leader))
+                after = view.leader(name, partition), view.is_confirmed(name, partition)
+                if before != after == (leader, True):
+                    learnt.confirmed[name] = None
             elif answer is not None and answer.denies:
                 learnt.moves.extend(view.leader_denies(name, partition, leader))
             elif answer is LeadershipAnswer.UNAWARE:
