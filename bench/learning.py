@@ -41,7 +41,7 @@ def floor_of(cluster: RealCluster, topic: str) -> Floor:
 
 
 def floor_in(logs: Iterable[str], topic: str) -> Floor:
-    """Return the same, as the brokers' logs say. An epoch that a leader began anew is no move."""
+    """Return the same, as the brokers' logs say. An epoch at which the leader stayed is no move."""
     led: dict[int, tuple[int, float]] = {}
     followed: dict[int, dict[int, float]] = {}
     for found in (found for log in logs for found in _LEARNT.finditer(log)):

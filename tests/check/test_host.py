@@ -6,12 +6,14 @@ import sys
 import pytest
 
 from leader_hints.check import host
+from tests.harness.ports import free_ports
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/net/tcp")
 def test_connections_to_a_port_are_counted() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    # Other processes' connections may begin at a port that the kernel picks.
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", port)):
         before = host.connections_to(port)
         clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
         during = host.connections_to(port)

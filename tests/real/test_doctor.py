@@ -484,13 +484,24 @@ def _allow(crowd: Crowd, principal: str, topic: str) -> None:
     ("version", "mode", "settings", "codes"),
     [
         ("2.8.2", "zk", {"inter.broker.protocol.version": "2.7"}, {"topic_ids_off"}),
-        ("3.6.2", "kraft", {}, {"kraft_hold"}),
+        (
+            "3.6.2",
+            "kraft",
+            {"replica.fetch.wait.max.ms": "500"},
+            {"kraft_hold", "followers_wait"},
+        ),
         ("3.7.2", "zk", {}, {"broker_native"}),
     ],
 )
 def test_what_brokers_are(
-    version: str, mode: Any, settings: dict[str, str], codes: set[str], tmp_path: Path
+    version: str,
+    mode: Any,
+    settings: dict[str, str],
+    codes: set[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("LEADER_HINTS_HOLD__KRAFT_MS", "499")
     cluster = RealCluster(version, mode, folder=tmp_path, brokers=1, overrides=settings)
     with cluster:
         ClusterAdmin(cluster).create_topic(TOPIC, [[1]])

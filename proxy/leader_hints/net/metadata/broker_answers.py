@@ -39,10 +39,10 @@ _CONTRADICTED_SECONDS = 10
 _DISPUTED = 100
 #: Partitions, at most, of topics of which a new leader is asked for Metadata once it has confirmed
 #: that it leads: of larger answers than 64 KB links read nothing in passing.
-_TOLD = 500
+_LARGEST_READ = 500
 #: Partitions, at most, of the question that a new leader has answered: in a storm its Metadata is
 #: not asked for beside what is needed.
-_TOLD_OF = 100
+_ANSWERED = 100
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
 _CONNECTING_AT_ONCE = 5
@@ -323,15 +323,15 @@ class BrokerAnswers:
             return
         learnt = cluster.learn_leadership(poller.node, epochs, errors)
         self._report(learnt.moves)
-        if len(epochs) <= _TOLD_OF:
-            self._tell(poller, cluster.view, learnt.confirmed)
+        if len(epochs) <= _ANSWERED:
+            self._ask_too(poller, cluster.view, learnt.confirmed)
         if learnt.epoch_over:
             self.epoch_over()
         if poller.route is not None:
             self._hold_timer.queue.probed(poller.route, learnt.of_the_view, asked_at)
         self._hold_timer.news()
 
-    def _tell(self, poller: BrokerPoller, view: LeaderView, topics: Collection[str]) -> None:
+    def _ask_too(self, poller: BrokerPoller, view: LeaderView, topics: Collection[str]) -> None:
         """Ask another broker that has come to lead partitions of ``topics`` for Metadata as well.
 
         Its answer passes the process in front of it, which so learns that its broker leads, and not
@@ -339,7 +339,7 @@ class BrokerAnswers:
         it would not know that the broker has led (rule 9 of
         :mod:`leader_hints.core.hints.hold_queue`).
         """
-        if poller.route is None and topics and sum(map(view.partitions, topics)) <= _TOLD:
+        if poller.route is None and topics and sum(map(view.partitions, topics)) <= _LARGEST_READ:
             poller.refresh(topics)
 
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
