@@ -1,6 +1,7 @@
 """TLS towards clients and brokers: an app between real TLS ends."""
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -25,7 +26,9 @@ from leader_hints.address import Address
 from leader_hints.app import certificate_watch
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.clients import preamble
+from leader_hints.net.pump.pump import Pump
 from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.net.tls.handshake_turns import HandshakeTurns
 from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
@@ -305,6 +308,43 @@ async def test_links_are_served_between_handshakes_that_come_together(
         nursery.cancel_scope.cancel()
     # The counter may have its turn before or after a step in the same round.
     assert max(steps.values()) <= 2
+
+
+async def test_no_link_is_kept_waiting_by_bytes_of_clients_that_wait_for_their_turn(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pump is told of some sockets at a time. Those of 3,000 clients that had sent more than is
+    received at once kept a link waiting for 0.6 s, before anybody was authenticated."""
+    steps = waiting = 0
+    step = Pump.step
+
+    def counted(pump: Pump, wait: float = 0.0, begun: float = math.inf) -> int:
+        nonlocal steps
+        steps += 1
+        return step(pump, wait, begun)
+
+    @asynccontextmanager
+    async def never(turns: HandshakeTurns) -> AsyncIterator[None]:
+        nonlocal waiting
+        waiting += 1
+        await trio.sleep_forever()
+        yield
+
+    monkeypatch.setattr(Pump, "step", counted)
+    monkeypatch.setattr(HandshakeTurns, "turn", never)
+    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
+    settings = settings.model_copy(update={"hints": "off"})
+    async with serving(settings, log) as (address,):
+        client = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(b"\x16\x03\x01")
+        await until_true(lambda: waiting)
+        before = steps
+        for _ in range(50):
+            await trio.lowlevel.checkpoint()
+        # Of the connection itself it was told.
+        assert steps - before < 5
+        await client.aclose()
 
 
 @pytest.mark.parametrize(
