@@ -153,7 +153,7 @@ class Joining:
 
         Turns are not short meanwhile, since a silent client would have them for long; but they end
         when bytes arrive that are awaited. Not when more bytes lie there while the client waits for
-        its turn: the pump is told of some sockets at a time, and links would wait behind those.
+        its turn: its poller reports some sockets at a time, and links would wait behind those.
 
         :raises RefusedError: the client is not let in.
         """
