@@ -55,8 +55,8 @@ class Handshake:
     ) -> Admitted:
         """Read what goes before the first request.
 
-        ``turn``: see :func:`leader_hints.net.clients.preamble.do_tls_handshake`. ``receiving``: in
-        which bytes are awaited.
+        ``turn``: in which each step is done, and a client is refused. ``receiving``: in which bytes
+        are awaited.
 
         :raises RefusedError: the client is not let in.
         """
@@ -74,10 +74,14 @@ class Handshake:
                     )
         except trio.TooSlowError:
             reason = f"has not finished its handshake within {self._seconds:g} s"
-            raise RefusedError(name, reason) from None
+            refused = RefusedError(name, reason)
         except HandshakeError as error:
-            raise RefusedError(name, str(error), silent=error.silent) from None
-        return Admitted(name, session)
+            refused = RefusedError(name, str(error), silent=error.silent)
+        else:
+            return Admitted(name, session)
+        # Thousands may go at the same time, and what is done then takes longer than a short step.
+        async with turn():
+            raise refused
 
 
 def peer_name(stream: trio.SocketStream) -> str:
