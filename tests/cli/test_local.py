@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tests.cli.commands import leader_hints
@@ -48,3 +50,24 @@ def test_a_cluster_that_is_not_there_is_named() -> None:
     assert ended.stderr == (
         "leader-hints: no cluster at 127.0.0.1:1: cannot connect: connection refused\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("steps: [{at_ms: 2024-13-45}]", "a value is not of its type, or too long"),
+        ("[" * 3000, "groups and lists are nested too deeply"),
+        ("steps: [", "expected the node content"),
+    ],
+)
+def test_a_scenario_that_is_no_yaml_is_reported_in_one_line(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    file = tmp_path / "faults.yaml"
+    file.write_text(text)
+    scenario = ("--allow-faults", "--scenario", str(file))
+    ended = leader_hints("local", "--cluster", "mock:1", *scenario)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"leader-hints: {file}")
+    assert told in ended.stderr
+    assert ended.stderr.count("\n") == 1

@@ -33,7 +33,7 @@ from tests.harness.lines import lines_of
 from tests.harness.ports import free_ports, free_range
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker, metadata_request
-from tests.net.serving import Log, until_true
+from tests.net.serving import ANY, Log, exchange, until_true
 
 _SECONDS = 5.0
 #: Ports that a virtual cluster takes here.
@@ -377,3 +377,30 @@ async def test_topic_ids_are_synthesized_and_no_client_comes_before_it_is_known_
         events = [json.loads(line)["event"] for line in log.getvalue().splitlines()]
         assert events.index("topic_ids_offered") < events.index("listening")
         assert synthetic_id("k", "t") in await _ask(base, request=metadata_request(12, 1))
+
+
+async def test_it_is_not_ready_before_it_listens(real: _Real, log: Log) -> None:
+    """It was, for as long as it waited for the brokers that give synthetic ids."""
+    for node in (1, 2):
+        # Both claim to lead the same partition, so which is which stays unknown.
+        real.start(node)
+    local = LocalSettings(
+        bootstrap=tuple(real.addresses.values()), listen=Address("127.0.0.1", free_range(_SPAN))
+    )
+    route = RouteSettings(listen=Address("127.0.0.1", 0), upstream=real.addresses[1])
+    settings = Settings(
+        routes=(route,), admin=ANY, topic_ids="synthesize", topic_ids_wait_ms=600_000
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(app.serve, settings, Found(local, real.addresses))
+        await _wait(log, "route_plan", 2)
+        (line,) = log.events("admin_listening")
+        admin = Address.parse(line["listen"])
+        async with await trio.open_tcp_stream(admin.host, admin.port) as client:
+            answer = await exchange(
+                client, b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n", 4096
+            )
+        assert log.events("listening") == []
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert answer.count(b"not listening yet") == 2
+        nursery.cancel_scope.cancel()

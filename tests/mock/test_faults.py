@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -276,3 +278,51 @@ def test_a_wrong_fault_is_reported(lab: _Lab, body: bytes, told: str) -> None:
         urllib.request.urlopen(f"{lab.local.admin}/faults", body, timeout=10)
     assert refused.value.code == 400
     assert told in json.loads(refused.value.read())["error"]
+
+
+@contextlib.contextmanager
+def _answering(data: bytes) -> Iterator[str]:
+    """A server that answers one connection with these bytes, and its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(data)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        host, port = listener.getsockname()
+        yield f"{host}:{port}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[]",
+    ],
+)
+def test_what_is_no_admin_server_is_reported_in_one_line(answer: bytes) -> None:
+    with _answering(answer) as address:
+        ended = leader_hints("fault", "list", "--admin", address)
+    assert ended.returncode == 1
+    reason = "it answers as no admin server does"
+    assert ended.stderr == f"leader-hints: no proxy at {address}: {reason}\n"
+
+
+def test_the_admin_server_is_not_asked_by_a_proxy_of_the_environment() -> None:
+    """It cannot reach a loopback address here, or it answers in place of the admin server."""
+    answers = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        for body in (b'["ours"]', b'["theirs"]')
+    ]
+    with _answering(answers[0]) as ours, _answering(answers[1]) as theirs:
+        variables = {"http_proxy": f"http://{theirs}", "no_proxy": ""}
+        ended = leader_hints("fault", "list", "--admin", ours, variables=variables)
+    assert ended.stdout == '"ours"\n'

@@ -26,13 +26,14 @@ _LOOK = 10.0
 
 
 class AdminView:
-    """Answers for the whole process. ``stopping``: it is not ready any more, since it ends."""
+    """Answers for the whole process. ``listening``: all listeners are open; before that it is not
+    ready. ``stopping``: it is not ready any more, since it ends."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers)
-        self.stopping = False
+        self.listening = self.stopping = False
 
     async def serve(
         self, nursery: trio.Nursery, address: Address, fault_pages: MorePages | None
@@ -66,7 +67,7 @@ class AdminView:
         table = self._parts.table
         if self.stopping:
             return {route.name: "stopping" for route in table.routes}
-        if len(table.bound) < len(table.routes):
+        if not self.listening:
             return {route.name: "not listening yet" for route in table.routes}
         return await self._brokers.result()
 

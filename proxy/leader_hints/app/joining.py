@@ -152,15 +152,15 @@ class Joining:
         """Do the handshake with a client.
 
         Turns are not short meanwhile, since a silent client would have them for long; but they end
-        when bytes arrive.
+        when bytes arrive that are awaited. Not when more bytes lie there while the client waits for
+        its turn: its poller reports some sockets at a time, and links would wait behind those.
 
         :raises RefusedError: the client is not let in.
         """
-        handshake = self._security.handshakes[route.name]
-        if handshake.empty:
-            return await handshake.admit(client, self._turns.turn)
-        with self._pump.wake_on_readable(client.socket.fileno()):
-            return await handshake.admit(client, self._turns.turn)
+        receiving = partial(self._pump.wake_on_readable, client.socket.fileno())
+        return await self._security.handshakes[route.name].admit(
+            client, self._turns.turn, receiving
+        )
 
     def _transport(self, stream: trio.SocketStream, session: TlsSession | None) -> Transport:
         sock = _detached(stream)

@@ -162,6 +162,7 @@ class _Process:
             with trio.move_on_after(self._settings.topic_ids_wait):
                 await parts.refresher.all_asked.wait()
         await self._source.listen(nursery)
+        self._admin.listening = True
 
     def _start_tasks(self, nursery: trio.Nursery) -> None:
         parts, keep_up = self._parts, self._parts.observers.keep_up

@@ -8,6 +8,7 @@ Tested in ``tests/real/test_doctor.py``.
 
 import contextlib
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -244,17 +245,30 @@ async def _ask_limits(probe: _RouteProbe) -> None:
             body = describe_configs.write_request_body(node, _LIMITS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
             values = describe_configs.read_values(await connection.ask(key, version, body))
-        own = host.address_towards(probe.addresses[0])
-        overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
-        override = [entry for entry in overrides if entry.rpartition(":")[0] == own]
-        most = override[0].rpartition(":")[2] if override else values.get(_PER_ADDRESS)
         probe.limits = replace(
             probe.limits,
-            most_connections=_number(most),
             largest_request=_number(values.get(_REQUEST_BYTES)),
             followers_wait_ms=_number(values.get(_FOLLOWERS_WAIT)),
             followers_back_off_ms=_number(values.get(_FOLLOWERS_BACK_OFF)),
         )
+        own = host.address_towards(probe.addresses[0])
+        overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
+        override = await _override(overrides, own) if own is not None else None
+        most = values.get(_PER_ADDRESS) if override is None else override
+        probe.limits = replace(probe.limits, most_connections=_number(most))
+
+
+async def _override(overrides: Sequence[str], own: str) -> str | None:
+    """Return what stands for an IP address in a broker's overrides, ``None``: nothing.
+
+    They are of addresses or names, which brokers look up.
+    """
+    for entry in filter(None, overrides):
+        name, _, most = entry.rpartition(":")
+        with contextlib.suppress(BrokerError):
+            if own in await endpoint_probe.resolve(name, 0):
+                return most
+    return None
 
 
 def _number(text: str | None) -> int | None:

@@ -3,6 +3,7 @@
 Tested in ``tests/mock/test_faults.py``.
 """
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -17,6 +18,8 @@ from leader_hints.errors import ConfigurationError, LeaderHintsError
 from leader_hints.faults.fault import Action, Error, Fault, Hint, problems
 
 _PATIENCE: Final = 10.0
+#: Without the HTTP proxies of the environment: to those a loopback address is their own.
+_DIRECTLY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _ADMIN: Final = click.option(
     "--admin", required=True, metavar="HOST:PORT", help="The admin server of the proxy."
 )
@@ -89,12 +92,14 @@ def _ask(admin: str, method: str, path: str, body: bytes | None = None) -> Any:
         raise ConfigurationError(f"--admin: {error}") from None
     asked = urllib.request.Request(f"http://{address}/faults{path}", body, method=method)
     try:
-        with urllib.request.urlopen(asked, timeout=_PATIENCE) as answer:  # http alone  # nosec B310
+        with _DIRECTLY.open(asked, timeout=_PATIENCE) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise FaultError(f"the proxy at {address} refuses: {_reason(error)}") from None
     except OSError as error:
         raise FaultError(f"no proxy at {address}: {error}") from None
+    except (http.client.HTTPException, ValueError):
+        raise FaultError(f"no proxy at {address}: it answers as no admin server does") from None
 
 
 def _reason(error: urllib.error.HTTPError) -> str:

@@ -20,7 +20,7 @@ from leader_hints.cli.options import (
     log_level_option,
 )
 from leader_hints.cli.refusals import shown
-from leader_hints.cli.sources import load_settings
+from leader_hints.cli.sources import load_settings, yaml_problem
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
 from leader_hints.faults.fault import problems as fault_problems
@@ -189,8 +189,11 @@ def read_scenario(file: Path) -> Scenario:
         value = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
         raise ConfigurationError(f"cannot read {file}: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{file}: no valid YAML: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        # The library raises what Python's own readers of numbers and dates raise.
+        raise ConfigurationError(f"{file}{yaml_problem(error)}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{file}: groups and lists are nested too deeply") from None
     try:
         return Scenario.model_validate(value)
     except ValidationError as error:

@@ -161,7 +161,7 @@ def file_layer(file: FilePath) -> Layer:
         _read_document(layer, text, file)
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         # The library raises what Python's own readers of numbers, dates and truth values raise.
-        layer.problems.append(f"{file}{_yaml_problem(error)}")
+        layer.problems.append(f"{file}{yaml_problem(error)}")
     except RecursionError:
         layer.problems.append(f"{file}: {_TOO_DEEP}")
     return layer
@@ -290,7 +290,7 @@ def _read_key(key: yaml.Node) -> Any:
     return value.encode() if isinstance(value, str) and isinstance(key, yaml.ScalarNode) else value
 
 
-def _yaml_problem(error: Exception) -> str:
+def yaml_problem(error: Exception) -> str:
     """Where and why a document is no YAML, in one line."""
     mark = getattr(error, "problem_mark", None)
     place = f", line {mark.line + 1}" if mark is not None else ""

@@ -41,6 +41,20 @@ async def test_a_turn_ends_when_something_can_be_read_that_other_tasks_watch(
     there.close()
 
 
+async def test_tasks_that_end_after_the_pump_may_still_begin_to_wait() -> None:
+    """At the end of the process a handshake may be between two receives when the pump ends."""
+    rig = Rig()
+    here, there = socket_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.pump.run)
+        await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    with rig.pump.wake_on_readable(here.fileno()):
+        pass
+    here.close()
+    there.close()
+
+
 async def test_turns_are_short_while_something_urgent_is_done_or_a_response_is_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,6 +1,7 @@
 """TLS towards clients and brokers: an app between real TLS ends."""
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 import trustme
 from cryptography import x509
 
@@ -25,7 +27,10 @@ from leader_hints.address import Address
 from leader_hints.app import certificate_watch
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.clients import preamble
+from leader_hints.net.clients.handshake import Handshake, RefusedError
+from leader_hints.net.pump.pump import Pump
 from leader_hints.net.tls.certificates import TlsFiles
+from leader_hints.net.tls.handshake_turns import HandshakeTurns
 from leader_hints.settings.settings import Settings
 from tests.harness.waiting import until
 from tests.net import messages
@@ -305,6 +310,138 @@ async def test_links_are_served_between_handshakes_that_come_together(
         nursery.cancel_scope.cancel()
     # The counter may have its turn before or after a step in the same round.
     assert max(steps.values()) <= 2
+
+
+async def test_links_are_served_between_clients_that_go_together_in_their_handshake(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 9,000 that went, all were refused in one round of the event loop, of 0.7 s of CPU."""
+    rounds, begun, refused = 0, 0, Counter[int]()
+    admit = Handshake.admit
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        try:
+            return await admit(*arguments)
+        except RefusedError:
+            refused[rounds] += 1
+            raise
+
+    monkeypatch.setattr(Handshake, "admit", counted)
+    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
+    settings = settings.model_copy(update={"hints": "off"})
+    async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
+        clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
+        await until_true(lambda: begun == len(clients))
+
+        async def count() -> None:
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await trio.lowlevel.checkpoint()
+
+        nursery.start_soon(count)
+        for client in clients:
+            client.socket.close()
+        await until_true(lambda: refused.total() == len(clients))
+        nursery.cancel_scope.cancel()
+    # The counter may have its turn before or after a refusal in the same round.
+    assert max(refused.values()) <= 2
+
+
+async def test_no_link_is_kept_waiting_by_bytes_of_clients_that_wait_for_their_turn(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The poller reports some sockets at a time. Those of 3,000 clients that had sent more than is
+    received at once kept a link waiting for 0.6 s, before anybody was authenticated."""
+    steps = waiting = 0
+    step = Pump.step
+
+    def counted(pump: Pump, wait: float = 0.0, begun: float = math.inf) -> int:
+        nonlocal steps
+        steps += 1
+        return step(pump, wait, begun)
+
+    @asynccontextmanager
+    async def never(turns: HandshakeTurns) -> AsyncIterator[None]:
+        nonlocal waiting
+        waiting += 1
+        await trio.sleep_forever()
+        yield
+
+    monkeypatch.setattr(Pump, "step", counted)
+    monkeypatch.setattr(HandshakeTurns, "turn", never)
+    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
+    settings = settings.model_copy(update={"hints": "off"})
+    async with serving(settings, log) as (address,):
+        client = await trio.open_tcp_stream(address.host, address.port)
+        await client.send_all(b"\x16\x03\x01")
+        await until_true(lambda: waiting)
+        before = steps
+        for _ in range(50):
+            await trio.lowlevel.checkpoint()
+        # The connection itself was reported.
+        assert steps - before < 5
+        await client.aclose()
+
+
+async def test_of_clients_that_come_together_some_are_in_although_all_would_take_too_long(
+    papers: Papers, autojump_clock: trio.testing.MockClock
+) -> None:
+    """When each had its first steps before any had its last, nobody was in when time was over, and
+    so it was again when they came back: 115 of 1,200 clients were in after 40 s."""
+    turns = HandshakeTurns(contextlib.nullcontext)
+    server = papers.server(papers.issue("p", "localhost"))
+    done: list[float] = []
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[None]:
+        async with turns.turn():
+            await trio.sleep(1)
+            yield
+
+    async def admit(stream: trio.abc.Stream) -> None:
+        with trio.move_on_after(_SECONDS):
+            await preamble.do_tls_handshake(stream, server, turn=slow)
+            done.append(trio.current_time())
+
+    async def come(stream: trio.abc.HalfCloseableStream) -> None:
+        await trio.SSLStream(stream, papers.client(), server_hostname="localhost").do_handshake()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(int(_SECONDS)):
+            far, near = trio.testing.memory_stream_pair()
+            nursery.start_soon(admit, near)
+            nursery.start_soon(come, far)
+        await trio.sleep(_SECONDS)
+        nursery.cancel_scope.cancel()
+    assert len(done) >= 2
+
+
+async def test_a_client_that_goes_while_it_waits_for_its_turn_keeps_nobody_waiting() -> None:
+    turns, order = HandshakeTurns(contextlib.nullcontext), list[int]()
+
+    async def take(number: int, scope: trio.CancelScope) -> None:
+        with scope:
+            async with turns.turn():
+                order.append(number)
+
+    async with trio.open_nursery() as nursery, turns.turn():
+        scopes = [trio.CancelScope() for _ in range(3)]
+        for number, scope in enumerate(scopes):
+            nursery.start_soon(take, number, scope)
+            await trio.testing.wait_all_tasks_blocked()
+        scopes[1].cancel()
+        await trio.testing.wait_all_tasks_blocked()
+    assert order == [2, 0]
+    gone = trio.CancelScope()
+    gone.cancel()
+    await take(3, gone)
+    await take(4, trio.CancelScope(deadline=trio.current_time() + _SECONDS))
+    assert order == [2, 0, 4]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import trio
 from leader_hints.address import Address
 from leader_hints.net.clients.preamble import (
     HandshakeError,
+    Receiving,
     TlsSession,
     do_tls_handshake,
     read_proxy_header,
@@ -39,21 +40,23 @@ class RefusedError(Exception):
 
 
 class Handshake:
-    """Of one route. ``tls``: clients speak TLS with the proxy. ``seconds``: for all that is read.
-
-    ``empty``: nothing is read before the first request.
-    """
+    """Of one route. ``tls``: clients speak TLS with the proxy. ``seconds``: to read all of it."""
 
     def __init__(self, tls: TlsFiles | None, *, proxy_protocol: bool, seconds: float) -> None:
         self._tls = tls
         self._proxy_protocol = proxy_protocol
         self._seconds = seconds
-        self.empty = tls is None and not proxy_protocol
 
-    async def admit(self, client: trio.SocketStream, turn: Turn = nullcontext) -> Admitted:
+    async def admit(
+        self,
+        client: trio.SocketStream,
+        turn: Turn = nullcontext,
+        receiving: Receiving = nullcontext,
+    ) -> Admitted:
         """Read what goes before the first request.
 
-        ``turn``: see :func:`leader_hints.net.clients.preamble.do_tls_handshake`.
+        ``turn``: in which each step is done, and a client is refused. ``receiving``: in which bytes
+        are awaited.
 
         :raises RefusedError: the client is not let in.
         """
@@ -62,17 +65,23 @@ class Handshake:
         try:
             with trio.fail_after(self._seconds):
                 if self._proxy_protocol:
-                    source = await read_proxy_header(client)
+                    source = await read_proxy_header(client, receiving)
                     if source is not None:
                         name = str(Address(source.host, source.port))
                 if self._tls is not None:
-                    session = await do_tls_handshake(client, self._tls.context, turn=turn)
+                    session = await do_tls_handshake(
+                        client, self._tls.context, turn=turn, receiving=receiving
+                    )
         except trio.TooSlowError:
             reason = f"has not finished its handshake within {self._seconds:g} s"
-            raise RefusedError(name, reason) from None
+            refused = RefusedError(name, reason)
         except HandshakeError as error:
-            raise RefusedError(name, str(error), silent=error.silent) from None
-        return Admitted(name, session)
+            refused = RefusedError(name, str(error), silent=error.silent)
+        else:
+            return Admitted(name, session)
+        # Thousands may go at the same time, and what is done then takes longer than a short step.
+        async with turn():
+            raise refused
 
 
 def peer_name(stream: trio.SocketStream) -> str:

@@ -8,6 +8,8 @@ Tested in ``tests/net/tls/test_tls.py``.
 
 import contextlib
 import ssl
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 import trio
@@ -25,6 +27,10 @@ _ENDED: Final = "ended the connection in the TLS handshake"
 _ENDED_AT_ONCE: Final = "ended the connection at its first bytes of TLS; perhaps it speaks none"
 #: Seconds for the alert that gives the other side the reason of a refusal.
 _ALERT: Final = 1.0
+
+
+#: In which bytes are awaited, and nothing else.
+Receiving = Callable[[], AbstractContextManager[None]]
 
 
 class HandshakeError(Exception):
@@ -46,7 +52,9 @@ class TlsSession(NamedTuple):
     outgoing: ssl.MemoryBIO
 
 
-async def read_proxy_header(stream: trio.abc.Stream) -> Source | None:
+async def read_proxy_header(
+    stream: trio.abc.Stream, receiving: Receiving = contextlib.nullcontext
+) -> Source | None:
     """Read a PROXY header and nothing behind it; see :func:`leader_hints.wire.proxy_header.read`.
 
     :raises HandshakeError: there is none, or it is not well formed.
@@ -54,7 +62,8 @@ async def read_proxy_header(stream: trio.abc.Stream) -> Source | None:
     data = b""
     try:
         while missing := proxy_header.missing(data):
-            chunk = await stream.receive_some(missing)
+            with receiving():
+                chunk = await stream.receive_some(missing)
             if not chunk:
                 text = "ended the connection before its PROXY header"
                 raise HandshakeError(text, silent=not data)
@@ -71,6 +80,7 @@ async def do_tls_handshake(
     context: ssl.SSLContext,
     server_name: str | None = None,
     turn: Turn = contextlib.nullcontext,
+    receiving: Receiving = contextlib.nullcontext,
 ) -> TlsSession:
     """Do the TLS handshake: as a client with a server of a name, or as a server.
 
@@ -95,7 +105,8 @@ async def do_tls_handshake(
                 await stream.send_all(outgoing.read())
             if done:
                 return TlsSession(tls, incoming, outgoing)
-            data = await stream.receive_some(_RECEIVE)
+            with receiving():
+                data = await stream.receive_some(_RECEIVE)
             if not data:
                 raise HandshakeError(_ENDED if begun else _ENDED_AT_ONCE, silent=not begun)
             if not begun and server_name is None and data[0] != _HANDSHAKE:

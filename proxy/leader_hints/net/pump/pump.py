@@ -107,7 +107,8 @@ class Pump:
     @contextmanager
     def wake_on_readable(self, descriptor: int) -> Iterator[None]:
         """End a turn when something can be read there: other tasks wait for it."""
-        self._watched.poller.watch(descriptor, 0, READ)
+        if not self._over:
+            self._watched.poller.watch(descriptor, 0, READ)
         try:
             yield
         finally:
