@@ -37,7 +37,11 @@ class HoldSettings(Group):
         "Longest wait for the response's remaining failed partitions after the first has its hint.",
     )
     link_ms_per_second: int = whole(
-        100, 0, 1000, "Longest that one link is held in each second, all its responses together."
+        100,
+        0,
+        1000,
+        "Longest that one link is held in each second, all its responses together. To look at "
+        "those with more than 200 failed partitions may take grace_ms more.",
     )
     confirm_ms: int = whole(
         25,

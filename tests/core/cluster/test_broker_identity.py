@@ -349,3 +349,20 @@ def test_a_broker_is_settled_that_is_proved_and_lists_itself() -> None:
     assert is_settled(route.broker)
     route.broker.endpoints = {2: Endpoint("host", 2, None)}
     assert not is_settled(route.broker)
+
+
+def test_a_broker_is_not_settled_while_it_refuses_to_be_what_it_is_proved_to_be() -> None:
+    """It was asked again a whole poll later, and was taken for the other node until then."""
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER), 10.0, 1.0)
+    assert is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 70.0, 1.0)
+    assert route.broker.node == 2
+    assert not is_settled(route.broker)
+    assert next_conclusion(route.broker, 70.0, 1.0) == 71.0
+    # It may have come back, and not have known at once what it leads.
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER), 70.5, 1.0)
+    assert is_settled(route.broker)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 130.0, 1.0)
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 131.0, 1.0)
+    assert route.broker.node is None

@@ -595,6 +595,27 @@ def test_two_seconds_share_no_hold_at_their_border() -> None:
     assert counter.queue.next_deadline() == pytest.approx(T + 1.055)
 
 
+def test_a_large_response_is_judged_for_a_grace_beyond_the_links_hold_and_no_longer() -> None:
+    """In a storm each attempt was held until all before it were judged: half of the time."""
+    link, counter = _link(), Counter()
+    epochs = dict.fromkeys(range(1000), 5)
+    assert counter.fetch(link, T, epochs, error=NOT_LEADER) is None
+    assert counter.review(T + 0.1) == [[None] * 1000]
+    assert counter.fetch(link, T + 0.11, epochs, error=NOT_LEADER) is None
+    assert counter.review(T + 0.129) == []
+    assert counter.review(T + 0.1301) == [[None] * 1000]
+    assert counter.fetch(link, T + 0.14, epochs, error=NOT_LEADER) == [None] * 1000
+    assert counter.fetch(LinkState(link.route, 2), T + 0.14, epochs, error=NOT_LEADER) is None
+
+
+def test_so_it_is_where_others_wait_for_what_it_brings() -> None:
+    link, counter = _link(), Counter()
+    epochs = dict.fromkeys(range(1000), 5)
+    assert counter.fetch(link, T, epochs, error=NOT_LEADER, carries=True) is None
+    assert counter.queue.next_deadline() == pytest.approx(T + 0.04)
+    assert counter.review(T + 0.0401) == [[None] * 1000]
+
+
 def test_what_others_wait_for_is_held_more_briefly() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T, 0, carries=True) is None

@@ -150,11 +150,13 @@ def next_conclusion(broker: BrokerState, now: float, patience: float) -> float:
 
 
 def is_settled(broker: BrokerState) -> bool:
-    """Whether it is proved which node the broker is, and listed.
+    """Whether it is proved which node the broker is, and listed, and nothing speaks against it.
 
     A broker that restarts may not list itself.
     """
-    return broker.proved_node in broker.endpoints and broker.contradicted is None
+    node = broker.proved_node
+    doubtful = node in broker.refused or broker.contradicted is not None
+    return node in broker.endpoints and not doubtful
 
 
 def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool:

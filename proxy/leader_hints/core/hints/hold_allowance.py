@@ -3,6 +3,7 @@
 Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
+import math
 from collections import OrderedDict, deque
 
 from leader_hints.apis.fetch_response import Topic
@@ -10,6 +11,7 @@ from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hold_rules import CALM, HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.link.held import Held
 from leader_hints.core.route import Route
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
@@ -36,23 +38,34 @@ class HoldAllowance:
 
     def until(self, response: HeldResponse, now: float) -> tuple[float, MissReason]:
         """Return until when to hold, and the reason to give if that is not at all."""
-        held, rules = response.held, self._rules
-        route = held.link.route
-        if not route.broker.reachable:
+        route, partitions = response.route, response.partitions
+        allowed = self._allowed(response.held, now)
+        latest = math.inf
+        if not partitions.judged:
+            # To judge a large one takes a while, and more among others. Without that the hints that
+            # are known would be lost.
+            allowed += self._rules.grace
+        elif not route.broker.reachable:
             return now, MissReason.NO_FRESHER_VIEW
-        # Only of what must wait: an error that is answered immediately begins no hold, and the next
-        # one under the same epoch may be the first of another move.
-        self._forget_first_errors(now)
-        ends = (self._deadline(route, partition, now) for partition in response.partitions.lacking)
-        latest = max(ends, default=now)
-        if latest <= now:
-            return now, MissReason.HOLD_EXPIRED
-        allowed = rules.link_second_of(route) - self._spent(held.link.number, now)
-        if held.scanned.carries:
-            allowed = min(allowed, rules.shared)
+        else:
+            # Only of what must wait: an error that is answered immediately begins no hold, and the
+            # next one under the same epoch may be the first of another move.
+            self._forget_first_errors(now)
+            ends = (self._deadline(route, partition, now) for partition in partitions.lacking)
+            latest = max(ends, default=now)
+            if latest <= now:
+                return now, MissReason.HOLD_EXPIRED
         if allowed <= 0:
             return now, MissReason.LINK_HOLD_SPENT
         return min(latest, now + allowed), MissReason.HOLD_EXPIRED
+
+    def _allowed(self, held: Held, now: float) -> float:
+        """Return for how many seconds a link may be held for a response by rule 5."""
+        rules = self._rules
+        allowed = rules.link_second_of(held.link.route) - self._spent(held.link.number, now)
+        if held.scanned.carries:
+            allowed = min(allowed, rules.shared)
+        return allowed
 
     def spend(self, response: HeldResponse, now: float) -> None:
         """Count a hold that ends now."""

@@ -11,7 +11,8 @@ The rules, in order; "now" means that the response goes on immediately:
    are not held for about a second: hints must not make a long outage longer. The deadline comes a
    little earlier if reviews come late, and so do those of 5 and 6.
 5. A link is held for a bounded part of each second, since a held response blocks all responses
-   behind it; more briefly if other partitions in the response brought something.
+   behind it; more briefly if other partitions in the response brought something. One that is
+   large may be judged for as long as the grace of 6 besides.
 6. After the first hint the other partitions of the response have a short grace.
 7. The client is gone, or hints are switched off: now. What was requested while hints were off gets
    none.
@@ -104,8 +105,7 @@ class HoldQueue:
         if (refusal := held.refusal) is not None:
             return self._finish(response, now, refusal)
         self._judge.judge(response, now)
-        decided = response.partitions.judged or response.exposed
-        reason = self._why_not(response, now) if decided else None
+        reason = self._why_not(response, now)
         if reason is None and len(self._held) >= self.rules.most:
             reason = MissReason.BUDGET
         if reason is not None:
@@ -243,7 +243,7 @@ class HoldQueue:
         return [*wanted.values()]
 
     def _why_not(self, response: HeldResponse, now: float) -> MissReason | None:
-        """Return why a response is not held, all of which was judged; ``None`` if it is.
+        """Return why a response is not held, or not judged any further; ``None`` if it is.
 
         Its time runs from when it came: judging a large one takes some of that.
         """
