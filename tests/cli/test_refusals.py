@@ -25,7 +25,7 @@ def _problems(
         ("hints: true", "hints is true; allowed: on, observe, off"),
         ("admin: 9100", "admin is 9100; allowed: HOST:PORT, such as"),
         ("admin: localhost", 'admin is "localhost"; no port; allowed: HOST:PORT, such as'),
-        ("hold: 5", "hold is 5; allowed: the keys deadline_ms, shared_response_ms, grace_ms"),
+        ("hold: 5", "hold is 5; allowed: the keys deadline_ms, kraft_ms, shared_response_ms"),
         (
             "hold: {deadline_ms: -1}",
             "hold.deadline_ms is -1; allowed: a whole number from 0 to 10000",
