@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.net.journal import journal_topic
 from leader_hints.net.journal.journal_topic import KafkaSink, read_properties
 
 
@@ -87,7 +88,8 @@ def test_a_secret_at_a_wrong_place_is_not_reported_in_part(name: str, secret: st
     assert "***" in str(refused.value)
 
 
-def test_no_secret_is_reported_that_was_taken() -> None:
+def test_no_secret_is_reported_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_topic, "_PATIENCE", 0.5)
     properties = {
         "security.protocol": "sasl_plaintext",
         "sasl.mechanisms": "OAUTHBEARER",
