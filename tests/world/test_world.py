@@ -157,6 +157,7 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(223974, id="a node is not listed, and another is where it was"),
         pytest.param(221954, id="a sidecar's broker is outvoted by what is long over"),
         pytest.param(949590, id="a broker refuses to be the node that it is taken for"),
+        pytest.param(310016, id="a broker leads a recreated topic as another node led the former"),
         pytest.param(3765, id="two brokers that have changed places outvote what is true"),
         pytest.param(4408, id="how much of a Fetch is left when a client goes away"),
         pytest.param(4580, id="how much of a Fetch is left when all clients pause"),

@@ -202,6 +202,27 @@ def test_a_proof_against_an_earlier_one_must_last() -> None:
     assert route.broker.proved_node is None
 
 
+def test_a_proof_of_a_node_that_the_broker_is_not_must_last() -> None:
+    """A topic was recreated, and nobody has said so: the broker leads that one, node 3 led it."""
+    broker = _route().broker
+    conclude(broker, _ASKED, _answer(FENCED, FENCED, NOT_LEADER))
+    assert broker.others == {3}
+    conclude(broker, _ASKED, _answer(FENCED, FENCED, 0), now=10.0, patience=1.0)
+    assert (broker.node, broker.others, is_settled(broker)) == (None, {3}, False)
+    assert next_conclusion(broker, 10.0, 1.0) == 11.0
+    # By then the view knows of the topic: what is asked now is about that.
+    conclude(broker, _ASKED, _answer(0, FENCED, FENCED), now=11.0, patience=1.0)
+    assert broker.proved_node == 1
+
+
+def test_such_a_proof_counts_once_it_has_lasted() -> None:
+    broker = _route().broker
+    conclude(broker, _ASKED, _answer(FENCED, FENCED, NOT_LEADER))
+    for now in (10.0, 11.0):
+        conclude(broker, _ASKED, _answer(FENCED, FENCED, 0), now=now, patience=1.0)
+    assert (broker.proved_node, broker.others) == (3, frozenset())
+
+
 def test_two_proofs_that_contradict_each_other_count_for_neither() -> None:
     """Broker 1 led a former topic of the name; the view still had node 2 for it. Afterwards neither
     led what the proxy may see, and it was taken for node 2 until a topic of its own was seen.

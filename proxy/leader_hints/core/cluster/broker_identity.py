@@ -17,9 +17,9 @@ Where that one leads nothing, and the former one neither, no answer would ever t
 
 Brokers are asked by name. While a broker lags behind the view, or leads the view, after a topic was
 recreated, it may lead the one topic at the epoch at which another node leads the other. So a proof
-that contradicts an earlier one must last as well. If the name leads to another address than it did
-then, another broker stands there. If not, neither proof counts for a while: the broker may never
-lead anything again by which it would be known.
+that contradicts an earlier one, of which node the broker is or is not, must last as well. If the
+name leads to another address than it did then, another broker stands there. If not, neither of two
+proofs counts for a while: the broker may never lead anything again by which it would be known.
 """
 
 import math
@@ -167,7 +167,7 @@ def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool
             return False
         broker.disputed = None
     former = broker.proved_node
-    if former in (None, node):
+    if former == node or (former is None and node not in broker.others):
         broker.contradicted = None
         return True
     if broker.contradicted is None or broker.contradicted[0] != node:
@@ -175,7 +175,7 @@ def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool
     if now < broker.contradicted[1] + patience:
         return False
     broker.contradicted = None
-    if broker.peer != broker.proved_peer:
+    if former is None or broker.peer != broker.proved_peer:
         return True
     forget(broker)
     broker.disputed = frozenset({former, node}), now + _DISPUTED_SECONDS
