@@ -168,6 +168,19 @@ def test_nobody_is_polled_who_may_be_behind_a_route() -> None:
     assert _cluster().others(one, [one, unknown]) == {3: _ENDPOINTS[3]}
 
 
+def test_what_brokers_have_reported_that_nobody_asks_any_more_does_not_count() -> None:
+    """It kept a sidecar's own broker, which nobody knew by then, from settling anything."""
+    cluster, route = _cluster((2, 5)), _route(1)
+    view, doubted = cluster.view, TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 3),))
+    assert cluster.others(route, [route]) == {2: _ENDPOINTS[2], 3: _ENDPOINTS[3]}
+    view.learn(doubted, 3)
+    route.broker.node = None
+    assert cluster.others(route, [route]) == {}
+    for _ in range(2):
+        view.learn(doubted._replace(partitions=(Led(0, 1, 3),)), None, route="r", poll=True)
+    assert view.leader("t", 0) == Leader(1, 3)
+
+
 def test_an_address_at_which_another_broker_answers_is_not_polled() -> None:
     one, cluster = _route(1), _cluster()
     cluster.view.misled = frozenset({(2, _ENDPOINTS[2])})

@@ -46,8 +46,9 @@ class Cluster:
         self.agreement = SyntheticIdAgreement(view.cluster_id)
         self.polled_at: float | None = None
         self.listed = NO_BROKERS
-        #: What decided who is to be polled, when that was last looked at.
+        #: What decided who is to be polled, when that was last looked at; and who that was.
         self._placement: object = None
+        self._others: frozenset[int] = frozenset()
         self._hidden_reported = False
 
     def hidden_topics(self, broker: str) -> list[TopicsHidden]:
@@ -97,6 +98,7 @@ class Cluster:
     def others(self, listener: Route, routes: Sequence[Route]) -> dict[int, Endpoint] | None:
         """Return the brokers that are behind none of ``routes``, and where ``listener`` has them.
 
+        They are to be polled, and what others have reported that were before does not count.
         Not those that may be behind one: their addresses lead through this very process. Nor those
         at whose address another broker answers: its answers are not that node's. ``None``: nothing
         has changed since the last call. Each Metadata response asks, and there may be a thousand
@@ -111,11 +113,17 @@ class Cluster:
         elsewhere: Set[int] = {*listener.broker.endpoints}
         for route in routes:
             elsewhere = route.broker.elsewhere(elsewhere)
-        return {
+        others = {
             node: endpoint
             for node, endpoint in listener.broker.endpoints.items()
             if node in elsewhere and (node, endpoint) not in self.view.misled
         }
+        before, self._others = self._others, frozenset(others)
+        # Nobody hears it if they report something else now, so what they have reported would count
+        # against others for ever.
+        if unheard := before - self._others:
+            self.view.disagreements.forget(unheard)
+        return others
 
 
 class Clusters:
