@@ -35,8 +35,6 @@ _FIRST_LEADER = 1
 _WATCHES = 3
 _ADMIN_CALLS = ["create", "describe", "grow", "settings", "delete"]
 _ERROR_LENGTH = 300
-#: What docs/limits.md advises before KRaft, whose brokers learn late that they lead.
-_KRAFT_ADVICE = "hold: {deadline_ms: 500, link_ms_per_second: 500}\n"
 _numbers = itertools.count(1)
 
 
@@ -94,10 +92,7 @@ class CellRun:
         )
         config = folder / "leader-hints.yaml"
         folder.mkdir(parents=True, exist_ok=True)
-        config.write_text(
-            (_KRAFT_ADVICE if self._broker.mode == "kraft" else "")
-            + f"topic_ids: {'synthesize' if self._broker.synthesize else 'broker'}\n"
-        )
+        config.write_text(f"topic_ids: {'synthesize' if self._broker.synthesize else 'broker'}\n")
         arguments = ["--config", str(config)]
         with Sandwich(
             self._cluster, folder, gate=self._gate, sidecars=True, arguments=arguments

@@ -85,9 +85,8 @@ def _introduction() -> str:
         f"broker versions, and what was checked. `{COMMAND}` writes this page from its results: "
         "do not edit it. A cell is one client with one broker version. Each of three brokers "
         "has a proxy in front of it (min.insync.replicas=2, a rack for each, "
-        "RackAwareReplicaSelector). All features run together while all leaders move. In front "
-        "of KRaft brokers hints were held for as long as docs/limits.md advises. Errors to clients "
-        "without hints went on immediately (`hold.settle: false`)."
+        "RackAwareReplicaSelector). All features run together while all leaders move. Errors to "
+        "clients without hints went on immediately (`hold.settle: false`)."
     )
 
 
