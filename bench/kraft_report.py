@@ -6,12 +6,13 @@ from statistics import median
 
 import click
 
+from bench import arms as compared_arms
 from bench.learning import Floor, floor_of
 from bench.measured_clients import BY_NAME
 from bench.report import Verdict, finish, table, target_table
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
-from bench.stall_report import hint_table, run, stall_table
+from bench.stall_report import beside_table, hint_table, run, stall_table
 from bench.statistics import interval, quantile, ratio_interval
 from tests.harness import maven
 from tests.harness.cluster import RealCluster
@@ -23,6 +24,8 @@ PAIRS = (
     ("confluent", "3.6.2"),
     ("franz-go", "3.6.2"),
 )
+#: Java in front of 3.6.2 once more, with partitions beside the one that moves.
+BESIDE = "beside"
 _KINDS = ("produce", "consume")
 _MOST_OF_OFF = 1.0
 _MOST_OF_NATIVE = 1.3
@@ -67,8 +70,8 @@ def arms(broker: str) -> tuple[Arm, Arm, Arm]:
 
 
 @click.command("kraft")
-@click.option("--client", "clients", multiple=True, type=click.Choice([*BY_NAME]),
-              help="Only this client; may be repeated.")  # fmt: skip
+@click.option("--client", "clients", multiple=True, type=click.Choice([*BY_NAME, BESIDE]),
+              help="Only this client, or what is beside a move; may be repeated.")  # fmt: skip
 @click.option("--broker", "brokers", multiple=True, type=click.Choice(["3.4.1", "3.6.2"]),
               help="Only brokers of this version; may be repeated.")  # fmt: skip
 @click.option("--rounds", default=6, show_default=True,
@@ -97,6 +100,8 @@ def main(
                 _measure(samples, client, broker, _Setup(rounds if first else rounds // 2, moves))
                 if write:
                     samples.write("kraft")
+        if BESIDE in (clients or {BESIDE}):
+            _measure_beside(samples, _Setup(rounds // 2, moves // 2))
     compared = [
         _comparison(samples, client, broker)
         for client, broker in PAIRS
@@ -105,6 +110,8 @@ def main(
     verdicts = judge(compared[0]) if compared else []
     verdicts += [_wrong(compared)]
     parts = [part for one in compared for part in _parts(one)]
+    if samples.all(dict, BESIDE):
+        parts += _beside_parts(samples)
     text = "\n\n".join([*parts, target_table(verdicts)])
     finish(maven.ROOT / "docs" / "benchmarks.md", "kraft", text, samples, verdicts, write=write)
 
@@ -121,6 +128,28 @@ def _measure(samples: Samples, client: str, broker: str, setup: _Setup) -> None:
     for arm, sample in pools.items():
         samples.add(name, arm.label, sample)
         samples.add(f"{name}, floor", arm.label, floors[arm])
+
+
+def _measure_beside(samples: Samples, setup: _Setup) -> None:
+    def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
+        """Have other brokers lead in each round, and do no more."""
+
+    beside = arms(PAIRS[0][1])
+    pools = run(beside, setup.rounds, setup.moves, bystanders=compared_arms.BYSTANDERS, after=after)
+    samples.add(BESIDE, "setup", setup)
+    for arm, sample in pools.items():
+        samples.add(BESIDE, arm.label, sample)
+
+
+def _beside_parts(samples: Samples) -> list[str]:
+    setup = samples.get(_Setup, BESIDE, "setup")
+    pools = {arm: samples.get(Sample, BESIDE, arm.label) for arm in arms(PAIRS[0][1])}
+    return [
+        f"{compared_arms.BYSTANDERS} partitions whose leaders stay, on the same connections as one "
+        f"that moves, java, 3.6.2; {setup.rounds} alternating rounds of {setup.moves} moves for "
+        "each arm:",
+        beside_table(pools),
+    ]
 
 
 def _comparison(samples: Samples, client: str, broker: str) -> Comparison:

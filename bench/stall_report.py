@@ -72,7 +72,7 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
             hint_table(shipped),
             f"{arms.BYSTANDERS} partitions whose leaders stay, on the same connections as one that "
             f"moves; {of.rounds} alternating rounds of {of.moves // 3} moves, ZooKeeper:",
-            _beside_table(beside),
+            beside_table(beside),
         ]
     )
     if write:
@@ -283,7 +283,7 @@ def hint_table(pools: Mapping[Arm, Sample]) -> str:
     return table(head, rows)
 
 
-def _beside_table(pools: Mapping[Arm, Sample]) -> str:
+def beside_table(pools: Mapping[Arm, Sample]) -> str:
     head = ["latency around moves, ms", "records", "median", "p99", "95 % interval of p99", "max"]
     rows = []
     for kind in ("produce", "consume"):
