@@ -1,18 +1,18 @@
 """``python -m bench replication``: what of a consumer's stall is the wait for followers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import click
 
-from bench import arms
 from bench.report import Verdict, finish, table
-from bench.samples import Samples, from_samples_option
-from bench.stall import Sample
+from bench.samples import FOLDER, Samples, from_samples_option
+from bench.stall import Arm, Sample
 from bench.stall_report import run
 from bench.statistics import interval, quantile
 from tests.harness import maven
+from tests.harness.cluster import Mode, RealCluster
 
 _WAIT, _BACK_OFF = "replica.fetch.wait.max.ms", "replica.fetch.backoff.ms"
 #: By what is set; the first is Kafka's own, by which the others are seen.
@@ -22,7 +22,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     f"{_BACK_OFF}=50": {_BACK_OFF: "50"},
     f"{_WAIT}=50, {_BACK_OFF}=50": {_WAIT: "50", _BACK_OFF: "50"},
 }
-_ARMS = (arms.OFF, arms.ON)
+MODES: Mapping[Mode, str] = {"zk": "ZooKeeper", "kraft": "KRaft"}
 
 
 @dataclass
@@ -34,41 +34,53 @@ class _Setup:
 
 
 @click.command("replication")
-@click.option("--rounds", default=2, show_default=True, help="Alternating rounds.")
-@click.option("--moves", default=30, show_default=True, help="Leader moves in each round and arm.")
+@click.option("--mode", "modes", multiple=True, type=click.Choice([*MODES]),
+              help="Only clusters of this kind; may be repeated.")  # fmt: skip
+@click.option("--rounds", default=3, show_default=True, help="Alternating rounds.")
+@click.option("--moves", default=20, show_default=True, help="Leader moves in each round and arm.")
 @from_samples_option
 @click.option("--write/--no-write", default=True, help="Write page and samples.")
-def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
-    """Compare consumers' stalls by the replication settings of brokers."""
-    samples = Samples.read("replication") if from_samples else _measured(_Setup(rounds, moves))
-    of = samples.setup(_Setup)
+def main(modes: Sequence[Mode], rounds: int, moves: int, from_samples: bool, write: bool) -> None:
+    """Compare consumers' stalls by the replication settings of brokers.
+
+    May be run in parts, as settle.
+    """
+    kept = (FOLDER / "replication.csv.gz").exists()
+    samples = Samples.read("replication") if kept or from_samples else Samples()
+    if not from_samples:
+        for mode in modes or MODES:
+            _measure(samples, mode, _Setup(rounds, moves))
     text = "\n\n".join(
-        [
-            f"3.6.2, ZooKeeper, {of.rounds} alternating rounds of {of.moves} moves for each arm:",
-            _table(samples),
-        ]
+        part for mode in MODES if samples.all(dict, mode) for part in _parts(samples, mode)
     )
     verdicts: list[Verdict] = []
     page = maven.ROOT / "docs" / "benchmarks.md"
     finish(page, "replication", text, samples, verdicts, write=write)
 
 
-def _measured(setup: _Setup) -> Samples:
-    samples = Samples()
-    samples.add_setup(setup)
+def arms(mode: Mode) -> tuple[Arm, Arm]:
+    """Return what alternates: the same proxy with hints off and on."""
+    return Arm("hints off", "3.6.2", mode, "off"), Arm("hints on", "3.6.2", mode, "on")
+
+
+def _measure(samples: Samples, mode: Mode, setup: _Setup) -> None:
+    def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
+        """Have other brokers lead in each round, and do no more."""
+
+    samples.add(mode, "setup", setup)
     for name, settings in SETTINGS.items():
-        pools = run(_ARMS, setup.rounds, setup.moves, replication=settings)
+        pools = run(arms(mode), setup.rounds, setup.moves, replication=settings, after=after)
         for arm, sample in pools.items():
-            samples.add(name, arm.label, sample)
-    return samples
+            samples.add(f"{mode}, {name}", arm.label, sample)
 
 
-def _table(samples: Samples) -> str:
+def _parts(samples: Samples, mode: Mode) -> tuple[str, str]:
+    setup = samples.get(_Setup, mode, "setup")
     head = ["consumers' stall, ms", "arm", "median", "95 % interval", "p90", "max"]
     rows = []
     for name in SETTINGS:
-        for arm in _ARMS:
-            values = samples.get(Sample, name, arm.label).consume
+        for arm in arms(mode):
+            values = samples.get(Sample, f"{mode}, {name}", arm.label).consume
             low, high = interval(values)
             rows.append(
                 [
@@ -80,4 +92,8 @@ def _table(samples: Samples) -> str:
                     f"{max(values):.0f}",
                 ]
             )
-    return table(head, rows)
+    about = (
+        f"3.6.2, {MODES[mode]}, {setup.rounds} alternating rounds of {setup.moves} moves for each "
+        "arm:"
+    )
+    return about, table(head, rows)
