@@ -6,13 +6,13 @@ What each kind does is a row of ``KINDS``; docs/clients.md has the reports that 
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tests.world import wire
 from tests.world.model.broker import Error
-from tests.world.model.releases import FETCH, METADATA, PRODUCE
+from tests.world.model.releases import FETCH, JOIN_GROUP, METADATA, PRODUCE, RELEASES
 from tests.world.model.sessions import INITIAL, Place
 from tests.world.model.truth import NO_LEADER, Leader
 from tests.world.network import End, Network
@@ -28,6 +28,9 @@ _METADATA_AGE = 2.0
 LONG_POLL = 0.5
 _WAIT = int(LONG_POLL * 1000)
 HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
+#: Newest version of Fetch that only leaders answer (KIP-392), and how brokers of 2.4 are known.
+_LEADERS_ALONE = 10
+_JOIN_GROUP_OF_2_4 = RELEASES["2.4"].maxima[JOIN_GROUP]
 
 
 class Kind(NamedTuple):
@@ -277,8 +280,9 @@ class Client:
     ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
     draws itself: which broker it asks for Metadata, and where it is not 0, when it begins, and how
     far away brokers are. ``delays``: seconds of which it draws how much later an error comes that a
-    proxy might have held; ``late``: from when until when errors did. ``turned``: when it began, was
-    away, came back, and so on.
+    proxy might have held; ``late``: from when until when errors did. ``leaders_alone``: where it
+    asks brokers of 2.4 as a proxy does for it, if it takes hints: by a Fetch that only leaders
+    answer. ``turned``: when it began, was away, came back, and so on.
     """
 
     def __init__(
@@ -292,6 +296,7 @@ class Client:
         say: Callable[[str], None],
         luck: int = 0,
         delays: Sequence[float] = (),
+        leaders_alone: Collection[Endpoint] = (),
     ) -> None:
         self.name = name
         self.kind = kind
@@ -306,6 +311,7 @@ class Client:
         self._say = say
         self._luck = luck
         self._delays = delays
+        self._leaders_alone = leaders_alone if FETCH in kind.takes else ()
         self._random = random.Random(f"{name} {luck}" if luck else name)
         self._correlation = 0
         self._topic_ids: dict[str, bytes] = {}
@@ -588,8 +594,13 @@ class Client:
         elif asked.key == self.api:
             self._take(connection, asked, wire.read_answer(asked.key, asked.version, payload))
         else:
-            connection.maxima = wire.read_versions(payload)
+            connection.maxima = self._asked_by(connection.endpoint, wire.read_versions(payload))
         self._act()
+
+    def _asked_by(self, endpoint: Endpoint, maxima: dict[int, int]) -> dict[int, int]:
+        if endpoint in self._leaders_alone and maxima[JOIN_GROUP] == _JOIN_GROUP_OF_2_4:
+            return {**maxima, FETCH: _LEADERS_ALONE}
+        return maxima
 
     def _take(self, connection: _Connection, asked: _Asked, answer: Answer) -> None:
         session = self._session(connection) if asked.key == FETCH and self.kind.sessions else None

@@ -48,7 +48,8 @@ class Twin(Protocol):
 
     ``luck`` decides what clients draw themselves: when they begin, how far away brokers are, and
     which of them they ask for Metadata. ``only``: the numbers of those that ask anything; clients
-    do not know of each other. ``delays``: of which each draws how much later its errors come.
+    do not know of each other. ``delays``: of which each draws how much later its errors come;
+    with them brokers that have a route are asked as proxies ask them.
     """
 
     def __call__(self, luck: int, only: frozenset[int], delays: Delays = (), /) -> World: ...
@@ -162,15 +163,17 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     """Iterate over the clients that have come less far than without the proxies.
 
     ``twin``: lives the same world without them. A client is behind if it has come less far than in
-    all of ``most`` twins, and of as many in which errors come later, as some did that were held:
-    that changes whom the client asks next, and what has befallen that broker by then. What is
-    allowed besides: for how long its own responses were held, the hop more that each message has,
-    the time for which processes that begin wait for synthetic ids, and a turn that it has just
-    missed. A client that has come to know an epoch of a former topic is
-    left out from then on: it ignores what is true of the recreated one. When it comes to know of a
-    partition at all depends on when it last asked for Metadata, so it is compared from then on. A
-    partition of a recreated topic is another one. One that keeps to a synthetic id is not compared
-    once there are brokers of 3.7.
+    all of ``most`` twins, and of as many that are more like the world with proxies. There errors
+    come later, as some did that were held: that changes whom the client asks next, and what has
+    befallen that broker by then. And a broker of 2.4 with a route does not serve a client as a
+    follower that takes it for the leader: an error changes when the client asks for Metadata next,
+    also because of other partitions. What is allowed besides: for how long its own responses were
+    held, the hop more that each message has, the time for which processes that begin wait for
+    synthetic ids, and a turn that it has just missed. A client that has come to know an epoch of a
+    former topic is left out from then on: it ignores what is true of the recreated one. When it
+    comes to know of a partition at all depends on when it last asked for Metadata, so it is
+    compared from then on. A partition of a recreated topic is another one. One that keeps to a
+    synthetic id is not compared once there are brokers of 3.7.
     """
     known = {
         (number, place): [*_known(world, place, asked)]

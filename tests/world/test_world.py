@@ -19,7 +19,7 @@ from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_tr
 from tests.world.run import live
 from tests.world.shrink import shrink
 from tests.world.timeline import timeline
-from tests.world.world import END, World
+from tests.world.world import END, PAUSE, World
 
 #: Worlds take twice the time where coverage is measured; unit tests cover what they pass through.
 pytestmark = pytest.mark.no_cover
@@ -162,6 +162,7 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(4408, id="how much of a Fetch is left when a client goes away"),
         pytest.param(4580, id="how much of a Fetch is left when all clients pause"),
         pytest.param(5160, id="a held error has a client ask a broker that has gone"),
+        pytest.param(310772, id="a former leader of 2.4 serves as a follower without the proxy"),
     ],
 )
 def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
@@ -190,6 +191,38 @@ def test_errors_come_as_late_in_a_twin_as_is_said() -> None:
         refused = {seen.at for seen in client.seen if seen.error in HINTED}
         assert {round(until - since, 6) for since, until in client.late} == {0.05}
         assert {until for _, until in client.late} >= refused
+
+
+def test_a_twin_asks_former_leaders_of_2_4_as_is_said() -> None:
+    of = replace(
+        profile(0),
+        kraft=False,
+        ids=False,
+        releases=("2.4",) * 3,
+        fronted=(1,),
+        clients=(("java", FETCH), ("unhinted", FETCH)),
+        partitions=2,
+        idle=0,
+        crossed=(),
+        later="",
+        slots=1000,
+    )
+    moves = [Happening(5.0, "move", number=0, node=2), Happening(5.0, "move", number=1, node=3)]
+    refused = []
+    for delays in ((), ((0.0,),) * 2):
+        world = World(0, of, moves, proxied=False, luck=1, delays=delays)
+        world.run()
+        refused.append(
+            {
+                (client.kind.name, world.failures[seen.request][seen.place].node, seen.version)
+                for client in world.clients
+                for seen in client.seen
+                if seen.at < PAUSE
+            }
+        )
+    # The unhinted client has no session, so its epochs are known to the brokers.
+    unhinted = {("sarama", 1, 11), ("sarama", 2, 11)}
+    assert refused == [unhinted, {*unhinted, ("apache-kafka-java", 1, 10)}]
 
 
 def test_errors_that_can_carry_no_hint_are_settled_where_the_world_says_so() -> None:

@@ -45,7 +45,8 @@ class World:
     when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
-    anything; ``None``: all. ``delays``: by client, see :class:`tests.world.clients.Client`.
+    anything; ``None``: all. ``delays``: by client, see :class:`tests.world.clients.Client`; with
+    them brokers that have a route are asked as proxies ask them.
     Without ``proxied`` there are no proxies; where a process of theirs would begin again, the same
     listeners are away for as long.
     """
@@ -133,6 +134,7 @@ class World:
                 self.say,
                 luck,
                 delays[number - 1] if delays else (),
+                [shown(node) for node in profile.fronted] if delays else (),
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
