@@ -138,6 +138,9 @@ def _measure_beside(samples: Samples, setup: _Setup) -> None:
     pools = run(beside, setup.rounds, setup.moves, bystanders=compared_arms.BYSTANDERS, after=after)
     samples.add(BESIDE, "setup", setup)
     for arm, sample in pools.items():
+        # There are ten thousands of them; the table has no more digits either.
+        sample.beside_produce = [round(one, 1) for one in sample.beside_produce]
+        sample.beside_consume = [round(one, 1) for one in sample.beside_consume]
         samples.add(BESIDE, arm.label, sample)
 
 
