@@ -92,23 +92,6 @@ def test_what_the_broker_allows(limits: dict[str, Any], codes: set[str]) -> None
     assert found(changed(limits=BrokerLimits(**limits))) == codes
 
 
-@pytest.mark.parametrize(
-    ("waits", "backs_off", "codes"),
-    [
-        (500, 1000, {"followers_wait"}),
-        (101, 100, {"followers_wait"}),
-        (100, 101, {"followers_wait"}),
-        (100, 100, set()),
-        (None, 1000, set()),
-    ],
-)
-def test_consumers_wait_for_followers_that_come_late(
-    waits: int | None, backs_off: int, codes: set[str]
-) -> None:
-    limits = BrokerLimits(followers_wait_ms=waits, followers_back_off_ms=backs_off)
-    assert found(changed(limits=limits)) == codes
-
-
 def test_kraft_brokers_must_be_waited_for() -> None:
     offers = {kind.name: MAXIMA | {55: 0} for kind in KINDS}
     route = changed(met=ProbeResult(kind=EndpointKind.BROKER, offers=offers))

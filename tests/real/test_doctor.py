@@ -484,12 +484,7 @@ def _allow(crowd: Crowd, principal: str, topic: str) -> None:
     ("version", "mode", "settings", "codes"),
     [
         ("2.8.2", "zk", {"inter.broker.protocol.version": "2.7"}, {"topic_ids_off"}),
-        (
-            "3.6.2",
-            "kraft",
-            {"replica.fetch.wait.max.ms": "500"},
-            {"kraft_hold", "followers_wait"},
-        ),
+        ("3.6.2", "kraft", {}, {"kraft_hold"}),
         ("3.7.2", "zk", {}, {"broker_native"}),
     ],
 )

@@ -11,8 +11,6 @@ from leader_hints.core.versions.plan import plan_for
 
 #: How late a KRaft broker may learn that it leads: with the next record of the metadata log.
 _KRAFT_LATE_MS = 500
-#: Milliseconds above which followers come noticeably later than clients that have a hint.
-_FOLLOWERS_LATE_MS = 100
 #: A broker's default for connections from one address.
 _UNLIMITED = 2**31 - 1
 _NOT_A_BROKER: Mapping[EndpointKind, str] = {
@@ -70,13 +68,6 @@ def judge_limits(route: RouteFacts, request_bytes: int) -> Iterator[Finding]:
     largest = route.limits.largest_request
     if largest is not None and largest > request_bytes:
         yield finding("requests_limited", route.name, largest=largest, allowed=request_bytes)
-
-
-def judge_followers(route: RouteFacts) -> Iterator[Finding]:
-    """How late followers turn to a new leader, which consumers and acks=all wait for."""
-    waits, backs_off = route.limits.followers_wait_ms, route.limits.followers_back_off_ms
-    if waits is not None and backs_off is not None and max(waits, backs_off) > _FOLLOWERS_LATE_MS:
-        yield finding("followers_wait", route.name, waits=waits, backs_off=backs_off)
 
 
 def judge_leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:

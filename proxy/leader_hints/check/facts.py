@@ -110,15 +110,12 @@ class BrokerLimits:
     """What the broker has and takes; ``None`` where that is not known.
 
     ``connections``: that it has now; ``most_connections``: that it takes from this machine's
-    address; ``largest_request``: that it takes, in bytes. ``followers_wait_ms`` and
-    ``followers_back_off_ms``: how long its followers wait for records, and after an error.
+    address; ``largest_request``: that it takes, in bytes.
     """
 
     connections: int | None = None
     most_connections: int | None = None
     largest_request: int | None = None
-    followers_wait_ms: int | None = None
-    followers_back_off_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

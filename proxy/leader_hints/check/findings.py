@@ -187,16 +187,6 @@ TABLE: dict[str, Entry] = {
         "Give the proxy's address a limit of its own in the broker's "
         "max.connections.per.ip.overrides, or raise max.connections.per.ip.",
     ),
-    "followers_wait": Entry(
-        _ADVICE,
-        "followers may turn to a new leader late: replica.fetch.wait.max.ms is {waits}, "
-        "replica.fetch.backoff.ms is {backs_off}",
-        "Consumers see a record, and acks=all is answered, only once followers have fetched it. "
-        "On a broker with little traffic that may take longer than a hint saves.",
-        "If stalls of consumers matter, set replica.fetch.wait.max.ms to 50 and "
-        "replica.fetch.backoff.ms to 50 on all brokers. Brokers read them when they start. An idle "
-        "broker then answers 20 Fetch requests a second of each other one.",
-    ),
     "requests_limited": Entry(
         _PROBLEM,
         "the broker takes requests of {largest} bytes, and the proxy refuses those above {allowed}",

@@ -58,8 +58,7 @@ _AT_ONCE = 50
 #: Settings of brokers that limit a proxy.
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 _REQUEST_BYTES = "socket.request.max.bytes"
-_FOLLOWERS_WAIT, _FOLLOWERS_BACK_OFF = "replica.fetch.wait.max.ms", "replica.fetch.backoff.ms"
-_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES, _FOLLOWERS_WAIT, _FOLLOWERS_BACK_OFF)
+_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
 
 
 @dataclass(slots=True)
@@ -245,12 +244,7 @@ async def _ask_limits(probe: _RouteProbe) -> None:
             body = describe_configs.write_request_body(node, _LIMITS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
             values = describe_configs.read_values(await connection.ask(key, version, body))
-        probe.limits = replace(
-            probe.limits,
-            largest_request=_number(values.get(_REQUEST_BYTES)),
-            followers_wait_ms=_number(values.get(_FOLLOWERS_WAIT)),
-            followers_back_off_ms=_number(values.get(_FOLLOWERS_BACK_OFF)),
-        )
+        probe.limits = replace(probe.limits, largest_request=_number(values.get(_REQUEST_BYTES)))
         own = host.address_towards(probe.addresses[0])
         overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")
         override = await _override(overrides, own) if own is not None else None
