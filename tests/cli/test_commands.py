@@ -174,6 +174,13 @@ def test_help_names_every_flag_and_its_values() -> None:
         assert text in done.stdout
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1"])
+def test_wait_gone_waits_for_no_time_that_is_none(seconds: str) -> None:
+    refused = leader_hints("wait-gone", "--at-most", seconds, "--route", "l:1=u:2")
+    assert refused.returncode == 2
+    assert "--at-most" in refused.stderr
+
+
 def test_wait_gone_ends_with_1_while_the_broker_is_there_and_with_0_when_it_has_gone() -> None:
     with socket.create_server(("127.0.0.1", 0)) as broker:
         host, port = broker.getsockname()

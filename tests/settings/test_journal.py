@@ -15,12 +15,17 @@ from tests.settings.samples import settings_of
         ({"kind": "topic", "bootstrap": "one:9092,two"}, "bootstrap: two: no port"),
         ({"kind": "topic", "bootstrap": "one:9092, two:9092"}, "should match pattern"),
         ({"kind": "topic", "bootstrap": "one:9092", "topic": "a b"}, "should match pattern"),
+        (
+            {"kind": "files", "path": "p", "file_bytes": 2048, "kept_bytes": 2047},
+            "kept_bytes is 2047, less than file_bytes, 2048",
+        ),
+        ({"sidecar": "a" * 201}, "should match pattern"),
         ({"sidecar": "a/b"}, "should match pattern"),
         ({"sidecar": "a_b"}, "should match pattern"),
         ({"path": "a\0"}, "should match pattern"),
     ],
 )
-def test_refuses_journals_that_lead_nowhere(settings: dict[str, str], reason: str) -> None:
+def test_refuses_journals_that_lead_nowhere(settings: dict[str, object], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         settings_of(journal=settings)
 

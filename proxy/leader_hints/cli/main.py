@@ -10,6 +10,7 @@ Tested in ``tests/cli/test_commands.py``.
 import errno
 import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -128,11 +129,19 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
     sys.exit(int(report.mend))
 
 
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    """Refuse what is no number, which is within every range."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number of seconds")
+    return value
+
+
 @cli.command("wait-gone")
 @_takes_settings
 @click.option(
     "--at-most",
     type=click.FloatRange(0),
+    callback=_finite,
     default=600.0,
     show_default=True,
     metavar="SECONDS",

@@ -20,7 +20,7 @@ class JournalSettings(Group):
     )
     sidecar: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9.-]{0,250}$",
+        pattern=r"^[A-Za-z0-9.-]{0,200}$",
         description="Names this process in the journal; each needs a name of its own. Empty: the "
         "host's name.",
     )
@@ -84,6 +84,11 @@ class JournalSettings(Group):
     def _check_place(self) -> Self:
         if self.kind == "files" and not self.path:
             raise ValueError("kind files needs path, the folder that the files are written to")
+        if self.kind == "files" and self.kept_bytes < self.file_bytes:
+            raise ValueError(
+                f"kept_bytes is {self.kept_bytes}, less than file_bytes, {self.file_bytes}: a file "
+                "would be removed as soon as it is finished"
+            )
         if self.kind == "topic" and not self.bootstrap:
             raise ValueError("kind topic needs bootstrap, the brokers that take the records")
         for address in filter(None, self.bootstrap.split(",")):
