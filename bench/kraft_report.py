@@ -9,11 +9,11 @@ import click
 from bench import arms as compared_arms
 from bench.learning import Floor, floor_of
 from bench.measured_clients import BY_NAME
-from bench.report import Verdict, finish, table, target_table
+from bench.report import Verdict, finish, target_table
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
-from bench.stall_report import beside_table, hint_table, run, stall_table
-from bench.statistics import interval, quantile, ratio_interval
+from bench.stall_report import beside_table, hint_table, run, spread_table, stall_table
+from bench.statistics import quantile, ratio_interval
 from tests.harness import maven
 from tests.harness.cluster import RealCluster
 
@@ -202,20 +202,11 @@ def _parts(of: Comparison) -> list[str]:
 
 
 def _floor_table(of: Comparison) -> str:
-    head = ["nobody can be served, ms", "moves", "median", "95 % interval", "p90", "max"]
-    rows = []
-    for kind in _KINDS:
-        for arm, floor in of.floors.items():
-            values = getattr(floor, kind)
-            low, high = interval(values)
-            rows.append(
-                [
-                    f"{kind}, {arm.label}",
-                    str(len(values)),
-                    f"{median(values):.0f}",
-                    f"{low:.0f} to {high:.0f}",
-                    f"{quantile(values, 0.9):.0f}",
-                    f"{max(values):.0f}",
-                ]
-            )
-    return table(head, rows)
+    return spread_table(
+        "nobody can be served, ms",
+        (
+            (f"{kind}, {arm.label}", getattr(floor, kind))
+            for kind in _KINDS
+            for arm, floor in of.floors.items()
+        ),
+    )

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import click
 
-from bench.report import Verdict, finish, table
+from bench.report import Verdict, finish
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
-from bench.stall_report import run
-from bench.statistics import interval, quantile
+from bench.stall_report import run, spread_table
 from tests.harness import maven
 from tests.harness.cluster import Mode, RealCluster
 
@@ -76,24 +74,13 @@ def _measure(samples: Samples, mode: Mode, setup: _Setup) -> None:
 
 def _parts(samples: Samples, mode: Mode) -> tuple[str, str]:
     setup = samples.get(_Setup, mode, "setup")
-    head = ["consumers' stall, ms", "arm", "median", "95 % interval", "p90", "max"]
-    rows = []
-    for name in SETTINGS:
-        for arm in arms(mode):
-            values = samples.get(Sample, f"{mode}, {name}", arm.label).consume
-            low, high = interval(values)
-            rows.append(
-                [
-                    f"`{name}`",
-                    arm.label,
-                    f"{median(values):.0f}",
-                    f"{low:.0f} to {high:.0f}",
-                    f"{quantile(values, 0.9):.0f}",
-                    f"{max(values):.0f}",
-                ]
-            )
     about = (
         f"3.6.2, {MODES[mode]}, {setup.rounds} alternating rounds of {setup.moves} moves for each "
         "arm:"
     )
-    return about, table(head, rows)
+    stalls = (
+        (f"`{name}`, {arm.label}", samples.get(Sample, f"{mode}, {name}", arm.label).consume)
+        for name in SETTINGS
+        for arm in arms(mode)
+    )
+    return about, spread_table("consumers' stall, ms", stalls)

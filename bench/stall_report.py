@@ -3,7 +3,7 @@
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -244,23 +244,33 @@ def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
 
 
 def stall_table(pools: Mapping[Arm, Sample]) -> str:
-    head = ["stall, ms", "moves", "median", "95 % interval of the median", "p90", "max"]
+    """Return the stalls of all arms."""
+    return spread_table(
+        "stall, ms",
+        (
+            (f"{kind}, {arm.label}", getattr(sample, kind))
+            for kind in ("produce", "consume")
+            for arm, sample in pools.items()
+        ),
+    )
+
+
+def spread_table(what: str, named: Iterable[tuple[str, Sequence[float]]]) -> str:
+    """Return a table of milliseconds, one for each move."""
     rows = []
-    for kind in ("produce", "consume"):
-        for arm, sample in pools.items():
-            values = getattr(sample, kind)
-            low, high = interval(values)
-            rows.append(
-                [
-                    f"{kind}, {arm.label}",
-                    str(len(values)),
-                    f"{median(values):.0f}",
-                    f"{low:.0f} to {high:.0f}",
-                    f"{quantile(values, 0.9):.0f}",
-                    f"{max(values):.0f}",
-                ]
-            )
-    return table(head, rows)
+    for name, values in named:
+        low, high = interval(values)
+        rows.append(
+            [
+                name,
+                str(len(values)),
+                f"{median(values):.0f}",
+                f"{low:.0f} to {high:.0f}",
+                f"{quantile(values, 0.9):.0f}",
+                f"{max(values):.0f}",
+            ]
+        )
+    return table([what, "moves", "median", "95 % interval of the median", "p90", "max"], rows)
 
 
 def hint_table(pools: Mapping[Arm, Sample]) -> str:
