@@ -40,9 +40,9 @@ _DISPUTED = 100
 #: Partitions, at most, of topics of which a new leader is asked for Metadata once it has confirmed
 #: that it leads: of larger answers than 64 KB links read nothing in passing.
 _LARGEST_READ = 500
-#: Partitions, at most, of the question that a new leader has answered: in a storm its Metadata is
-#: not asked for beside what is needed.
-_ANSWERED = 100
+#: Partitions, at most, of the question that a new leader has answered, and responses held: in a
+#: storm its Metadata is not asked for beside what is needed. That cost half of the hints.
+_ANSWERED, _HELD = 2, 6
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
 _CONNECTING_AT_ONCE = 5
@@ -323,7 +323,7 @@ class BrokerAnswers:
             return
         learnt = cluster.learn_leadership(poller.node, epochs, errors)
         self._report(learnt.moves)
-        if len(epochs) <= _ANSWERED:
+        if len(epochs) <= _ANSWERED and self._hold_timer.queue.held <= _HELD:
             self._ask_too(poller, cluster.view, learnt.confirmed)
         if learnt.epoch_over:
             self.epoch_over()
