@@ -12,7 +12,7 @@ from bench.measured_clients import BY_NAME
 from bench.report import Verdict, finish, target_table
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
-from bench.stall_report import beside_table, hint_table, run, spread_table, stall_table
+from bench.stall_report import Setup, beside_table, hint_table, run, spread_table, stall_table
 from bench.statistics import quantile, ratio_interval
 from tests.harness import maven
 from tests.harness.cluster import RealCluster
@@ -26,18 +26,11 @@ PAIRS = (
 )
 #: Java in front of 3.6.2 once more, with partitions beside the one that moves.
 BESIDE = "beside"
+OFF, ON, NATIVE = "hints off", "hints on", "native 3.7, no proxy"
 _KINDS = ("produce", "consume")
 _MOST_OF_OFF = 1.0
 _MOST_OF_NATIVE = 1.3
 _MOST_OF_NATIVE_P90 = 1.2
-
-
-@dataclass
-class _Setup:
-    """How often each arm was measured."""
-
-    rounds: int
-    moves: int
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Comparison:
 
     client: str
     broker: str
-    setup: _Setup
+    setup: Setup
     pools: dict[Arm, Sample]
     floors: dict[Arm, Floor]
 
@@ -55,9 +48,6 @@ class Comparison:
         (sample,) = (of for arm, of in self.pools.items() if arm.label == label)
         stalls: list[float] = getattr(sample, kind)
         return stalls
-
-
-OFF, ON, NATIVE = "hints off", "hints on", "native 3.7, no proxy"
 
 
 def arms(broker: str) -> tuple[Arm, Arm, Arm]:
@@ -97,11 +87,11 @@ def main(
         for client, broker in PAIRS:
             if client in (clients or BY_NAME) and broker in (brokers or {broker}):
                 first = (client, broker) == PAIRS[0]
-                _measure(samples, client, broker, _Setup(rounds if first else rounds // 2, moves))
+                _measure(samples, client, broker, Setup(rounds if first else rounds // 2, moves))
                 if write:
                     samples.write("kraft")
         if BESIDE in (clients or {BESIDE}):
-            _measure_beside(samples, _Setup(rounds // 2, moves // 2))
+            _measure_beside(samples, Setup(rounds // 2, moves // 2))
     compared = [
         _comparison(samples, client, broker)
         for client, broker in PAIRS
@@ -116,13 +106,15 @@ def main(
     finish(maven.ROOT / "docs" / "benchmarks.md", "kraft", text, samples, verdicts, write=write)
 
 
-def _measure(samples: Samples, client: str, broker: str, setup: _Setup) -> None:
+def _measure(samples: Samples, client: str, broker: str, setup: Setup) -> None:
     floors = {arm: Floor() for arm in arms(broker)}
 
     def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
         floors[arm].add(floor_of(cluster, topic))
 
-    pools = run(arms(broker), setup.rounds, setup.moves, client=BY_NAME[client], after=after)
+    pools = run(
+        arms(broker), setup.rounds, setup.moves, client=BY_NAME[client], turning=True, after=after
+    )
     name = f"{client}, {broker}"
     samples.add(name, "setup", setup)
     for arm, sample in pools.items():
@@ -130,12 +122,11 @@ def _measure(samples: Samples, client: str, broker: str, setup: _Setup) -> None:
         samples.add(f"{name}, floor", arm.label, floors[arm])
 
 
-def _measure_beside(samples: Samples, setup: _Setup) -> None:
-    def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
-        """Have other brokers lead in each round, and do no more."""
-
+def _measure_beside(samples: Samples, setup: Setup) -> None:
     beside = arms(PAIRS[0][1])
-    pools = run(beside, setup.rounds, setup.moves, bystanders=compared_arms.BYSTANDERS, after=after)
+    pools = run(
+        beside, setup.rounds, setup.moves, bystanders=compared_arms.BYSTANDERS, turning=True
+    )
     samples.add(BESIDE, "setup", setup)
     for arm, sample in pools.items():
         # There are ten thousands of them; the table has no more digits either.
@@ -145,7 +136,7 @@ def _measure_beside(samples: Samples, setup: _Setup) -> None:
 
 
 def _beside_parts(samples: Samples) -> list[str]:
-    setup = samples.get(_Setup, BESIDE, "setup")
+    setup = samples.get(Setup, BESIDE, "setup")
     pools = {arm: samples.get(Sample, BESIDE, arm.label) for arm in arms(PAIRS[0][1])}
     return [
         f"{compared_arms.BYSTANDERS} partitions whose leaders stay, on the same connections as one "
@@ -160,7 +151,7 @@ def _comparison(samples: Samples, client: str, broker: str) -> Comparison:
     return Comparison(
         client,
         broker,
-        samples.get(_Setup, name, "setup"),
+        samples.get(Setup, name, "setup"),
         {arm: samples.get(Sample, name, arm.label) for arm in arms(broker)},
         {arm: samples.get(Floor, f"{name}, floor", arm.label) for arm in arms(broker)},
     )

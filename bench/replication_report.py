@@ -1,16 +1,15 @@
 """``python -m bench replication``: what of a consumer's stall is the wait for followers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import click
 
 from bench.report import Verdict, finish
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
-from bench.stall_report import run, spread_table
+from bench.stall_report import Setup, run, spread_table
 from tests.harness import maven
-from tests.harness.cluster import Mode, RealCluster
+from tests.harness.cluster import Mode
 
 _WAIT, _BACK_OFF = "replica.fetch.wait.max.ms", "replica.fetch.backoff.ms"
 #: By what is set; the first is Kafka's own, by which the others are seen.
@@ -21,14 +20,6 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     f"{_WAIT}=50, {_BACK_OFF}=50": {_WAIT: "50", _BACK_OFF: "50"},
 }
 MODES: Mapping[Mode, str] = {"zk": "ZooKeeper", "kraft": "KRaft"}
-
-
-@dataclass
-class _Setup:
-    """How often each arm was measured."""
-
-    rounds: int
-    moves: int
 
 
 @click.command("replication")
@@ -47,7 +38,7 @@ def main(modes: Sequence[Mode], rounds: int, moves: int, from_samples: bool, wri
     samples = Samples.read("replication") if kept or from_samples else Samples()
     if not from_samples:
         for mode in modes or MODES:
-            _measure(samples, mode, _Setup(rounds, moves))
+            _measure(samples, mode, Setup(rounds, moves))
     text = "\n\n".join(
         part for mode in MODES if samples.all(dict, mode) for part in _parts(samples, mode)
     )
@@ -61,19 +52,16 @@ def arms(mode: Mode) -> tuple[Arm, Arm]:
     return Arm("hints off", "3.6.2", mode, "off"), Arm("hints on", "3.6.2", mode, "on")
 
 
-def _measure(samples: Samples, mode: Mode, setup: _Setup) -> None:
-    def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
-        """Have other brokers lead in each round, and do no more."""
-
+def _measure(samples: Samples, mode: Mode, setup: Setup) -> None:
     samples.add(mode, "setup", setup)
     for name, settings in SETTINGS.items():
-        pools = run(arms(mode), setup.rounds, setup.moves, replication=settings, after=after)
+        pools = run(arms(mode), setup.rounds, setup.moves, replication=settings, turning=True)
         for arm, sample in pools.items():
             samples.add(f"{mode}, {name}", arm.label, sample)
 
 
 def _parts(samples: Samples, mode: Mode) -> tuple[str, str]:
-    setup = samples.get(_Setup, mode, "setup")
+    setup = samples.get(Setup, mode, "setup")
     about = (
         f"3.6.2, {MODES[mode]}, {setup.rounds} alternating rounds of {setup.moves} moves for each "
         "arm:"

@@ -10,7 +10,7 @@ from bench.measured_clients import WITHOUT_HINTS
 from bench.report import Verdict, finish, table, target_table
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
-from bench.stall_report import run
+from bench.stall_report import Setup, run
 from bench.statistics import quantile, ratio_interval
 from tests.harness import maven
 
@@ -24,21 +24,13 @@ _LEAST_SETTLED = 0.95
 _KINDS = ("produce", "consume")
 
 
-@dataclass
-class _Setup:
-    """How often each arm was measured."""
-
-    rounds: int
-    moves: int
-
-
 @dataclass(frozen=True)
 class Pair:
     """A client in front of a broker, and the samples of both arms."""
 
     client: str
     broker: str
-    setup: _Setup
+    setup: Setup
     settled: Sample
     passed_on: Sample
 
@@ -75,7 +67,7 @@ def main(
     if not from_samples:
         for broker in brokers or BROKERS:
             for client in clients or WITHOUT_HINTS:
-                _measure(samples, client, broker, _Setup(rounds, moves))
+                _measure(samples, client, broker, Setup(rounds, moves))
                 if write:
                     # What comes next may take hours, and fail.
                     samples.write("settle")
@@ -92,7 +84,7 @@ def arms(broker: str) -> tuple[Arm, Arm]:
     return settled, Arm(PASSED_ON, broker, "zk", "on")
 
 
-def _measure(samples: Samples, client: str, broker: str, setup: _Setup) -> None:
+def _measure(samples: Samples, client: str, broker: str, setup: Setup) -> None:
     pools = run(arms(broker), setup.rounds, setup.moves, client=WITHOUT_HINTS[client])
     name = f"{client}, {broker}"
     samples.add(name, "setup", setup)
@@ -109,7 +101,7 @@ def _pairs(samples: Samples) -> Iterator[Pair]:
                 yield Pair(
                     client,
                     broker,
-                    samples.get(_Setup, name, "setup"),
+                    samples.get(Setup, name, "setup"),
                     samples.get(Sample, name, SETTLED),
                     samples.get(Sample, name, PASSED_ON),
                 )

@@ -29,7 +29,7 @@ _BESIDE = (arms.OFF, arms.ON)
 
 
 @dataclass
-class _Setup:
+class Setup:
     """How often each arm was measured."""
 
     rounds: int
@@ -54,7 +54,7 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
     Ends with 1 where a target is missed.
     """
     samples = Samples.read("stall") if from_samples else _measured_stalls(rounds, moves)
-    of = samples.setup(_Setup)
+    of = samples.setup(Setup)
     zookeeper = _pools(samples, "zookeeper", arms.ZOOKEEPER)
     shipped = _pools(samples, "shipped", arms.ZOOKEEPER)
     beside = _pools(samples, "beside", _BESIDE)
@@ -88,7 +88,7 @@ def main(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
 def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
     """Compare the same in front of 2.8 and 2.4. Ends with 1 where a target is missed."""
     samples = Samples.read("legacy") if from_samples else _measured_legacy(rounds, moves)
-    of = samples.setup(_Setup)
+    of = samples.setup(Setup)
     parts = []
     verdicts = []
     for compared in arms.LEGACY:
@@ -109,7 +109,7 @@ def legacy(rounds: int, moves: int, from_samples: bool, write: bool) -> None:
 
 def _measured_stalls(rounds: int, moves: int) -> Samples:
     samples = Samples()
-    samples.add_setup(_Setup(rounds, moves))
+    samples.add_setup(Setup(rounds, moves))
     for comparison, pools in (
         ("zookeeper", run(arms.ZOOKEEPER, rounds, moves)),
         ("shipped", run(arms.ZOOKEEPER, 1, moves, replication={})),
@@ -121,7 +121,7 @@ def _measured_stalls(rounds: int, moves: int) -> Samples:
 
 def _measured_legacy(rounds: int, moves: int) -> Samples:
     samples = Samples()
-    samples.add_setup(_Setup(rounds, moves))
+    samples.add_setup(Setup(rounds, moves))
     for compared in arms.LEGACY:
         _add(samples, compared[0].version, run(compared, rounds, moves))
     return samples
@@ -143,12 +143,13 @@ def run(
     bystanders: int = 0,
     replication: Mapping[str, str] = FAST_REPLICATION,
     client: Client = JAVA,
-    after: Callable[[Arm, RealCluster, str], None] | None = None,
+    turning: bool = False,
+    after: Callable[[Arm, RealCluster, str], None] = lambda arm, cluster, topic: None,
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
-    ``after``: called with the arm, its cluster and the topic after each round that counts. Then
-    other brokers lead in each round.
+    ``turning``: other brokers lead in each round. ``after``: called with the arm, its cluster and
+    the topic after each round that counts.
 
     All latencies are kept under build/bench/latencies in a folder for each comparison, such as
     zk-3.6.2-fast-java. The first round of each arm is preceded by half a round that does not count,
@@ -172,15 +173,14 @@ def run(
                 topic = f"stall-{number}-{index}"
                 count = moves if number else max(moves // 2, 5)
                 cluster = running[arm.cluster]
-                turn = number % len(cluster.brokers) if after is not None else 0
+                turn = number % len(cluster.brokers) if turning else 0
                 sample, all_of_them = measure(
                     arm, cluster, process, topic, count, place, bystanders, client.settings, turn
                 )
                 click.echo(_line(number, arm, sample), err=True)
                 if number:
                     pools[arm].add(sample)
-                    if after is not None:
-                        after(arm, cluster, topic)
+                    after(arm, cluster, topic)
                     file = latencies / f"{index}-{number}.csv.gz"
                     write_latencies(file, arm.label, number, all_of_them, RECORD_BYTES)
     return pools
@@ -274,6 +274,7 @@ def spread_table(what: str, named: Iterable[tuple[str, Sequence[float]]]) -> str
 
 
 def hint_table(pools: Mapping[Arm, Sample]) -> str:
+    """Return what came of the errors of arms with hints."""
     head = ["hints", "given", "missed", "wrong", "hold median, ms", "hold p90", "hold max"]
     rows = []
     for arm, sample in pools.items():
@@ -294,6 +295,7 @@ def hint_table(pools: Mapping[Arm, Sample]) -> str:
 
 
 def beside_table(pools: Mapping[Arm, Sample]) -> str:
+    """Return the latencies of partitions beside the one that moves."""
     head = ["latency around moves, ms", "records", "median", "p99", "95 % interval of p99", "max"]
     rows = []
     for kind in ("produce", "consume"):
