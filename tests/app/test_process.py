@@ -35,6 +35,7 @@ from tests.net.messages import Broker
 from tests.net.rig import LEGACY, open_descriptors
 from tests.net.serving import ANY as _ANY
 from tests.net.serving import Log as _Log
+from tests.net.serving import Rounds
 from tests.net.serving import exchange as _exchange
 from tests.net.serving import serving as _serving
 from tests.net.serving import until_true as _until
@@ -452,25 +453,19 @@ async def test_an_admin_server_that_others_can_reach_is_a_warning(log: _Log) -> 
 async def test_links_are_served_while_a_status_of_many_routes_is_made(
     log: _Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounds, made_in = 0, []
+    rounds, made_in = Rounds(), []
 
     def noted(*of: Any) -> Iterator[RouteStatus]:
         for status in route_statuses(*of):
-            made_in.append(rounds)
+            made_in.append(rounds.now)
             yield status
 
     monkeypatch.setattr(admin_view, "route_statuses", noted)
 
-    async def count() -> None:
-        nonlocal rounds
-        while True:
-            rounds += 1
-            await trio.lowlevel.checkpoint()
-
     routes = [(_ANY, Address("127.0.0.1", 9))] * 5
     async with _serving(_settings(*routes, admin=_ANY, hints="off"), log):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(count)
+            nursery.start_soon(rounds.count)
             assert (await _ask(_admin(log), "/status"))[0] == 200
             nursery.cancel_scope.cancel()
         assert len(made_in) == len(routes)

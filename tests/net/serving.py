@@ -27,6 +27,19 @@ class Log(io.StringIO):
         return [line for line in lines if line["event"] == name]
 
 
+class Rounds:
+    """Counts rounds of the event loop. ``now``: how many there were since it began."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    async def count(self) -> None:
+        """Count until cancelled."""
+        while True:
+            self.now += 1
+            await trio.lowlevel.checkpoint()
+
+
 async def until_true(condition: Callable[[], Any]) -> Any:
     """Wait until a condition has a true value; return it."""
     with trio.fail_after(_SECONDS):

@@ -36,7 +36,7 @@ from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
-from tests.net.serving import ANY, Log, exchange, serving, until_true
+from tests.net.serving import ANY, Log, Rounds, exchange, serving, until_true
 
 _SECONDS = 10.0
 ASKED = messages.api_versions_request(7)
@@ -274,11 +274,11 @@ async def test_links_are_served_between_handshakes_that_come_together(
     log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step may be a signature, and thousands of clients may ask for one at the same time."""
-    rounds, steps = 0, Counter[int]()
+    rounds, steps = Rounds(), Counter[int]()
     step = preamble._step
 
     def counted(tls: ssl.SSLObject) -> bool:
-        steps[rounds] += 1
+        steps[rounds.now] += 1
         return step(tls)
 
     monkeypatch.setattr(preamble, "_step", counted)
@@ -294,14 +294,7 @@ async def test_links_are_served_between_handshakes_that_come_together(
         clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
         # Each begins with a step that finds nothing.
         await until_true(lambda: steps.total() == len(clients))
-
-        async def count() -> None:
-            nonlocal rounds
-            while True:
-                rounds += 1
-                await trio.lowlevel.checkpoint()
-
-        nursery.start_soon(count)
+        nursery.start_soon(rounds.count)
         await trio.lowlevel.checkpoint()
         steps.clear()
         for client in clients:
@@ -316,7 +309,7 @@ async def test_links_are_served_between_clients_that_go_together_in_their_handsh
     log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 9,000 that went, all were refused in one round of the event loop, of 0.7 s of CPU."""
-    rounds, begun, refused = 0, 0, Counter[int]()
+    rounds, begun, refused = Rounds(), 0, Counter[int]()
     admit = Handshake.admit
 
     async def counted(*arguments: Any) -> Any:
@@ -325,7 +318,7 @@ async def test_links_are_served_between_clients_that_go_together_in_their_handsh
         try:
             return await admit(*arguments)
         except RefusedError:
-            refused[rounds] += 1
+            refused[rounds.now] += 1
             raise
 
     monkeypatch.setattr(Handshake, "admit", counted)
@@ -335,14 +328,7 @@ async def test_links_are_served_between_clients_that_go_together_in_their_handsh
     async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
         clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
         await until_true(lambda: begun == len(clients))
-
-        async def count() -> None:
-            nonlocal rounds
-            while True:
-                rounds += 1
-                await trio.lowlevel.checkpoint()
-
-        nursery.start_soon(count)
+        nursery.start_soon(rounds.count)
         for client in clients:
             client.socket.close()
         await until_true(lambda: refused.total() == len(clients))
