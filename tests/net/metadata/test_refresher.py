@@ -1030,6 +1030,27 @@ async def test_of_a_large_topic_a_new_leader_is_not_asked_for_metadata_too(
         assert scene.rounds(2, METADATA) == []
 
 
+@pytest.mark.parametrize(
+    ("partitions", "times", "asked"), [(2, 3, True), (3, 1, False), (1, 7, False)]
+)
+async def test_a_new_leader_is_not_asked_for_metadata_too_where_much_is_held(
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    partitions: int,
+    times: int,
+    asked: bool,
+) -> None:
+    """In a storm these questions cost half of the hints."""
+    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5)] * partitions})
+    async with _scene(1) as scene:
+        for partition in [*range(partitions)] * times:
+            scene.hold(partition=partition)
+        scene.brokers[2].leaders = {"t": [(2, 6)] * partitions}
+        await trio.sleep(0.005)
+        assert len(scene.settled) == partitions * times
+        assert bool(scene.rounds(2, METADATA)) is asked
+
+
 async def test_who_has_said_that_it_does_not_lead_at_an_epoch_is_not_asked_again(
     autojump_clock: MockClock,
 ) -> None:
