@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = wanted
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of each garbage collection what lives to the end: a tenth of the tests' time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

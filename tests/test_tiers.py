@@ -12,6 +12,7 @@ from tests.tiers import Tier, may_have, tier
     ("nodeid", "cluster", "expected"),
     [
         ("tests/core/link/test_link.py::test_x", "", Tier.UNIT),
+        ("tests/core/link/test_link_steps.py::test_x", "", Tier.TEST),
         ("tests/app/test_process.py::test_x", "", Tier.UNIT),
         ("tests/mock/test_hints.py::test_x", "", Tier.TEST),
         ("tests/real/test_hint_used.py::test_x[2.4]", ZK_24, Tier.TEST),
