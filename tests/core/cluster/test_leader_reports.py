@@ -168,6 +168,17 @@ def test_without_ids_polls_must_agree_one_after_the_other() -> None:
     assert view.leader("t", 0) == Leader(1, 51)
 
 
+def test_without_ids_polls_must_contradict_the_same_leader() -> None:
+    """World 500537: a broker was late at two polls, each time after another move."""
+    view = view_of({0: (3, 3)})
+    assert not _moves(view, 1, (3, 1))
+    assert _moves(view, 2, (3, 13))
+    assert not _moves(view, 1, (1, 12))
+    assert not _moves(view, 2, (1, 12))
+    assert view.leader("t", 0) == Leader(3, 13)
+    assert _moves(view, 1, (1, 12))
+
+
 def test_without_ids_partitions_that_a_recreated_topic_lacks_are_forgotten() -> None:
     view = view_of({0: (1, 5), 1: (3, 5), 2: (2, 5)})
     for source, poll in ((2, True), (1, True), (1, False)):

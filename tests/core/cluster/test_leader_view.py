@@ -225,6 +225,8 @@ class View(RuleBasedStateMachine):
             repeated = not self.ids and any(said_before.get(one) == leader for one in voices)
             better = known is not None and epoch == known.epoch and known.node == -1
             if known is None or better or (epoch > known.epoch and not repeated):
+                if known is not None and not better:
+                    self._contradict_anew(name, partition)
                 self.known[place] = leader
                 self._report(place, source, leader)
             elif (epoch != known.epoch and not self.ids) or (
@@ -235,6 +237,7 @@ class View(RuleBasedStateMachine):
                 self._report(place, source, leader)
                 twice = (source or 0, partition) in self.contradicted.get(name, set())
                 if twice and poll and not self._outvoted(place, source, leader):
+                    self._contradict_anew(name, partition)
                     self.known[place] = leader
                     if self.ids:
                         self.reports.pop(place)
@@ -271,6 +274,10 @@ class View(RuleBasedStateMachine):
             if self.absent[name] >= 2:
                 self._forget(name)
                 self.retired.pop(name, None)
+
+    def _contradict_anew(self, name: str, partition: int) -> None:
+        of_all = self.contradicted.get(name, set())
+        self.contradicted[name] = {pair for pair in of_all if pair[1] != partition}
 
     def _report(self, place: tuple[bytes | str, int], source: int | None, leader: Leader) -> None:
         if place in self.reports:

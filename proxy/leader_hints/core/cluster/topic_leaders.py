@@ -58,8 +58,14 @@ class TopicLeaders:
         return Leader(self.leaders[partition], self.epochs[partition])
 
     def replace(self, partition: int, leader: int, epoch: int) -> Leader:
-        """Note a partition's new leader; return the former one."""
+        """Note a partition's new leader; return the former one.
+
+        Two polls must contradict the same leader, so what they contradicted until now is over.
+        """
         before = self.leader(partition)
+        if before.epoch != UNKNOWN:
+            for contradicted in self.contradicted.values():
+                contradicted.discard(partition)
         self.leaders[partition] = leader
         self.epochs[partition] = epoch
         return before
