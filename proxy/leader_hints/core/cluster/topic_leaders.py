@@ -63,7 +63,7 @@ class TopicLeaders:
         Two polls must contradict the same leader, so what they contradicted until now is over.
         """
         before = self.leader(partition)
-        if before.epoch != UNKNOWN:
+        if UNKNOWN not in (before.epoch, epoch):
             for contradicted in self.contradicted.values():
                 contradicted.discard(partition)
         self.leaders[partition] = leader
