@@ -122,13 +122,17 @@ def hint_is_not_over(lived: Lived) -> Found:
         by_id = seen.place[0] in world.truth.issued
         itself = seen.hint.node == refusal.node and not _just_swapped(world, seen.at)
         limited = by_id and not itself
-        if limited or seen.hint.epoch >= refusal.known or world.just_learnt(seen, refusal):
+        if limited or world.just_learnt(seen, refusal):
             continue
         terms = [
             term
             for term in world.truth.terms(seen.name, seen.place[1])
             if term.leader == seen.hint and term.incarnation >= refusal.incarnation
         ]
+        # A broker that has not learnt yet that a topic was recreated knows a higher epoch.
+        newest = (refusal.incarnation, refusal.known)
+        if any((term.incarnation, seen.hint.epoch) >= newest for term in terms):
+            continue
         if terms and all(term.until < refusal.at for term in terms):
             yield seen.at, f"{text}, which was over at {max(term.until for term in terms):.3f}"
 
