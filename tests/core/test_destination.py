@@ -162,6 +162,24 @@ def test_what_nobody_advertises_any_more_is_forgotten() -> None:
     assert scene.misled == {}
 
 
+@pytest.mark.parametrize("node", [None, 3])
+def test_what_was_found_of_a_node_that_the_broker_is_not_taken_for_any_more_is_forgotten(
+    node: int | None,
+) -> None:
+    """It may lead a recreated topic as that node led the former one. While nobody knows which node
+    it is no look is made, so no look would end it.
+    """
+    scene = Scene()
+    scene.cross()
+    scene.one.broker.node = node
+    scene.forget()
+
+    assert [route.advertised.crossed for route in scene.routes] == ["", ""]
+    assert scene.misled == {}
+    scene.one.broker.node = 1
+    assert scene.look(scene.one, 1, arrived=scene.two, own=1, found=2) == []
+
+
 def test_what_is_known_of_a_cluster_that_was_left_is_forgotten_with_it() -> None:
     scene = Scene()
     scene.cross()

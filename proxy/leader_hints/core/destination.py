@@ -149,13 +149,21 @@ class Destinations:
         return events
 
     def forgetting(self) -> Iterator[None]:
-        """Forget what is advertised no longer, in steps: there may be hundreds of crossings."""
+        """Forget what is advertised no longer, in steps: there may be hundreds of crossings.
+
+        So is what was found at the address of the node that a route's broker was taken for, if it
+        is not taken for that any more: nobody would look there again.
+        """
         for key, crossing in [*self._crossings.items()]:
             if not any(map(crossing.concerns, self._routes)):
                 self._note(key, None)
             yield
         for route in self._routes:
-            self._looks[route.name].keep(route.broker.endpoints)
+            looks, own = self._looks[route.name], self._of_route[route.name].get((route.name, None))
+            looks.keep(route.broker.endpoints)
+            if own is not None and own.node != route.broker.node:
+                looks.last.pop(None, None)
+                self._note((route.name, None), None)
             yield
 
     def _conclude(self, route: Route, key: _Key, look: Look, verdict: Verdict) -> list[Event]:
