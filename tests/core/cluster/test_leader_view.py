@@ -226,7 +226,7 @@ class View(RuleBasedStateMachine):
             better = known is not None and epoch == known.epoch and known.node == -1
             if known is None or better or (epoch > known.epoch and not repeated):
                 if known is not None and not better:
-                    self._contradict_anew(name, partition)
+                    self._begin_again(name, partition)
                 self.known[place] = leader
                 self._report(place, source, leader)
             elif (epoch != known.epoch and not self.ids) or (
@@ -237,7 +237,7 @@ class View(RuleBasedStateMachine):
                 self._report(place, source, leader)
                 twice = (source or 0, partition) in self.contradicted.get(name, set())
                 if twice and poll and not self._outvoted(place, source, leader):
-                    self._contradict_anew(name, partition)
+                    self._begin_again(name, partition)
                     self.known[place] = leader
                     if self.ids:
                         self.reports.pop(place)
@@ -275,7 +275,7 @@ class View(RuleBasedStateMachine):
                 self._forget(name)
                 self.retired.pop(name, None)
 
-    def _contradict_anew(self, name: str, partition: int) -> None:
+    def _begin_again(self, name: str, partition: int) -> None:
         of_all = self.contradicted.get(name, set())
         self.contradicted[name] = {pair for pair in of_all if pair[1] != partition}
 
