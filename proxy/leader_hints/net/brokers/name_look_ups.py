@@ -98,7 +98,7 @@ class NameLookUps(trio.abc.HostnameResolver):
             look_up.error = error
         finally:
             del self._running[question]
-        # Who comes from now on begins another one.
+        # A task that comes from now on begins another one.
         while look_up.waiting:
             look_up.waiting.unpark(count=_AT_ONCE)
             await trio.lowlevel.checkpoint()
