@@ -58,3 +58,22 @@ async def test_what_is_advertised_no_longer_is_forgotten_without_another_look(
         await watch.run()
     assert not any(route.advertised.crossed for route in routes)
     assert view.misled == frozenset()
+
+
+async def test_an_address_that_is_crossed_is_looked_at_in_each_round_however_many_others_there_are(
+    autojump_clock: MockClock,
+) -> None:
+    """Four others are looked at in a minute: what is right again would count as wrong for hours."""
+    route = Route("r", Mode.ON)
+    route.broker.node, route.broker.view = 1, LeaderView("k")
+    endpoints = {node: Endpoint("host", 9000 + node, None) for node in range(1, 1000)}
+    route.broker.endpoints = endpoints
+    watched = [Watched(route, Address("up", 9092), Connectors())]
+    watch = RouteWatch(watched, OwnConnections(), lambda event: None)
+    for _ in range(2):
+        look = Look(node=700, endpoint=endpoints[700], arrived=route, found=1)
+        watch._destinations.take(route, look)
+
+    assert [watch._others(route) for _ in range(2)] == [[700, 2, 3, 4, 5], [700, 6, 7, 8, 9]]
+    watch._destinations.take(route, Look(node=700, endpoint=endpoints[700], away=True))
+    assert watch._others(route) == [10, 11, 12, 13]

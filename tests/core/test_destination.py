@@ -261,6 +261,47 @@ def test_another_brokers_address_leads_to_a_route() -> None:
     assert scene.two.endpoint(3) is None
 
 
+def test_another_brokers_address_that_leads_elsewhere_by_now_is_crossed_no_longer() -> None:
+    """As when its name was wrong for a while; what answers there is not asked."""
+    scene = Scene()
+    for _ in range(2):
+        scene.look(scene.one, 3, arrived=scene.two, found=2)
+    assert scene.two.advertised.crossed
+
+    # It may be down, or not resolve.
+    assert scene.look(scene.one, 3) == []
+    assert scene.two.advertised.crossed
+    told = scene.look(scene.one, 3, away=True)
+    assert told == [AdvertisedRight(route="two", node=3, address="host:9003")]
+    assert (scene.two.advertised.crossed, scene.misled) == ("", {})
+    assert scene.look(scene.one, 3, away=True) == []
+    assert scene.destinations.pause(scene.one) == 60
+
+
+def test_what_was_found_before_a_broker_was_known_behind_its_route_ends_with_its_own_look() -> None:
+    scene = Scene()
+    # Its broker was down when the process began.
+    scene.two.broker.node = None
+    for _ in range(2):
+        scene.look(scene.one, 2, arrived=scene.one, found=1)
+    assert scene.one.advertised.crossed
+    scene.two.broker.node = 2
+
+    told = scene.look(scene.two, 2, arrived=scene.two)
+    assert told == [AdvertisedRight(route="two", node=2, address="host:9002")]
+    assert (scene.one.advertised.crossed, scene.misled) == ("", {})
+
+
+def test_what_was_found_of_other_brokers_from_a_route_is_known() -> None:
+    scene = Scene()
+    scene.cross()
+    assert scene.destinations.crossed_from(scene.one) == []
+    for _ in range(2):
+        scene.look(scene.one, 3, arrived=scene.two, found=2)
+    assert scene.destinations.crossed_from(scene.one) == [3]
+    assert scene.destinations.crossed_from(scene.two) == []
+
+
 def test_clients_that_go_past_are_reported_and_served() -> None:
     scene = Scene()
     past = {"own": 1, "found": 1, "unraised": True}

@@ -110,7 +110,10 @@ class RouteWatch:
         others = sorted(route.broker.endpoints.keys() - behind)
         begin = self._turn.get(route.name, 0) % len(others) if others else 0
         self._turn[route.name] = begin + _OTHERS
-        return [*islice(cycle(others), begin, begin + min(_OTHERS, len(others)))]
+        turn = islice(cycle(others), begin, begin + min(_OTHERS, len(others)))
+        # What is wrong is looked at each time, since it may be right by now.
+        crossed = (node for node in self._destinations.crossed_from(route) if node not in behind)
+        return [*dict.fromkeys((*islice(crossed, _OTHERS), *turn))]
 
     async def _look(
         self, watched: Watched, view: LeaderView, node: int, endpoint: Endpoint
@@ -125,7 +128,7 @@ class RouteWatch:
         nothing = Look(node=node, endpoint=endpoint)
         # Of other brokers only those are of interest whose addresses lead to this process.
         if not is_own and not await _is_here(address):
-            return nothing
+            return Look(node=node, endpoint=endpoint, away=True)
         arrived = await self._route_reached(address)
         if arrived is None and not is_own:
             return nothing

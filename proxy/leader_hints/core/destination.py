@@ -32,7 +32,8 @@ _SOON, _LATEST = 2.0, 60.0
 
 class Verdict(StrEnum):
     """``UNKNOWN``: nothing is proved, so what was proved before holds. ``RIGHT``: the node answers
-    at its address. ``CROSSED``: another does. ``PAST``: the node does, but no proxy is there."""
+    at its address, or that is not here and another's. ``CROSSED``: another node answers. ``PAST``:
+    the node does, but no proxy is there."""
 
     UNKNOWN = "unknown"
     RIGHT = "right"
@@ -45,6 +46,7 @@ class Look:
     """What one look found at the address that ``node`` advertises (``endpoint``).
 
     ``arrived``: the route of this process where a connection came out, ``None`` where at none.
+    ``away``: it leads to no address of this machine, which only another broker's is asked.
     ``own``, ``found``: the nodes that the route's own broker, and the broker at the address, have
     proved to be; ``None`` where they have not. ``unraised``: what is there offers clients that use
     hints no more than the route's broker offers itself; ``None`` where that proves nothing.
@@ -53,6 +55,7 @@ class Look:
     node: int
     endpoint: Endpoint
     arrived: Route | None = None
+    away: bool = False
     own: int | None = None
     found: int | None = None
     unraised: bool | None = None
@@ -130,6 +133,10 @@ class Destinations:
             return _SOON
         return looks.unproved.get(node, _LATEST)
 
+    def crossed_from(self, route: Route) -> list[int]:
+        """Return the other brokers of whose addresses a look from ``route`` has found another."""
+        return [node for of, node in self._crossings if of == route.name and node is not None]
+
     def take(self, route: Route, look: Look) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
         own = look.node == route.broker.node
@@ -181,6 +188,11 @@ class Destinations:
                 route.broker.view, look.node, look.endpoint, look.found, (*blamed.values(),)
             )
         self._note(key, crossing)
+        if own and crossing is None and self._found[route.broker.known, look.node, look.endpoint]:
+            # Before it was known to be behind this route, another one may have looked at it.
+            for other in [(of.name, look.node) for of in self._routes]:
+                was_crossed = self._crossings.get(other, was_crossed)
+                self._note(other, None)
         if crossing is not None:
             if crossing == was_crossed:
                 return []
@@ -199,7 +211,9 @@ class Destinations:
             return [] if was_past else [told]
         if was_crossed is None and route.advertised.past is was_past:
             return []
-        return [AdvertisedRight(route=route.name, node=look.node, address=address)]
+        # Of another broker's address that route was named to which it led.
+        name = route.name if own or was_crossed is None else was_crossed.routes[0].name
+        return [AdvertisedRight(route=name, node=look.node, address=address)]
 
     def _note(self, key: _Key, crossing: _Crossing | None) -> None:
         """Note what was found of ``key`` now. There may be hundreds of routes and crossings."""
@@ -249,7 +263,10 @@ def _judge(route: Route, look: Look) -> Verdict:
 
 
 def _judge_other(look: Look) -> Verdict:
-    """Judge another broker's address: only where it leads to one of this process's routes."""
+    """Judge another broker's address: only whether it leads to one of this process's routes."""
+    if look.away:
+        # What answers there is not asked: what was found here is over.
+        return Verdict.RIGHT
     if look.arrived is None or look.found is None:
         return Verdict.UNKNOWN
     return Verdict.RIGHT if look.found == look.node else Verdict.CROSSED

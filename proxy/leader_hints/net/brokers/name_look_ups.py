@@ -14,6 +14,9 @@ _FOUND = 1000
 #: Look-ups at the same time, including those that wait for a thread: more than a large cluster has
 #: brokers.
 _MOST = 2000
+#: Tasks that go on with what was found before others get their turn: each then begins to connect,
+#: which costs some 0.1 ms, and thousands of clients may have waited for the name of one broker.
+_AT_ONCE = 20
 
 #: What :func:`socket.getaddrinfo` takes: host, port, family, type, protocol and flags.
 _Question = tuple[bytes | None, bytes | str | int | None, int, int, int, int]
@@ -22,10 +25,10 @@ _Question = tuple[bytes | None, bytes | str | int | None, int, int, int, int]
 class _LookUp:
     """A look-up under way, and what came of it."""
 
-    __slots__ = ("done", "error", "found")
+    __slots__ = ("error", "found", "waiting")
 
     def __init__(self) -> None:
-        self.done = trio.Event()
+        self.waiting = trio.lowlevel.ParkingLot()
         self.found: list[Any] = []
         self.error: Exception | None = None
 
@@ -69,7 +72,7 @@ class NameLookUps(trio.abc.HostnameResolver):
             look_up = self._running[question] = _LookUp()
             # Not a child of this task: others wait for it too, and the thread goes on in any case.
             trio.lowlevel.spawn_system_task(self._run, question, look_up)
-        await look_up.done.wait()
+        await look_up.waiting.park()
         if look_up.error is not None:
             raise look_up.error
         return look_up.found
@@ -95,7 +98,10 @@ class NameLookUps(trio.abc.HostnameResolver):
             look_up.error = error
         finally:
             del self._running[question]
-            look_up.done.set()
+        # A task that comes from now on begins another one.
+        while look_up.waiting:
+            look_up.waiting.unpark(count=_AT_ONCE)
+            await trio.lowlevel.checkpoint()
 
     def _remember(self, question: _Question) -> None:
         self._found[question] = None
