@@ -168,7 +168,8 @@ class Joining:
     def _report_accept_failed(self, route: Route, error: OSError) -> None:
         """Report that the system is short of what a connection needs."""
         reason = (error.strerror or str(error)).lower()
-        self._emit(AcceptFailed(listen=self._bound[route.name], error=reason))
+        # Its listener may be closed by now, since its broker has left.
+        self._emit(AcceptFailed(listen=self._bound.get(route.name, ""), error=reason))
 
     def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Report it once until a connection is made again: clients try many times a second."""
