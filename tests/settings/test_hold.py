@@ -25,3 +25,21 @@ def test_times_are_in_seconds() -> None:
 
     assert (hold.deadline, hold.shared_response, hold.grace) == (1.5, 0.02, 0.03)
     assert (hold.link_per_second, hold.confirm, hold.kraft) == (0.04, 0.05, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("deadline", "link", "kraft", "most"),
+    [
+        (100, 100, 500, 500),
+        (100, 700, 500, 500),
+        (800, 700, 500, 700),
+        (0, 100, 500, 0),
+        (100, 0, 500, 0),
+        (100, 50, 0, 50),
+    ],
+)
+def test_kraft_brokers_are_waited_for_unless_nothing_is_held(
+    deadline: int, link: int, kraft: int, most: int
+) -> None:
+    hold = HoldSettings(deadline_ms=deadline, link_ms_per_second=link, kraft_ms=kraft)
+    assert hold.kraft_most_ms == most

@@ -117,15 +117,13 @@ def check_routes(settings: Settings, *, as_json: bool) -> None:
     listens there for a few seconds, to see which connections arrive. Exit code 1: there are
     problems.
     """
-    from leader_hints.app.part_settings import hold_rules
     from leader_hints.check.report import lines, make_report, to_json
     from leader_hints.check.route_probe import examine
     from leader_hints.check.rules import Bounds, judge
 
     routes, machine = examine(settings)
-    limits = settings.limits
-    longest = hold_rules(settings.hold, limits.held_responses).longest_kraft
-    findings = judge(routes, machine, Bounds(round(longest * 1000), limits.request_bytes))
+    hold = settings.hold
+    findings = judge(routes, machine, Bounds(hold.kraft_most_ms, settings.limits.request_bytes))
     report = make_report(routes, findings)
     click.echo(to_json(report) if as_json else "\n".join(lines(report)))
     sys.exit(int(report.mend))

@@ -67,6 +67,12 @@ class HoldSettings(Group):
         return seconds(self.deadline_ms)
 
     @property
+    def kraft_most_ms(self) -> int:
+        """Milliseconds of the longest hold in front of KRaft brokers."""
+        held = min(self.deadline_ms, self.link_ms_per_second)
+        return held and max(held, self.kraft_ms)
+
+    @property
     def kraft(self) -> float:
         """``kraft_ms`` in seconds."""
         return seconds(self.kraft_ms)

@@ -501,24 +501,6 @@ def test_a_kraft_broker_is_waited_for_until_it_may_have_heard_that_it_leads() ->
     assert counter.produce(other, T + 1.5001) is None
 
 
-@pytest.mark.parametrize(
-    ("deadline", "link_second", "kraft", "longest"),
-    [
-        (0.1, 0.1, 0.5, 0.5),
-        (0.1, 0.7, 0.5, 0.5),
-        (0.8, 0.7, 0.5, 0.7),
-        (0, 0.1, 0.5, 0),
-        (0.1, 0, 0.5, 0),
-        (0.1, 0.05, 0, 0.05),
-    ],
-)
-def test_the_longest_hold_of_a_link_to_a_kraft_broker_has_both_bounds(
-    deadline: float, link_second: float, kraft: float, longest: float
-) -> None:
-    rules = replace(DEFAULT_RULES, deadline=deadline, link_second=link_second, kraft=kraft)
-    assert rules.longest_kraft == longest
-
-
 def test_longer_bounds_than_for_kraft_hold_there_too() -> None:
     link, counter = _kraft_link(), Counter(replace(DEFAULT_RULES, deadline=2, link_second=1))
     assert counter.produce(link, T) is None

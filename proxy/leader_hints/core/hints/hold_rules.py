@@ -39,17 +39,12 @@ class HoldRules:
 
     def deadline_of(self, route: Route) -> float:
         """Return the ``deadline`` in front of the broker of ``route``."""
-        return self._longest(self.deadline, kraft=route.broker.kraft)
+        return self._longest(route, self.deadline)
 
     def link_second_of(self, route: Route) -> float:
         """Return the ``link_second`` of links to the broker of ``route``."""
-        return self._longest(self.link_second, kraft=route.broker.kraft)
+        return self._longest(route, self.link_second)
 
-    @property
-    def longest_kraft(self) -> float:
-        """The longest hold of a link to a KRaft broker."""
-        return min(self._longest(bound, kraft=True) for bound in (self.deadline, self.link_second))
-
-    def _longest(self, bound: float, *, kraft: bool) -> float:
+    def _longest(self, route: Route, bound: float) -> float:
         # Where nothing is to be held, nothing is.
-        return max(bound, self.kraft) if bound and kraft else bound
+        return max(bound, self.kraft) if bound and route.broker.kraft else bound
