@@ -110,7 +110,7 @@ def test_a_review_costs_no_look_at_each_broker_by_each_other() -> None:
 
         settings = LocalSettings(listen=Address("127.0.0.1", 1000), bootstrap=(Address("b", 1),))
         unused: Any = None
-        cluster = VirtualCluster(settings, add, unused, unused, unused, unused, unused)
+        cluster = VirtualCluster(settings, add, unused, unused, unused, unused, unused, unused)
         cluster.prepare({node: Address("b", node) for node in endpoints})
         lines.append(lines_of(cluster.review))
     few, many = lines
@@ -214,6 +214,69 @@ async def test_a_broker_that_left_takes_no_connections_until_it_is_back(
         real.start(2)
         await _ask(base)
         await _ask(base + 3)
+
+
+async def _admin(log: Log, path: str) -> tuple[bool, Any]:
+    """Whether a page of the admin server has status 200, and its JSON."""
+    (line,) = log.events("admin_listening")
+    admin = Address.parse(line["listen"])
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    async with await trio.open_tcp_stream(admin.host, admin.port) as client:
+        answer = await exchange(client, request.encode(), 1 << 20)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.startswith(b"HTTP/1.1 200"), json.loads(body)
+
+
+async def _routes(log: Log) -> dict[str, Any]:
+    """What the status has of each route."""
+    _, status = await _admin(log, "/status")
+    return {route["name"]: route for route in status["routes"]}
+
+
+async def test_it_is_ready_again_once_no_broker_lists_the_one_that_is_gone(
+    real: _Real, log: Log
+) -> None:
+    """It was not ready any more, for good, and its status had the address of a closed listener."""
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log, settings={"admin": ANY}) as base:
+        assert (await _routes(log))["broker-2"]["listen"] == f"127.0.0.1:{base + 3}"
+        real.stop(2)
+        await _wait(log, "subscription_lost", 1)
+        ready, reasons = await _admin(log, "/readyz")
+        assert (ready, [*reasons["not_ready"]]) == (False, ["broker-2"])
+        real.forget(2)
+        await _wait(log, "broker_left", 1)
+        assert (await _admin(log, "/readyz"))[0]
+        left = (await _routes(log))["broker-2"]
+        assert left["listen"] == ""
+        assert (left["upstream"]["answers"], left["upstream"]["error"]) == (
+            None,
+            "has left the cluster",
+        )
+        real.start(2)
+        # Also where no client asks for Metadata.
+        await _wait(log, "listening", 4)
+        assert (await _routes(log))["broker-2"]["listen"] == f"127.0.0.1:{base + 3}"
+        assert (await _admin(log, "/readyz"))[0]
+
+
+async def test_a_broker_without_a_port_that_leaves_does_not_count_either(
+    real: _Real, log: Log
+) -> None:
+    real.start(1)
+    async with _local(real, log, settings={"admin": ANY}) as base:
+        with socket.create_server(("127.0.0.1", base + 3)):
+            real.start(2)
+            await _wait(log, "broker_without_port", 1)
+            assert (await _routes(log))["broker-2"]["listen"] == ""
+            real.stop(2)
+            real.forget(2)
+            await until_true(lambda: log.events("subscription_lost"))
+            with trio.fail_after(_SECONDS):
+                while not (await _admin(log, "/readyz"))[0]:  # noqa: ASYNC110 - it tells nobody
+                    await trio.sleep(0.01)
+        assert log.events("broker_left") == []
 
 
 async def test_bootstrap_leads_past_a_broker_that_is_down(real: _Real, log: Log) -> None:

@@ -44,10 +44,19 @@ class Schedule(trio.abc.Clock):
         self.now = max(self.now, end)
 
     def run_with(self, seed: int, main: Callable[[], Awaitable[None]]) -> None:
-        """Run Trio by this clock. The order in which its tasks run follows from ``seed``."""
+        """Run Trio by this clock. The order in which its tasks run follows from ``seed``.
+
+        :raises KeyboardInterrupt: as elsewhere, and in no group.
+        """
         _trio_run._r.seed(seed)
-        with patch.object(_trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True):
-            trio.run(main, clock=self)
+        try:
+            with patch.object(_trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True):
+                trio.run(main, clock=self)
+        except BaseExceptionGroup as group:
+            _, others = group.split(KeyboardInterrupt)
+            if others is not None:
+                raise
+            raise KeyboardInterrupt from None
 
     # As Trio's clock.
 

@@ -22,6 +22,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["tests.world", "--workers", "2"]
 runpy.run_module("tests.world", run_name="__main__", alter_sys=True)
 """
+#: The same on one process, which is interrupted in the middle of a world.
+_IN_A_WORLD = """
+import runpy, signal, sys
+from tests.world.schedule import Schedule
+run = Schedule.run_with
+def interrupted(schedule, *arguments):
+    schedule.at(1.0, signal.raise_signal, signal.SIGINT)
+    run(schedule, *arguments)
+Schedule.run_with = interrupted
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["tests.world", "--workers", "1"]
+runpy.run_module("tests.world", run_name="__main__", alter_sys=True)
+"""
 
 
 def test_worlds_break_the_same_on_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,3 +86,12 @@ def test_an_interrupt_ends_all_processes() -> None:
     assert "of them broke a rule" in printed
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_an_interrupt_in_the_middle_of_a_world_ends_with_one_line() -> None:
+    """It ended with a traceback: Trio puts what its tasks raise into a group."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _IN_A_WORLD], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "")
+    assert ended.stdout == "0 worlds lived from seed 0 on, 0 of them broke a rule\n"

@@ -77,13 +77,15 @@ class AdminView:
         routes = [
             (route, upstream, connectors[route.name].upstream)
             for route, upstream in table.with_upstreams()
+            if route.name not in table.left
         ]
         unreachable = parts.joining.unreachable
         asked = [*unreachable]
         readiness = Readiness(routes, parts.upstream, OWN_NAME, parts.pump.urgent)
         reasons = await readiness.check()
         for name in asked:
-            if not reasons[name]:
+            # Of a broker that has left there is none either, and nobody connects to it.
+            if not reasons.get(name):
                 unreachable.pop(name, None)
         return reasons
 

@@ -60,7 +60,7 @@ class FixedRoutes:
         for settings, (route, upstream) in zip(self.settings, table.with_upstreams(), strict=True):
             handler = partial(parts.joining.accept, route, upstream)
             bound = await parts.listeners.open(settings.listen, handler, nursery)
-            table.bound[route.name] = bound
+            table.listens(route, bound)
             parts.joining.own.listen(Address.parse(bound).port)
             event = Listening(route=route.name, listen=bound, upstream=str(upstream))
             parts.observers.emit(event)

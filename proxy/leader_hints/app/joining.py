@@ -44,7 +44,7 @@ class Joining:
     ``bound``: the routes' listening addresses, by route name. ``patience``: seconds to connect to a
     broker. ``reached``: called with the IP address when a route's broker was connected to,
     ``missed``: when it could not be, for the first time since. ``own``: the connections that this
-    process makes itself.
+    process makes itself. ``turns``: those of handshakes.
     ``unreachable``: by route name why its broker took no connection, since the last that it took.
     """
 
@@ -65,7 +65,7 @@ class Joining:
         self._security = security
         self._pump = pump
         self._poller = poller
-        self._turns = HandshakeTurns(pump.urgent)
+        self.turns = HandshakeTurns(pump.urgent)
         self._bound = bound
         self._patience = patience
         self._interpose = interpose
@@ -128,7 +128,7 @@ class Joining:
                     upstream,
                     self._patience,
                     partial(self.own.open, made=Made(route.name)),
-                    self._turns.turn,
+                    self.turns.turn,
                 )
         except BrokerError as error:
             self._report_unreachable(route, upstream, str(error))
@@ -151,16 +151,12 @@ class Joining:
     async def _admit(self, route: Route, client: trio.SocketStream) -> Admitted:
         """Do the handshake with a client.
 
-        Turns are not short meanwhile, since a silent client would have them for long; but they end
-        when bytes arrive that are awaited. Not when more bytes lie there while the client waits for
-        its turn: its poller reports some sockets at a time, and links would wait behind those.
+        Links' turns are not short meanwhile, since a silent client would have them for long.
 
         :raises RefusedError: the client is not let in.
         """
-        receiving = partial(self._pump.wake_on_readable, client.socket.fileno())
-        return await self._security.handshakes[route.name].admit(
-            client, self._turns.turn, receiving
-        )
+        arrival = partial(self.turns.arrival, client.socket.fileno())
+        return await self._security.handshakes[route.name].admit(client, self.turns.turn, arrival)
 
     def _transport(self, stream: trio.SocketStream, session: TlsSession | None) -> Transport:
         sock = _detached(stream)
@@ -172,7 +168,8 @@ class Joining:
     def _report_accept_failed(self, route: Route, error: OSError) -> None:
         """Report that the system is short of what a connection needs."""
         reason = (error.strerror or str(error)).lower()
-        self._emit(AcceptFailed(listen=self._bound[route.name], error=reason))
+        # Its listener may be closed by now, since its broker has left.
+        self._emit(AcceptFailed(listen=self._bound.get(route.name, ""), error=reason))
 
     def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
         """Report it once until a connection is made again: clients try many times a second."""

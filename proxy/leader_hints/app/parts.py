@@ -115,7 +115,10 @@ class Parts:
         """Return whether a route's broker answers, and takes connections of clients.
 
         An old connection goes on where no new one can be made, as when a certificate has expired.
+        A broker that has left its cluster is not missed.
         """
+        if route.name in self.table.left:
+            return Upstream(None, "has left the cluster")
         refused = self.joining.unreachable.get(route.name)
         return self.refresher.upstream(route) if refused is None else Upstream(False, refused)
 

@@ -175,6 +175,8 @@ class _Process:
             )
             nursery.start_soon(keep_up, "watchdog", watchdog.run)
         nursery.start_soon(parts.pump.run)
+        handshakes = partial(parts.joining.turns.run, parts.pump.wake_on_readable)
+        nursery.start_soon(keep_up, "handshakes", handshakes)
         nursery.start_soon(keep_up, "holds", parts.hold_timer.run, parts.pump.end_held)
         nursery.start_soon(parts.refresher.run)
         if parts.journal is not None:

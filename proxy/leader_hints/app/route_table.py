@@ -21,7 +21,8 @@ class RouteTable:
     """The routes, in the order in which they were added.
 
     ``routes``: the list itself, for parts that must see routes that are added later. ``bound``: the
-    addresses of listeners that are open, by route name.
+    addresses of listeners that are open, by route name. ``left``: the names of routes whose brokers
+    have left their cluster.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -31,6 +32,7 @@ class RouteTable:
         self._upstreams: dict[str, Address] = {}
         self.routes: list[Route] = []
         self.bound: dict[str, str] = {}
+        self.left: set[str] = set()
 
     def add(self, settings: RouteSettings, rewriting: AddressRewriting | None = None) -> Route:
         """Make one more route; ``rewriting``: of the virtual cluster that it belongs to."""
@@ -52,6 +54,15 @@ class RouteTable:
     def move(self, route: Route, upstream: Address) -> None:
         """Note another address of a route's broker."""
         self._upstreams[route.name] = upstream
+
+    def listens(self, route: Route, listen: str) -> None:
+        """Note where a route takes clients now; "": nowhere, since its broker has left."""
+        if listen:
+            self.bound[route.name] = listen
+            self.left.discard(route.name)
+        else:
+            self.bound.pop(route.name, None)
+            self.left.add(route.name)
 
     def upstream(self, route: Route) -> Address:
         """Return the address of a route's broker."""

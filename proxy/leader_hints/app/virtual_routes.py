@@ -41,6 +41,7 @@ class VirtualRoutes:
             self._admits,
             parts.joining.join,
             self._accept_all,
+            parts.table.listens,
             parts.observers.emit,
         )
         if self._injector is not None:
@@ -111,7 +112,6 @@ class VirtualRoutes:
             parts.security.share(first.name, route.name)
         else:
             parts.security.add(settings)
-        table.bound[route.name] = str(settings.listen)
         parts.recovery.follow(route)
         if parts.journal is not None:
             parts.journal.follow(route)

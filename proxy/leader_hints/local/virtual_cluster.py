@@ -65,6 +65,7 @@ class _Node:
         self.upstream = upstream
         self.scope: trio.CancelScope | None = None
         self.without_port = False
+        self.left = False
 
 
 class VirtualCluster:
@@ -72,6 +73,8 @@ class VirtualCluster:
     ``admits``: returns which of some routes, by name, take a connection now.
     ``join``: connects a client to the broker of a route, false where that takes no connection.
     ``accept``: takes connections of a listener until cancelled, and then closes it.
+    ``listens``: called with where a route takes clients from now on; "" where its broker has left
+    the cluster, and nowhere.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class VirtualCluster:
         admits: Callable[[Sequence[str]], Sequence[str]],
         join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
         accept: Callable[[trio.SocketListener, Handler], Awaitable[None]],
+        listens: Callable[[Route, str], None],
         emit: Callable[[Event], None],
     ) -> None:
         self._settings = settings
@@ -90,6 +94,7 @@ class VirtualCluster:
         self._admits = admits
         self._join = join
         self._accept_all = accept
+        self._listens = listens
         self._emit = emit
         self._nodes: dict[int, _Node] = {}
         self._nursery: trio.Nursery | None = None
@@ -163,14 +168,11 @@ class VirtualCluster:
                 known.update(found.route.broker.endpoints)
         if not known:
             return
-        for node in known.keys() - self._nodes.keys():
+        here = {node for node, found in self._nodes.items() if not found.left}
+        for node in known.keys() - here:
             self.met(node, known[node].host, known[node].port)
-        for node, found in self._nodes.items():
-            if node not in known and found.scope is not None:
-                found.scope.cancel()
-                found.scope = None
-                listen = Address(self._settings.listen.host, self.address_rewriting.port(node))
-                self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
+        for node in here - known.keys():
+            self._leave(node)
 
     def _meet(self, node: int, upstream: Address) -> None:
         found = self._nodes.get(node)
@@ -195,8 +197,19 @@ class VirtualCluster:
                 )
             )
 
+    def _leave(self, node: int) -> None:
+        found = self._nodes[node]
+        found.left = True
+        self._listens(found.route, "")
+        if found.scope is not None:
+            found.scope.cancel()
+            found.scope = None
+            listen = Address(self._settings.listen.host, self.address_rewriting.port(node))
+            self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
+
     def _open(self, node: int) -> None:
         found = self._nodes[node]
+        found.left = False
         port = self.address_rewriting.port(node)
         if not port:
             raise ListenError(self.address_rewriting.lack(node))
@@ -209,6 +222,7 @@ class VirtualCluster:
             await self._lead([found], client)
 
         self._serve(listener, accept, found.scope)
+        self._listens(found.route, str(listen))
         self._emit(
             Listening(route=found.route.name, listen=str(listen), upstream=str(found.upstream))
         )

@@ -51,9 +51,12 @@ class Upstream(_Model):
     address: str = Field(description="HOST:PORT.")
     answers: bool | None = Field(
         description="Whether it answers the proxy's own questions, and takes new connections as "
-        "far as clients have tried; null: it is not asked, and no client has failed."
+        "far as clients have tried; null: it is not asked, and no client has failed, or it has "
+        "left its cluster (`local`)."
     )
-    error: str = Field(description="Why it does not answer; empty where it does.")
+    error: str = Field(
+        description="Why it does not answer, or that it has left its cluster; else empty."
+    )
     node: int | None = Field(description="Its node id; null: not known yet.")
     cluster: str | None = Field(description="Its cluster's id; null: not known yet.")
     crossed: str = Field(
@@ -76,7 +79,7 @@ class RouteStatus(_Model):
 
     # Large because its members are the published format, and its docstring is in the schema.
     name: str = Field(description="As in the settings.")
-    listen: str = Field(description="HOST:PORT that is listened on; empty: not yet.")
+    listen: str = Field(description="HOST:PORT that is listened on; empty: not yet, or no more.")
     hints: Literal["on", "observe", "off"] = Field(description="What it does about hints now.")
     upstream: Upstream = Field(description="The broker behind it.")
     links_open: Count = Field(ge=0, description="Client connections open now.")

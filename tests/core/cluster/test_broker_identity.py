@@ -7,7 +7,6 @@ from leader_hints.core.cluster.broker_identity import (
     conclude,
     is_settled,
     listed,
-    moved,
     next_conclusion,
     presume,
     probing,
@@ -280,48 +279,45 @@ def test_a_node_that_is_advertised_elsewhere_may_not_stand_here_any_more() -> No
     """New pods at each other's address lead nothing at first: no answer tells them apart."""
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
-    assert listed(route.broker, _moved(route, n1=2, n2=1))
+    assert listed(route.broker, _moved(route, n1=2, n2=1)) == ({1, 2}, True)
     assert route.broker.node is None
     assert [route.broker.is_self(node) for node in (1, 2, 3)] == [None, None, None]
     conclude(route.broker, {("t", 1): Leader(2, 6)}, {("t", 1): 0})
     assert route.broker.proved_node == 2
-    assert not listed(route.broker, _moved(route, n1=2, n2=1))
+    assert not listed(route.broker, _moved(route, n1=2, n2=1)).refuted
     assert route.broker.proved_node == 2
 
 
 def test_a_node_is_the_same_where_another_one_has_moved_or_its_rack_is_another() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
-    assert not listed(route.broker, _moved(route, n2=9))
-    assert not listed(route.broker, {1: Endpoint("host", 1, "rack")})
+    assert not listed(route.broker, _moved(route, n2=9)).refuted
+    assert not listed(route.broker, {1: Endpoint("host", 1, "rack")}).refuted
     assert route.broker.proved_node == 1
 
 
 def test_who_has_moved_is_listed_elsewhere_than_before() -> None:
     broker = _route().broker
-    assert moved(broker, _moved(_route(), n2=9)) == {2}
+    assert listed(broker, _moved(_route(), n2=9)).moved == {2}
     third = broker.endpoints[3]
     same = {1: Endpoint("host", 1, "rack"), 3: third, 4: Endpoint("host", 4, None)}
-    assert moved(broker, same) == set()
+    assert listed(broker, same).moved == set()
 
 
 def test_who_was_not_listed_for_a_while_has_moved_if_it_is_listed_elsewhere_then() -> None:
     broker, came_back = _route().broker, _moved(_route(), n2=9)
     for nodes in ((1, 3), (1,)):
         fewer = {node: broker.endpoints[node] for node in nodes}
-        assert moved(broker, fewer) == set()
-        broker.endpoints = fewer
-    assert moved(broker, came_back) == {2}
-    broker.endpoints = came_back
-    assert moved(broker, {**came_back, 2: Endpoint("host", 2, None)}) == {2}
+        assert listed(broker, fewer).moved == set()
+    assert listed(broker, came_back).moved == {2}
+    assert listed(broker, {**came_back, 2: Endpoint("host", 2, None)}).moved == {2}
 
 
 def test_where_nodes_were_is_remembered_of_a_thousand() -> None:
     broker = _route(()).broker
     for begin in range(0, 3000, 600):
         endpoints = {node: Endpoint("host", node, None) for node in range(begin, begin + 600)}
-        moved(broker, endpoints)
-        broker.endpoints = endpoints
+        listed(broker, endpoints)
     assert [*broker.left] == [*range(1400, 2400)]
 
 
@@ -329,11 +325,11 @@ def test_a_node_is_not_listed_for_a_while_and_then_elsewhere() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
     before = route.broker.endpoints
-    assert not listed(route.broker, {2: before[2], 3: before[3]})
+    assert not listed(route.broker, {2: before[2], 3: before[3]}).refuted
     presume(route.broker)
-    assert not listed(route.broker, before)
-    assert not listed(route.broker, {2: before[2], 3: before[3]})
-    assert listed(route.broker, _moved(route, n1=9))
+    assert not listed(route.broker, before).refuted
+    assert not listed(route.broker, {2: before[2], 3: before[3]}).refuted
+    assert listed(route.broker, _moved(route, n1=9)).refuted
     assert route.broker.node is None
 
 
@@ -341,9 +337,9 @@ def test_a_node_is_not_listed_and_another_is_advertised_where_it_was() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
     after = _moved(route, n2=1)
-    assert not listed(route.broker, after)
+    assert not listed(route.broker, after).refuted
     del after[1]
-    assert listed(route.broker, after)
+    assert listed(route.broker, after) == ({1}, True)
     assert route.broker.node is None
 
 
@@ -352,7 +348,7 @@ def test_where_a_node_was_says_nothing_of_another_that_is_proved_later() -> None
     conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER), 9.0)
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, 0, NOT_LEADER), 10.0)
-    assert not listed(route.broker, _moved(route, n1=9))
+    assert not listed(route.broker, _moved(route, n1=9)).refuted
     assert route.broker.proved_node == 2
 
 
@@ -360,7 +356,7 @@ def test_a_new_list_is_no_list_of_those_that_are_left() -> None:
     route = _route((2, 3))
     conclude(route.broker, _TWO_LEADS, _answer(NOT_LEADER))
     assert route.broker.guessed
-    assert not listed(route.broker, _route().broker.endpoints)
+    assert not listed(route.broker, _route().broker.endpoints).refuted
     assert (route.broker.node, route.broker.guessed) == (None, False)
 
 

@@ -25,6 +25,7 @@ proofs counts for a while: the broker may never lead anything again by which it 
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
@@ -56,33 +57,31 @@ def forget(broker: BrokerState) -> None:
     broker.contradicted = broker.proved_at = None
 
 
-def moved(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> set[int]:
-    """Return the nodes that are advertised elsewhere now: another may stand where each was.
+class Listed(NamedTuple):
+    """What a list of the cluster's brokers changes. ``moved``: nodes in whose places others
+    may stand now. ``refuted``: it was proved which node the broker is, and is not any more."""
 
-    One that restarts is mostly not listed in between.
-    """
-    before = {**broker.left, **broker.endpoints}
-    left = [(node, at) for node, at in before.items() if node not in endpoints]
-    broker.left = dict(left[-_MOST_LEFT:])
-    return {node for node, at in before.items() if endpoints.get(node, at)[:2] != at[:2]}
+    moved: set[int]
+    refuted: bool
 
 
-def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> bool:
-    """Take the list of the cluster's brokers; return whether a proof is none any more by it."""
+def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> Listed:
+    """Take the list of the cluster's brokers."""
+    moved = _moved(broker, endpoints)
     broker.endpoints = endpoints
     node = broker.proved_node
     if node is None:
         # More than one may be left of a guess.
         broker.node, broker.guessed = None, False
-        return False
+        return Listed(moved, refuted=False)
     former = broker.proved_at
     _note_address(broker, node)
     # It may not be listed, while it restarts, and another one where it was.
     taken = node not in endpoints and any(at[:2] == former for at in endpoints.values())
     if former in (None, broker.proved_at) and not taken:
-        return False
+        return Listed(moved, refuted=False)
     forget(broker)
-    return True
+    return Listed(moved | {node}, refuted=True)
 
 
 def presume(broker: BrokerState, peer: str = "") -> None:
@@ -180,6 +179,17 @@ def _stands(broker: BrokerState, node: int, now: float, patience: float) -> bool
     forget(broker)
     broker.disputed = frozenset({former, node}), now + _DISPUTED_SECONDS
     return False
+
+
+def _moved(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> set[int]:
+    """Return the nodes that are advertised elsewhere now.
+
+    One that restarts is mostly not listed in between.
+    """
+    before = {**broker.left, **broker.endpoints}
+    left = [(node, at) for node, at in before.items() if node not in endpoints]
+    broker.left = dict(left[-_MOST_LEFT:])
+    return {node for node, at in before.items() if endpoints.get(node, at)[:2] != at[:2]}
 
 
 def _note_address(broker: BrokerState, node: int) -> None:

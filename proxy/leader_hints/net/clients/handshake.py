@@ -11,13 +11,13 @@ import trio
 from leader_hints.address import Address
 from leader_hints.net.clients.preamble import (
     HandshakeError,
-    Receiving,
     TlsSession,
+    at_once,
     do_tls_handshake,
     read_proxy_header,
 )
 from leader_hints.net.tls.certificates import TlsFiles
-from leader_hints.net.tls.handshake_turns import Turn
+from leader_hints.net.tls.handshake_turns import Arrival, Turn
 
 
 class Admitted(NamedTuple):
@@ -51,12 +51,12 @@ class Handshake:
         self,
         client: trio.SocketStream,
         turn: Turn = nullcontext,
-        receiving: Receiving = nullcontext,
+        arrival: Arrival = at_once,
     ) -> Admitted:
         """Read what goes before the first request.
 
-        ``turn``: in which each step is done, and a client is refused. ``receiving``: in which bytes
-        are awaited.
+        ``turn``: in which each step is done, and a client is refused. ``arrival``: awaited before
+        bytes are received.
 
         :raises RefusedError: the client is not let in.
         """
@@ -65,12 +65,12 @@ class Handshake:
         try:
             with trio.fail_after(self._seconds):
                 if self._proxy_protocol:
-                    source = await read_proxy_header(client, receiving)
+                    source = await read_proxy_header(client, arrival)
                     if source is not None:
                         name = str(Address(source.host, source.port))
                 if self._tls is not None:
                     session = await do_tls_handshake(
-                        client, self._tls.context, turn=turn, receiving=receiving
+                        client, self._tls.context, turn=turn, arrival=arrival
                     )
         except trio.TooSlowError:
             reason = f"has not finished its handshake within {self._seconds:g} s"
@@ -79,9 +79,15 @@ class Handshake:
             refused = RefusedError(name, str(error), silent=error.silent)
         else:
             return Admitted(name, session)
-        # Thousands may go at the same time, and what is done then takes longer than a short step.
-        async with turn():
-            raise refused
+        try:
+            # Thousands may go at the same time, and what is done then takes longer than a short
+            # step.
+            async with turn():
+                raise refused
+        finally:
+            # It would be in a circle with this frame. To look for the garbage of thousands of
+            # clients takes a third of a second.
+            del refused
 
 
 def peer_name(stream: trio.SocketStream) -> str:

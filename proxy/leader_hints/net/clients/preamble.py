@@ -7,15 +7,14 @@ Tested in ``tests/net/tls/test_tls.py``.
 """
 
 import contextlib
+import socket
 import ssl
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 import trio
 
 from leader_hints.net.tls import tls_errors
-from leader_hints.net.tls.handshake_turns import Turn
+from leader_hints.net.tls.handshake_turns import Arrival, Rank, Turn
 from leader_hints.wire import proxy_header
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.proxy_header import Source
@@ -27,10 +26,9 @@ _ENDED: Final = "ended the connection in the TLS handshake"
 _ENDED_AT_ONCE: Final = "ended the connection at its first bytes of TLS; perhaps it speaks none"
 #: Seconds for the alert that gives the other side the reason of a refusal.
 _ALERT: Final = 1.0
-
-
-#: In which bytes are awaited, and nothing else.
-Receiving = Callable[[], AbstractContextManager[None]]
+#: Pieces, of what the system had at a time, in which a client may send its part of a preamble
+#: before others go first. A long chain of certificates comes in a few.
+_PIECES: Final = 8
 
 
 class HandshakeError(Exception):
@@ -52,27 +50,33 @@ class TlsSession(NamedTuple):
     outgoing: ssl.MemoryBIO
 
 
-async def read_proxy_header(
-    stream: trio.abc.Stream, receiving: Receiving = contextlib.nullcontext
-) -> Source | None:
+async def at_once(_: Rank) -> None:
+    """Wait only as long as receiving does."""
+
+
+async def read_proxy_header(stream: trio.SocketStream, arrival: Arrival = at_once) -> Source | None:
     """Read a PROXY header and nothing behind it; see :func:`leader_hints.wire.proxy_header.read`.
 
     :raises HandshakeError: there is none, or it is not well formed.
     """
-    data = b""
+    data, pieces = b"", 0
     try:
-        while missing := proxy_header.missing(data):
-            with receiving():
-                chunk = await stream.receive_some(missing)
-            if not chunk:
+        while proxy_header.missing(data):
+            await arrival(_rank(Rank.NEW, pieces))
+            seen = await stream.socket.recv(_RECEIVE, socket.MSG_PEEK)
+            if not seen:
                 text = "ended the connection before its PROXY header"
                 raise HandshakeError(text, silent=not data)
-            data += chunk
+            rest = seen
+            while rest and (missing := proxy_header.missing(data)):
+                data, rest = data + rest[:missing], rest[missing:]
+            await stream.socket.recv(len(seen) - len(rest))
+            pieces += 1
         return proxy_header.read(data)
     except Malformed as error:
         raise HandshakeError(f"sends no PROXY header that can be read: {error}") from None
-    except trio.BrokenResourceError as error:
-        raise HandshakeError(tls_errors.describe(error.__cause__), silent=not data) from None
+    except OSError as error:
+        raise HandshakeError(tls_errors.describe(error), silent=not data) from None
 
 
 async def do_tls_handshake(
@@ -80,45 +84,72 @@ async def do_tls_handshake(
     context: ssl.SSLContext,
     server_name: str | None = None,
     turn: Turn = contextlib.nullcontext,
-    receiving: Receiving = contextlib.nullcontext,
+    arrival: Arrival = at_once,
 ) -> TlsSession:
     """Do the TLS handshake: as a client with a server of a name, or as a server.
 
-    ``turn``: in which each step is done.
+    ``turn``: in which each step is done. ``arrival``: awaited before bytes are received.
 
     :raises HandshakeError: it failed.
     """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    received, answered = _Received(stream, arrival), False
     try:
+        if server_name is None:
+            # OpenSSL takes 40 KB for each client from its first step on, and thousands may be
+            # silent.
+            data = await received.piece(Rank.NEW)
+            if data[0] != _HANDSHAKE:
+                raise HandshakeError("speaks no TLS on a TLS listener")
+            incoming.write(data)
         tls = context.wrap_bio(
             incoming, outgoing, server_side=server_name is None, server_hostname=server_name
         )
-    except ValueError as error:
-        # Of a name that no certificate can have: empty labels, labels of 64 letters.
-        raise HandshakeError(f"cannot be verified by the name {server_name!r}: {error}") from None
-    begun = False
-    try:
         while True:
             async with turn():
                 done = _step(tls)
             if outgoing.pending:
+                answered = True
                 await stream.send_all(outgoing.read())
             if done:
                 return TlsSession(tls, incoming, outgoing)
-            with receiving():
-                data = await stream.receive_some(_RECEIVE)
-            if not data:
-                raise HandshakeError(_ENDED if begun else _ENDED_AT_ONCE, silent=not begun)
-            if not begun and server_name is None and data[0] != _HANDSHAKE:
-                raise HandshakeError("speaks no TLS on a TLS listener")
-            begun = True
-            incoming.write(data)
+            incoming.write(await received.piece(Rank.ANSWERED if answered else Rank.NEW))
     except ssl.SSLError as error:
         with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(_ALERT):
             await stream.send_all(outgoing.read())
         raise HandshakeError(tls_errors.describe(error)) from None
+    except ValueError as error:
+        # Of a name that no certificate can have: empty labels, labels of 64 letters.
+        raise HandshakeError(f"cannot be verified by the name {server_name!r}: {error}") from None
     except trio.BrokenResourceError as error:
-        raise HandshakeError(tls_errors.describe(error.__cause__), silent=not begun) from None
+        text = tls_errors.describe(error.__cause__)
+        raise HandshakeError(text, silent=not received.pieces) from None
+
+
+class _Received:
+    """Receives pieces of a handshake: at each time what the system has."""
+
+    def __init__(self, stream: trio.abc.Stream, arrival: Arrival) -> None:
+        self._stream = stream
+        self._arrival = arrival
+        self.pieces = 0
+
+    async def piece(self, rank: Rank) -> bytes:
+        """Receive the next one; ``rank``: of a client that has sent few so far.
+
+        :raises HandshakeError: there is no more.
+        """
+        await self._arrival(_rank(rank, self.pieces))
+        data = await self._stream.receive_some(_RECEIVE)
+        if not data:
+            text = _ENDED if self.pieces else _ENDED_AT_ONCE
+            raise HandshakeError(text, silent=not self.pieces)
+        self.pieces += 1
+        return bytes(data)
+
+
+def _rank(rank: Rank, pieces: int) -> Rank:
+    return rank if pieces < _PIECES else Rank.SLOW
 
 
 def _step(tls: ssl.SSLObject) -> bool:

@@ -285,13 +285,11 @@ class BrokerAnswers:
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
         ):
-            poller, node = self.pollers.of(route), route.broker.proved_node
-            moved = broker_identity.moved(route.broker, answer.endpoints)
-            if broker_identity.listed(route.broker, answer.endpoints):
-                moved.update(() if node is None else (node,))
-                if poller is not None:
-                    poller.identify()
-            cluster.view.withdraw(moved)
+            listed = broker_identity.listed(route.broker, answer.endpoints)
+            poller = self.pollers.of(route)
+            if listed.refuted and poller is not None:
+                poller.identify()
+            cluster.view.withdraw(listed.moved)
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)
