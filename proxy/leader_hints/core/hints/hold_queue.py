@@ -53,6 +53,8 @@ from leader_hints.core.route import Route
 
 #: Failed partitions for which one call looks up what would help them.
 _WANTED_AT_ONCE = 10_000
+#: Failed partitions of a response that goes on of which one step notes what comes of them.
+_ENDED_AT_ONCE = 2000
 
 
 class HoldQueue:
@@ -146,13 +148,16 @@ class HoldQueue:
         if response.switched and response.sought:
             self._give_up(response)
             return 1, None
-        if response.switched:
+        if response.switched and response.ending is not MissReason.HINTS_OFF:
             for partition in response.partitions.seen:
                 partition.hint = partition.found = None
                 partition.reason = MissReason.HINTS_OFF
+            response.outcomes.clear()
             work = len(response.held.scanned.failures)
             return work, self._finish(response, now, MissReason.HINTS_OFF)
-        begins = response.partitions.missing > 0
+        if response.ending is not None:
+            return JUDGED_AT_ONCE, self._finish(response, now, response.ending)
+        begins = response.partitions.missing > 0 or response.counting is not None
         judged = self._judge.judge(response, now)
         if response.answers:
             for one in judged:
@@ -175,7 +180,10 @@ class HoldQueue:
             reason = self._why_not(response, now) or reason
         if reason is None:
             self._reviews.deadlines.enter(response)
-            return len(judged), None
+            if response.counting is None:
+                return len(judged), None
+            self._reviews.add(response)
+            return JUDGED_AT_ONCE, None
         work = len(judged) + len(response.partitions.lacking)
         return work, self._finish(response, now, reason)
 
@@ -255,17 +263,24 @@ class HoldQueue:
 
     def _finish(
         self, response: HeldResponse, now: float, reason: MissReason
-    ) -> list[LeaderHint | None]:
-        """Let a response go on, and return its hints."""
-        self._allowance.spend(response, now)
-        route = response.route
-        for partition in response.partitions.seen:
+    ) -> list[LeaderHint | None] | None:
+        """Let a response go on, and return its hints; ``None``: that takes one more review."""
+        response.ending = reason
+        route, seen, outcomes = response.route, response.partitions.seen, response.outcomes
+        begin = len(outcomes)
+        for partition in seen[begin : begin + _ENDED_AT_ONCE]:
             if partition.hint is None and partition.found is not None:
                 response.apply_answers(partition)
                 if hint_rules.confirmation(route, partition, partition.found) is False:
                     partition.reason = MissReason.LEADER_NOT_READY
                 elif not partition.settles:
                     partition.hint = partition.found
+            # Its leader may be sought after that.
+            outcomes.append(partition.outcome(reason))
+        if len(outcomes) < len(seen):
+            self._reviews.add(response)
+            return None
+        self._allowance.spend(response, now)
         self._report.add(response, now, reason)
         if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(response, now)
@@ -274,7 +289,7 @@ class HoldQueue:
         failures = len(response.held.scanned.failures)
         if response.detached or response.held.unhinted is not None:
             return [None] * failures
-        hints = [partition.hint for partition in response.partitions.seen]
+        hints = [hint for _, _, hint, _ in outcomes]
         return hints + [None] * (failures - len(hints))
 
     def _seek(self, response: HeldResponse, now: float) -> None:
