@@ -73,7 +73,7 @@ def test_to_withdraw_what_a_node_has_reported_costs_no_walk() -> None:
     view.learn(answer({0: (3, 4)}), 3)
     assert lines_of(lambda: view.withdraw({2, 4})) < _LARGE // 10
     assert lines_of(lambda: view.withdraw(set())) < _LARGE // 10
-    # Nobody but node 3 contradicts any more; what is left of the others goes as it is looked at.
+    # Nobody but node 3 contradicts any more. The rest goes with the next look at it.
     assert view.disagreements.contradicts(("t", 0), Source(3), Leader(1, 7))
     assert not view.disagreements.contradicts(("t", 0), Source(2), Leader(1, 7))
     assert view.disagreements.topics(_LARGE) == {"t"}
