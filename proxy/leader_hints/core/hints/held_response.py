@@ -33,7 +33,9 @@ class HeldResponse:
     ``answers``: what its broker has answered about topics, before its error as well. ``counting``:
     its partitions of which it is to be noted yet when they began to fail, and ``latest``: until
     when the others may be held. ``ending``: why it goes on, once that is decided; ``outcomes``:
-    what comes of its partitions, as far as that was noted since.
+    what comes of its partitions, as far as that was noted since. ``gone``: its link is.
+
+    Large because all that decides when it goes on is here.
     """
 
     __slots__ = (
@@ -45,6 +47,7 @@ class HeldResponse:
         "ending",
         "exposed",
         "first_hint",
+        "gone",
         "held",
         "hinted",
         "latest",
@@ -80,6 +83,7 @@ class HeldResponse:
         self.detached = detached
         self.exposed = False
         self.switched = False
+        self.gone = False
         self.answers = _NONE
         self.counting: Iterator[FailedPartition] | None = None
         self.latest = -math.inf
