@@ -1,5 +1,7 @@
 """What a step costs where many responses are held: lines of Python, and no times."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from leader_hints.apis.keys import ApiKey
@@ -9,6 +11,7 @@ from leader_hints.core.hints.held_index import HeldIndex
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE
 from leader_hints.core.hints.hold_deadlines import HoldDeadlines
+from leader_hints.core.link.budget import Account, Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
@@ -85,6 +88,31 @@ def test_a_link_that_ends_costs_by_what_it_waits_for(
     counter, links = many
     assert lines_of(lambda: counter.queue.forget(links[7].number)) < _FEW
     assert counter.queue.held == _MANY - 1
+
+
+def test_what_is_only_counted_of_a_link_that_ends_is_dropped_in_steps() -> None:
+    """10,000 once took 59 ms of one step."""
+    counter, on = Counter(), route(Mode.OBSERVE)
+    link, other = LinkState(on, 1), LinkState(on, 2)
+    budget = Budget(1 << 20, 1 << 30)
+    learn(on, {0: (1, 5)}, source=1)
+    for number in range(_MANY):
+        held = failed(link if number else other, {0: 5}, ApiKey.FETCH)
+        held.account, held.reserved = Account(budget), 1
+        held.account.trust()
+        assert held.account.take(0, 1)
+        assert counter.queue.submit(held, T) == [None]
+    # There is news for each of them.
+    counter.queue.asked(on, {"t"}, T + 0.001)
+    steps = [lines_of(lambda: counter.queue.forget(link.number))]
+    while counter.queue.unfinished:
+        steps.append(lines_of(lambda: counter.review(T + 0.002)))
+    assert max(steps) < _MANY * 20
+    assert (counter.queue.held, budget.used) == (1, 1)
+    while counter.review(T + 0.2) or counter.queue.unfinished:
+        pass
+    # Of those nothing was counted.
+    assert (counter.reasons(), budget.used) == (["hold_expired"], 0)
 
 
 def test_what_is_held_when_hints_are_switched_off_goes_on_in_steps(
@@ -318,6 +346,86 @@ def test_first_errors_that_are_over_are_forgotten_in_steps(
     assert lines_of(one_more) < 4 * _FEW
     # It is over as well, and not forgotten yet.
     assert held == [None]
+
+
+#: Partitions of one response, and the lines that a step about it may take: to look at all of them
+#: in one step takes ten for each.
+_LARGE = 10_000
+_STEP = 6 * _LARGE
+
+
+def _steps(counter: Counter, at: float) -> Iterator[list[list[LeaderHint | None]]]:
+    """Review until all is done; give what goes on after each step."""
+    done: list[list[LeaderHint | None]] = []
+
+    def step() -> None:
+        done[:] = counter.review(at)
+
+    while True:
+        assert lines_of(step) < _STEP
+        yield [*done]
+        if not counter.queue.unfinished:
+            return
+
+
+def _large_response() -> tuple[Counter, LinkState]:
+    """Return a hold queue that holds a response of very many partitions, all judged."""
+    counter, on = Counter(), route()
+    learn(on, dict.fromkeys(range(_LARGE), (1, 5)), source=1)
+    link = LinkState(on, 1)
+    assert counter.fetch(link, T, dict.fromkeys(range(_LARGE), 5), error=NOT_LEADER) is None
+    assert not any(_steps(counter, T))
+    return counter, link
+
+
+def test_a_response_of_very_many_partitions_gets_its_hints_in_steps() -> None:
+    """50,000 once took 34 ms when all were judged, and 24 ms more when it went on."""
+    counter, link = _large_response()
+    learn(link.route, dict.fromkeys(range(_LARGE), (2, 6)), source=2)
+    done = [hints for step in _steps(counter, T + 0.05) for hints in step]
+    assert done == [[hint(2, 6)] * _LARGE]
+    assert counter.reasons() == [None] * _LARGE
+    assert not counter.queue.busy
+
+
+def test_a_response_of_very_many_partitions_goes_on_without_hints_in_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("leader_hints.core.hints.sought_leaders.MOST_SOUGHT", 100)
+    counter, link = _large_response()
+    assert [one for step in _steps(counter, T + 0.2) for one in step] == [[None] * _LARGE]
+    assert counter.reasons() == ["hold_expired"] * _LARGE
+    assert len(counter.queue.wanted_leaders()[0]) == 100
+    # When each of them began to fail was noted: none is held again so soon.
+    for partition in (0, 4999, _LARGE - 1):
+        hints = counter.fetch(link, T + 0.3, {partition: 5}, error=NOT_LEADER)
+        assert hints == [None]
+
+
+def test_what_becomes_of_a_large_response_may_change_before_it_goes_on() -> None:
+    counter, link = _large_response()
+    learn(link.route, dict.fromkeys(range(_LARGE), (2, 6)), source=2)
+    (response,) = counter.queue._held
+    while not response.outcomes:
+        assert counter.review(T + 0.05) == []
+    link.route.switch(Mode.OFF)
+    done = counter.queue.switched(link.route, T + 0.06)
+    while counter.queue.unfinished:
+        done += counter.queue.review(T + 0.06)
+    assert [hints for _, hints in done] == [[None] * _LARGE]
+    assert counter.reasons() == ["hints_off"] * _LARGE
+
+
+def test_a_large_response_of_a_link_that_ends_meanwhile_does_not_go_on() -> None:
+    counter, link = _large_response()
+    learn(link.route, dict.fromkeys(range(_LARGE), (2, 6)), source=2)
+    (response,) = counter.queue._held
+    while not response.outcomes:
+        assert counter.review(T + 0.05) == []
+    counter.queue.forget(link.number)
+    assert not any(_steps(counter, T + 0.06))
+    assert counter.reasons() == []
+    assert not counter.queue.busy
 
 
 def test_what_is_over_is_found_without_a_walk() -> None:

@@ -17,6 +17,7 @@ from leader_hints.core.events import Event, EventLoopStalled, HintGiven, HintMis
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.mode import Mode
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from tests.core.rules import DEFAULT_RULES
 from tests.net.messages import NOT_LEADER
@@ -187,6 +188,21 @@ async def test_a_link_that_is_gone_is_never_settled_and_waited_for(
         scene.learn(leader=2, epoch=4, source=2)
         await trio.sleep(1)
         assert scene.settled == []
+        assert scene.events == []
+
+
+async def test_all_of_a_link_that_is_gone_is_dropped_soon(autojump_clock: MockClock) -> None:
+    """In steps, where there is very much of it."""
+    async with _at_work() as scene:
+        scene.route.switch(Mode.OBSERVE)
+        for _ in range(1200):
+            scene.submit(1)
+        await trio.sleep(0.01)
+        scene.timer.forget(1)
+        assert scene.timer.queue.held > 0
+        await trio.sleep(0.001)
+        assert scene.timer.queue.held == 0
+        assert not scene.timer.waiting.is_set()
         assert scene.events == []
 
 

@@ -21,6 +21,25 @@ async def test_questions_that_were_taken_wait_no_more() -> None:
     assert questions.take() == ({}, {}, False, False)
 
 
+async def test_of_very_many_epochs_some_are_taken_at_once_the_first_ones_first() -> None:
+    questions = PendingQuestions()
+    epochs = {("t", partition): 5 for partition in range(1200)}
+    questions.add(["a"], epochs)
+    first = questions.take()
+    assert ([*first.topics], [*first.epochs]) == (["a"], [*epochs][:500])
+    # Others come in between, and what was asked is asked again behind the rest.
+    questions.add(["b"], {("t", 0): 6, ("t", 1199): 6})
+    assert questions.due.is_set()
+    second, third = questions.take(), questions.take()
+    assert ([*second.topics], [*second.epochs]) == (["b"], [*epochs][500:1000])
+    assert third.epochs == {("t", p): 5 for p in range(1000, 1199)} | {
+        ("t", 1199): 6,
+        ("t", 0): 6,
+    }
+    assert not questions.due.is_set()
+    assert questions.take() == ({}, {}, False, False)
+
+
 async def test_the_connection_is_due_while_questions_wait() -> None:
     questions = PendingQuestions()
     assert not questions.due.is_set()

@@ -1,6 +1,6 @@
 """All brokers together: who is asked where, what is learnt of whom, refreshes while held."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -1014,6 +1014,28 @@ async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
         assert scene.rounds(2, METADATA) == [1.03, 1.06]
         assert scene.rounds(3, METADATA) == [1.03]
         assert not scene.hold_timer.waiting.is_set()
+
+
+async def test_what_waits_for_the_topics_of_a_large_answer_is_looked_up_in_steps(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 10,000 topics that all were waited for it took 27 ms of one step."""
+    topics: Leaders = {f"t{number}": [(1, 5), (2, 6), (3, 7)] for number in range(5000)}
+    monkeypatch.setattr(f"{__name__}._BEFORE", topics)
+    answered: list[Collection[str | bytes]] = []
+
+    def see(scene: _Scene) -> None:
+        asked = scene.hold_timer.queue.asked
+
+        def see_and_ask(route: Route, topics: Collection[str | bytes], since: float) -> None:
+            answered.append([*topics])
+            asked(route, topics, since)
+
+        monkeypatch.setattr(scene.hold_timer.queue, "asked", see_and_ask)
+
+    async with _scene(1, before=see):
+        assert max(map(len, answered)) <= 2000
+        assert {name for some in answered for name in some} == {*topics}
 
 
 async def test_of_a_large_topic_a_new_leader_is_not_asked_for_metadata_too(

@@ -174,6 +174,15 @@ class Doubts:
         return doubt.confirmed if together and self._clock() >= doubt.since + _STANDS else None
 
 
+class _Word:
+    """Under what a broker's reports are kept. ``counts``: until they are all forgotten."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts = True
+
+
 class Disagreements:
     """What each broker reported last of the partitions about which brokers disagree.
 
@@ -182,7 +191,10 @@ class Disagreements:
 
     def __init__(self, capacity: int = _REPORTS) -> None:
         self._capacity = capacity
-        self._reports: OrderedDict[Place, dict[Reporter, Leader]] = OrderedDict()
+        #: Some may be forgotten: a broker may have reported thousands. They go, and the place with
+        #: the last of them, when the place is looked at next.
+        self._reports: OrderedDict[Place, dict[_Word, Leader]] = OrderedDict()
+        self._words: dict[Reporter, _Word] = {}
         self._size = 0
 
     def __len__(self) -> int:
@@ -191,22 +203,21 @@ class Disagreements:
     def __iter__(self) -> Iterator[Place]:
         return iter(self._reports)
 
-    def __contains__(self, place: Place) -> bool:
-        return place in self._reports
-
     def begin(self, place: Place) -> None:
         """Remember from now on what brokers report of a partition."""
-        self._reports.setdefault(place, {})
+        if self._counting(place) is None:
+            self._reports[place] = {}
 
     def report(self, place: Place, source: Source, leader: Leader, known: Leader) -> None:
         """Take a broker's report. ``known``: the leader that is known after it."""
-        reports = self._reports.get(place)
+        reports = self._counting(place)
         if reports is None:
             return
         before = len(reports)
         # It may have reported before it was known which node it is.
-        reports.pop(source.route, None)
-        reports[source.name] = leader
+        if (former := self._words.get(source.route)) is not None:
+            reports.pop(former, None)
+        reports[self._words.setdefault(source.name, _Word())] = leader
         self._size += len(reports) - before
         if all(one == known or one == (-1, known.epoch) for one in reports.values()):
             self.drop(place)
@@ -218,13 +229,11 @@ class Disagreements:
 
         It may have reported before it was known which node it is.
         """
-        reports = self._reports.get(place, {})
-        return any(reports.get(name) == leader for name in source if name is not None)
+        return leader in self._of(place, source)
 
     def contradicts(self, place: Place, source: Source, known: Leader) -> bool:
         """Whether a broker reported last what contradicts the known leader."""
-        reports = self._reports.get(place, {})
-        named = (reports.get(name, known) for name in source if name is not None)
+        named = self._of(place, source)
         return any(leader not in (known, (-1, known.epoch)) for leader in named)
 
     def outvoted(self, place: Place, source: Source, leader: Leader, known: Leader) -> bool:
@@ -234,28 +243,51 @@ class Disagreements:
         """
         back = leader.epoch <= known.epoch
         votes = 1
-        for reporter, other in self._reports.get(place, {}).items():
-            if reporter not in source:
+        its = {self._words.get(name) for name in source if name is not None}
+        for word, other in self._reports.get(place, {}).items():
+            if word.counts and word not in its:
                 further = (other.epoch < leader.epoch) is back and other.epoch != leader.epoch
                 votes += 1 if further or other == leader else -1
         return votes <= 0
 
     def topics(self, most: int) -> Set[Topic]:
         """Return topics of some partitions: of others each time, where there are more."""
-        some = [*islice(self._reports, most)]
+        first = [*islice(self._reports, most)]
+        some = [place for place in first if self._counting(place) is not None]
         for place in some:
             self._reports.move_to_end(place)
         return dict.fromkeys(topic for topic, _ in some).keys()
 
     def forget(self, reporters: Set[int]) -> None:
         """Forget what these brokers have reported: it was others', or they have not been heard."""
-        for place, reports in [*self._reports.items()]:
-            for reporter in reports.keys() & reporters:
-                del reports[reporter]
-                self._size -= 1
-            if not reports:
-                self.drop(place)
+        for reporter in self._words.keys() & reporters:
+            self._words.pop(reporter).counts = False
 
     def drop(self, place: Place) -> None:
         """Forget a partition."""
         self._size -= len(self._reports.pop(place, ()))
+        if not self._reports:
+            self._words.clear()
+
+    def _counting(self, place: Place) -> dict[_Word, Leader] | None:
+        """Return what is remembered of a partition, and let go what of it is forgotten."""
+        reports = self._reports.get(place)
+        if reports is None:
+            return None
+        forgotten = [word for word in reports if not word.counts]
+        if not forgotten:
+            return reports
+        for word in forgotten:
+            del reports[word]
+        self._size -= len(forgotten)
+        if not reports:
+            self.drop(place)
+        return reports or None
+
+    def _of(self, place: Place, source: Source) -> list[Leader]:
+        """Return what a broker reported last, by each of its names."""
+        reports = self._reports.get(place)
+        if reports is None:
+            return []
+        words = (self._words.get(name) for name in source if name is not None)
+        return [reports[word] for word in words if word in reports]

@@ -264,8 +264,9 @@ class LeaderView:
         a broker would be asked whether it leads what it has said itself, and so be proved to be
         the node. Nor does what they have reported count against what others report.
         """
-        if nodes:
-            self.disagreements.forget(nodes)
+        if not nodes:
+            return
+        self.disagreements.forget(nodes)
         for key, partition in [*self._moves.claims]:
             topic = self.topics.get(key)
             if topic is not None and topic.leaders[partition] in nodes:

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.core.cluster.leader import Leader
-from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.miss_reason import MissReason, Settling
 
 #: Reasons that no further answer of a broker would change.
 _FINAL = (MissReason.NO_LEADER, MissReason.NOT_AUTHORIZED)
+
+#: What came of a partition: the client's epoch, and the hint or why there is none.
+Outcome = tuple[Failure, int, LeaderHint | None, MissReason | Settling]
 
 
 class FailedPartition:
@@ -69,6 +72,13 @@ class FailedPartition:
     def settled(self) -> bool:
         """Whether nothing is left to wait for."""
         return self.hint is not None or self.reason in _FINAL
+
+    def outcome(self, reason: MissReason) -> Outcome:
+        """Return what comes of it if its response goes on now; ``reason``: of the response."""
+        late = self.settles and self.hint is None and self.found is not None
+        # Then only Metadata was late.
+        why = self.reason or (Settling.METADATA_BEHIND if late else reason)
+        return self.failure, self.client_epoch, self.hint, why
 
     @property
     def is_fenced_blindly(self) -> bool:

@@ -4,12 +4,12 @@ Tested in ``tests/core/hints/test_hold_queue.py``.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import ApiKey
-from leader_hints.core.hints.failed_partition import FailedPartition, FailedPartitions
+from leader_hints.core.hints.failed_partition import FailedPartition, FailedPartitions, Outcome
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.own_answers import OwnAnswers
 from leader_hints.core.link.held import Held
@@ -30,20 +30,30 @@ class HeldResponse:
     judgement rests on has changed. ``detached``: it was forwarded already, and hints are only
     counted. ``sought``: it was forwarded, and its leaders are sought for the next error.
     ``exposed``: rule 9. ``switched``: the route's mode was changed meanwhile, so it gets no hint.
-    ``answers``: what its broker has answered about topics, before its error as well.
+    ``answers``: what its broker has answered about topics, before its error as well. ``counting``:
+    its partitions of which it is to be noted yet when they began to fail, and ``latest``: until
+    when the others may be held. ``ending``: why it goes on, once that is decided; ``outcomes``:
+    what comes of its partitions, as far as that was noted since. ``gone``: its link is.
+
+    Large because all that decides when it goes on is here.
     """
 
     __slots__ = (
         "answers",
         "confirm_at",
+        "counting",
         "deadline",
         "detached",
+        "ending",
         "exposed",
         "first_hint",
+        "gone",
         "held",
         "hinted",
+        "latest",
         "news",
         "number",
+        "outcomes",
         "partitions",
         "since",
         "sought",
@@ -73,7 +83,12 @@ class HeldResponse:
         self.detached = detached
         self.exposed = False
         self.switched = False
+        self.gone = False
         self.answers = _NONE
+        self.counting: Iterator[FailedPartition] | None = None
+        self.latest = -math.inf
+        self.ending: MissReason | None = None
+        self.outcomes: list[Outcome] = []
         self.sought = bool(sought)
         if sought:
             self.partitions = FailedPartitions.of(sought)

@@ -5,6 +5,7 @@ Tested in ``tests/core/hints/test_hold_queue.py``.
 
 import math
 from collections import OrderedDict, deque
+from itertools import islice
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.hints.failed_partition import FailedPartition
@@ -20,8 +21,10 @@ _COUNTED = 1.0
 #: First errors that are remembered, of 250 bytes each. An error of one that was forgotten may be
 #: held once more.
 MOST_FIRST_ERRORS = 50_000
-#: Those that are forgotten in one step: thousands may have come at the same time.
+#: Those that are forgotten in one step: thousands may have come at the same time. And those that
+#: one call notes of a response: more than are judged at once.
 _FORGOTTEN_AT_ONCE = 500
+_NOTED_AT_ONCE = 2000
 
 
 class HoldAllowance:
@@ -37,24 +40,28 @@ class HoldAllowance:
         self._holds: dict[int, deque[tuple[float, float]]] = {}
 
     def until(self, response: HeldResponse, now: float) -> tuple[float, MissReason]:
-        """Return until when to hold, and the reason to give if that is not at all."""
+        """Return until when to hold, and the reason to give if that is not at all.
+
+        Not the last word while it is ``counting``: the next call goes on.
+        """
         route, partitions = response.route, response.partitions
         allowed = self._allowed(response.held, now)
         latest = math.inf
-        if not partitions.judged:
-            # To judge a large one takes a while, and more among others. Without that the hints that
-            # are known would be lost.
-            allowed += self._rules.grace
-        elif not route.broker.reachable:
-            return now, MissReason.NO_FRESHER_VIEW
-        else:
+        if partitions.judged:
+            if not route.broker.reachable:
+                return now, MissReason.NO_FRESHER_VIEW
             # Only of what must wait: an error that is answered immediately begins no hold, and the
             # next one under the same epoch may be the first of another move.
             self._forget_first_errors(now)
-            ends = (self._deadline(route, partition, now) for partition in partitions.lacking)
-            latest = max(ends, default=now)
-            if latest <= now:
-                return now, MissReason.HOLD_EXPIRED
+            self._count(response, now)
+            if response.counting is None:
+                latest = response.latest
+                if latest <= now:
+                    return now, MissReason.HOLD_EXPIRED
+        if latest == math.inf:
+            # To judge a large one takes a while, and more among others. Without that the hints that
+            # are known would be lost.
+            allowed += self._rules.grace
         if allowed <= 0:
             return now, MissReason.LINK_HOLD_SPENT
         return min(latest, now + allowed), MissReason.HOLD_EXPIRED
@@ -85,6 +92,14 @@ class HoldAllowance:
             if not first or now < next(iter(first.values())) + self._longest:
                 break
             first.popitem(last=False)
+
+    def _count(self, response: HeldResponse, now: float) -> None:
+        """Note when some of the partitions of a response began to fail, of most responses all."""
+        counting = response.counting or iter([*response.partitions.lacking])
+        some = [*islice(counting, _NOTED_AT_ONCE)]
+        ends = (self._deadline(response.route, partition, now) for partition in some)
+        response.latest = max([response.latest, *ends])
+        response.counting = counting if len(some) == _NOTED_AT_ONCE else None
 
     def _deadline(self, route: Route, partition: FailedPartition, now: float) -> float:
         """Return the deadline of rule 4 for one partition."""

@@ -29,6 +29,7 @@ The rules, in order; "now" means that the response goes on immediately:
 :mod:`leader_hints.core.hints.hint_rules` says when a hint is good.
 """
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from itertools import count, cycle, islice
 
@@ -53,6 +54,11 @@ from leader_hints.core.route import Route
 
 #: Failed partitions for which one call looks up what would help them.
 _WANTED_AT_ONCE = 10_000
+#: Responses of a link that is gone that are dropped in one step. Where hints are only counted one
+#: link may have very many.
+_DROPPED_AT_ONCE = 500
+#: Failed partitions of a response that goes on of which one step notes what comes of them.
+_ENDED_AT_ONCE = 2000
 
 
 class HoldQueue:
@@ -70,6 +76,8 @@ class HoldQueue:
         self._held: dict[HeldResponse, None] = {}
         self._sought = SoughtLeaders()
         self._reviews = ReviewQueue()
+        #: Those of links that are gone, some of which may be held still.
+        self._gone: deque[HeldResponse] = deque()
         #: Where the last look at what is wanted ended.
         self._looked = 0
         self._index = HeldIndex()
@@ -134,6 +142,7 @@ class HoldQueue:
             if hints is not None and not due.detached:
                 done.append((due.held, hints))
         self.unfinished = due is not None
+        self._drop_gone()
         while self._sought and self._sought.first.deadline <= now:
             self._give_up(self._sought.first)
         self._report_some()
@@ -143,16 +152,22 @@ class HoldQueue:
         self, response: HeldResponse, now: float, ahead: float
     ) -> tuple[int, list[LeaderHint | None] | None]:
         """Judge a response; return how much work that was, and its hints if it goes on."""
+        if response.gone:
+            self._drop(response)
+            return 1, None
         if response.switched and response.sought:
             self._give_up(response)
             return 1, None
-        if response.switched:
+        if response.switched and response.ending is not MissReason.HINTS_OFF:
             for partition in response.partitions.seen:
                 partition.hint = partition.found = None
                 partition.reason = MissReason.HINTS_OFF
+            response.outcomes.clear()
             work = len(response.held.scanned.failures)
             return work, self._finish(response, now, MissReason.HINTS_OFF)
-        begins = response.partitions.missing > 0
+        if response.ending is not None:
+            return JUDGED_AT_ONCE, self._finish(response, now, response.ending)
+        begins = response.partitions.missing > 0 or response.counting is not None
         judged = self._judge.judge(response, now)
         if response.answers:
             for one in judged:
@@ -175,7 +190,10 @@ class HoldQueue:
             reason = self._why_not(response, now) or reason
         if reason is None:
             self._reviews.deadlines.enter(response)
-            return len(judged), None
+            if response.counting is None:
+                return len(judged), None
+            self._reviews.add(response)
+            return JUDGED_AT_ONCE, None
         work = len(judged) + len(response.partitions.lacking)
         return work, self._finish(response, now, reason)
 
@@ -206,12 +224,13 @@ class HoldQueue:
         return self.review(now)
 
     def forget(self, link: int) -> None:
-        """Drop what is held for a link that is gone."""
+        """Drop what is held for a link that is gone: some now, the rest at the next reviews."""
         for response in self._index.of_link(link):
             if not response.sought:
-                self._drop(response)
-                response.held.give_back()
+                response.gone = True
+                self._gone.append(response)
         self._allowance.forget(link)
+        self._drop_gone()
 
     def next_deadline(self, ahead: float = 0.0) -> float | None:
         """Return when :meth:`review` has something to do even if nothing is learnt.
@@ -255,17 +274,24 @@ class HoldQueue:
 
     def _finish(
         self, response: HeldResponse, now: float, reason: MissReason
-    ) -> list[LeaderHint | None]:
-        """Let a response go on, and return its hints."""
-        self._allowance.spend(response, now)
-        route = response.route
-        for partition in response.partitions.seen:
+    ) -> list[LeaderHint | None] | None:
+        """Let a response go on, and return its hints; ``None``: that takes one more review."""
+        response.ending = reason
+        route, seen, outcomes = response.route, response.partitions.seen, response.outcomes
+        begin = len(outcomes)
+        for partition in seen[begin : begin + _ENDED_AT_ONCE]:
             if partition.hint is None and partition.found is not None:
                 response.apply_answers(partition)
                 if hint_rules.confirmation(route, partition, partition.found) is False:
                     partition.reason = MissReason.LEADER_NOT_READY
                 elif not partition.settles:
                     partition.hint = partition.found
+            # Its leader may be sought after that.
+            outcomes.append(partition.outcome(reason))
+        if len(outcomes) < len(seen):
+            self._reviews.add(response)
+            return None
+        self._allowance.spend(response, now)
         self._report.add(response, now, reason)
         if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(response, now)
@@ -274,7 +300,7 @@ class HoldQueue:
         failures = len(response.held.scanned.failures)
         if response.detached or response.held.unhinted is not None:
             return [None] * failures
-        hints = [partition.hint for partition in response.partitions.seen]
+        hints = [hint for _, _, hint, _ in outcomes]
         return hints + [None] * (failures - len(hints))
 
     def _seek(self, response: HeldResponse, now: float) -> None:
@@ -308,6 +334,13 @@ class HoldQueue:
             del self._held[response]
             self._index.remove(response)
             self._reviews.remove(response)
+
+    def _drop_gone(self) -> None:
+        for _ in range(min(len(self._gone), _DROPPED_AT_ONCE)):
+            response = self._gone.popleft()
+            self._drop(response)
+            response.held.give_back()
+        self.unfinished |= bool(self._gone)
 
     def _report_some(self) -> None:
         """Report some of the decisions, and the rest at the next review."""

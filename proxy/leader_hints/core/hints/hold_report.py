@@ -9,15 +9,13 @@ from itertools import chain, islice
 
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.core.events import Event, HintGiven, HintMissed
-from leader_hints.core.hints.failed_partition import FailedPartition
+from leader_hints.core.hints.failed_partition import Outcome
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.miss_reason import MissReason, Settling
 from leader_hints.core.link.held import Held
 
 #: Failed partitions that are reported in one step: each costs all takers of events.
 _AT_ONCE = 200
-
-_Outcome = tuple[Failure, int, LeaderHint | None, MissReason | Settling]
 
 
 class HoldReport:
@@ -31,14 +29,8 @@ class HoldReport:
         return bool(self._waiting)
 
     def add(self, response: HeldResponse, now: float, reason: MissReason) -> None:
-        """Have a response reported.
-
-        Its outcome is copied now, since its leaders may still be sought; the events are made later.
-        """
-        outcomes: Iterable[_Outcome] = [
-            (one.failure, one.client_epoch, one.hint, one.reason or _late(one) or reason)
-            for one in response.partitions.seen
-        ]
+        """Have a response reported, all of whose outcomes were noted; the events are made later."""
+        outcomes: Iterable[Outcome] = response.outcomes
         if response.partitions.missing:
             rest = response.partitions.rest()
             outcomes = chain(outcomes, ((failure, epoch, None, reason) for failure, epoch in rest))
@@ -61,12 +53,6 @@ class HoldReport:
                 self._waiting.popleft()
                 held.give_back()
         return events
-
-
-def _late(partition: FailedPartition) -> Settling | None:
-    """Return that only Metadata was late, if that is so."""
-    late = partition.settles and partition.hint is None and partition.found is not None
-    return Settling.METADATA_BEHIND if late else None
 
 
 def _event(

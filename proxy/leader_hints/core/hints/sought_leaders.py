@@ -5,6 +5,7 @@ A client without a hint comes back soon, and may come back often.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.hints.failed_partition import FailedPartition
@@ -39,9 +40,9 @@ class SoughtLeaders(OrderedDict[HeldResponse, None]):
         Only as many as may be sought.
         """
         route, places = response.route, self._places
-        lacking = [partition for partition in response.partitions.seen if not partition.settled]
-        new = [partition for partition in lacking if _place(route, partition) not in places]
-        return new[: MOST_SOUGHT - len(places)]
+        lacking = (partition for partition in response.partitions.seen if not partition.settled)
+        new = (partition for partition in lacking if _place(route, partition) not in places)
+        return [*islice(new, MOST_SOUGHT - len(places))]
 
     def add(self, response: HeldResponse) -> None:
         """Have the leaders of a response sought."""

@@ -43,6 +43,8 @@ _LARGEST_READ = 500
 #: Partitions, at most, of the question that a new leader has answered, and responses held: in a
 #: storm its Metadata is not asked for beside what is needed. That cost half of the hints.
 _ANSWERED, _HELD = 2, 6
+#: Names and keys of topics for which one step looks up which held responses wait for an answer.
+_ANSWERED_AT_ONCE = 2000
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
 _CONNECTING_AT_ONCE = 5
@@ -184,8 +186,7 @@ class BrokerAnswers:
         if poll:
             cluster.polled_at = trio.current_time()
         names: set[str] = set()
-        answered: dict[Topic, None] = {}
-        await self.slices.take(self._learning(poller, cluster, answer, names, answered, poll=poll))
+        await self.slices.take(self._learning(poller, cluster, answer, names, asked_at, poll=poll))
         if whole:
             view = cluster.view
             view.unknown_ids.answered(view.topics.name, asked_at, trio.current_time())
@@ -193,8 +194,6 @@ class BrokerAnswers:
             # The first question of all is what is hidden: nothing else is known by then.
             for event in cluster.hidden_topics(str(poller.address)):
                 self._emit(event)
-        if poller.route is not None:
-            self._hold_timer.queue.asked(poller.route, answered, asked_at)
         self._hold_timer.news()
         return names
 
@@ -214,16 +213,18 @@ class BrokerAnswers:
         cluster: Cluster,
         answer: ClusterMetadata,
         names: set[str],
-        answered: dict[Topic, None],
+        asked_at: float,
         *,
         poll: bool,
     ) -> Iterator[None]:
-        """Take an answer's topics in steps; add to ``names``, and to ``answered`` names and keys.
+        """Take an answer's topics in steps; add to ``names``.
 
         What the view does not take, since it may be of another topic of the name, says nothing of
         the one that it has.
         """
         view, judged = cluster.view, False
+        #: Names and keys.
+        answered: dict[Topic, None] = {}
         route = poller.route.name if poller.route is not None else ""
         for topic in answer.steps:
             if topic is not None:
@@ -240,7 +241,16 @@ class BrokerAnswers:
                     # As with one topic, so with all of them.
                     judged = True
                     self.survey.judge(poller, cluster, topic)
+            if len(answered) >= _ANSWERED_AT_ONCE:
+                self._answered(poller, answered, asked_at)
+                answered = {}
             yield
+        self._answered(poller, answered, asked_at)
+
+    def _answered(self, poller: BrokerPoller, topics: Collection[Topic], asked_at: float) -> None:
+        """Take note that a route's own broker has answered for ``topics``."""
+        if poller.route is not None:
+            self._hold_timer.queue.asked(poller.route, topics, asked_at)
 
     def snooped(self, route: Route, version: int, payload: bytes) -> None:
         """Take a Metadata response that went by on a link of ``route``."""

@@ -84,6 +84,8 @@ class HoldTimer:
     def forget(self, link: int) -> None:
         """See :meth:`leader_hints.core.hints.hold_queue.HoldQueue.forget`."""
         self.queue.forget(link)
+        if self.queue.unfinished:
+            self.news()
         self._rest()
 
     async def run(self) -> None:
