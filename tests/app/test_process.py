@@ -105,8 +105,7 @@ async def test_a_client_is_joined_to_the_broker_with_raised_versions(log: _Log) 
 
 
 async def test_few_objects_are_looked_through_for_garbage_at_once(log: _Log) -> None:
-    """What 10,000 held responses consist of was looked through in one step of 54 ms, and what 2,700
-    clients that connect add, 65,000 objects, in one of 35 ms."""
+    """What 10,000 held responses consist of was looked through in one step of 54 ms."""
     looked: list[int] = []
 
     def look(phase: str, of: dict[str, int]) -> None:
@@ -120,7 +119,7 @@ async def test_few_objects_are_looked_through_for_garbage_at_once(log: _Log) -> 
             assert [[] for _ in range(300_000)]
         finally:
             gc.callbacks.remove(look)
-    assert 0 < max(looked) < 40_000
+    assert 0 < max(looked) < 100_000
 
 
 @pytest.mark.parametrize("hints", ["off", "observe"])

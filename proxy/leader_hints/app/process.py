@@ -38,7 +38,7 @@ from leader_hints.settings.settings import Settings
 #: With Python's own figures a storm of leader moves, which makes many objects, has all of them
 #: looked through several times. Where very many are made, such as by 10,000 held responses, few of
 #: them are looked through at once, and all seldom.
-_GARBAGE = (10_000, 1, 120)
+_GARBAGE = (10_000, 5, 40)
 _TO_END = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_TO_END, signal.SIGHUP)
 #: Seconds between two checks whether all brokers are known.
