@@ -9,4 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 #: By seed the first rule that breaks.
-OPEN: Final[Mapping[int, str]] = {}
+#:
+#: 503096: two consumers fetch from two brokers in step, so one connection is always idle when they
+#: want Metadata, and that leads to a broker that lags for three seconds. Without a proxy an error
+#: has them back off, and they are out of step from then on: luck, which the rule does not know of.
+OPEN: Final[Mapping[int, str]] = {503096: "clients_make_progress"}
