@@ -292,7 +292,9 @@ def test_what_was_found_before_a_broker_was_known_behind_its_route_ends_with_its
     assert (scene.one.advertised.crossed, scene.misled) == ("", {})
 
 
-def test_what_another_route_found_of_a_broker_ends_with_the_look_of_the_one_that_looks_now() -> None:
+def test_what_another_route_found_of_a_broker_ends_with_the_look_of_the_one_that_looks_now() -> (
+    None
+):
     """The first route that knows the cluster looks at other brokers. Its broker may have been down
     when the process began, and another route have looked until then."""
     scene = Scene()
