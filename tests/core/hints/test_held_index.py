@@ -352,6 +352,21 @@ def test_leaders_that_are_sought_are_given_up_in_steps_when_hints_are_switched_o
     assert not counter.queue.busy
 
 
+def test_leaders_that_are_sought_no_longer_are_given_up_in_steps_where_the_loop_came_late(
+    many: tuple[Counter, list[LinkState]],
+) -> None:
+    """Of 10,000 after a pause of the process that took 77 ms of one step."""
+    counter, _ = many
+    while counter.review(T + 0.2) or counter.queue.unfinished:
+        pass
+    assert counter.queue.busy
+    steps = [lines_of(lambda: counter.review(T + 5))]
+    while counter.queue.unfinished:
+        steps.append(lines_of(lambda: counter.review(T + 5)))
+    assert not counter.queue.busy
+    assert max(steps) < _MANY * 20
+
+
 def test_first_errors_that_are_over_are_forgotten_in_steps(
     many: tuple[Counter, list[LinkState]],
 ) -> None:
