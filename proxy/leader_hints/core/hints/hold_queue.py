@@ -55,8 +55,7 @@ from leader_hints.core.route import Route
 #: Failed partitions for which one call looks up what would help them.
 _WANTED_AT_ONCE = 10_000
 #: Topics of responses of a link that is gone that are dropped in one step. Where hints are only
-#: counted one link may have very many. And of those that are sought no longer: after a pause of the
-#: process that may be all of them.
+#: counted one link may have very many.
 _DROPPED_AT_ONCE = 500
 #: Failed partitions of a response that goes on of which one step notes what comes of them.
 _ENDED_AT_ONCE = 2000
@@ -144,7 +143,9 @@ class HoldQueue:
                 done.append((due.held, hints))
         self.unfinished = due is not None
         self._drop_gone()
-        self._give_up_due(now)
+        for response in self._sought.over(now):
+            self._give_up(response)
+        self.unfinished |= self._sought.is_over(now)
         self._report_some()
         return done
 
@@ -321,16 +322,6 @@ class HoldQueue:
             self._index.add(sought)
             # Its leaders were not confirmed, so they are judged again.
             self._reviews.add_news(sought)
-
-    def _give_up_due(self, now: float) -> None:
-        """Give up some of those whose time is over."""
-        left = _DROPPED_AT_ONCE
-        while self._sought and self._sought.first.deadline <= now:
-            if left <= 0:
-                self.unfinished = True
-                return
-            left -= len(self._sought.first.topics)
-            self._give_up(self._sought.first)
 
     def _give_up(self, response: HeldResponse) -> None:
         """Seek the leaders of a response no longer."""
