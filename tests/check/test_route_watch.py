@@ -77,3 +77,20 @@ async def test_an_address_that_is_crossed_is_looked_at_in_each_round_however_man
     assert [watch._others(route) for _ in range(2)] == [[700, 2, 3, 4, 5], [700, 6, 7, 8, 9]]
     watch._destinations.take(route, Look(node=700, endpoint=endpoints[700], away=True))
     assert watch._others(route) == [10, 11, 12, 13]
+
+
+async def test_another_route_looks_at_others_while_the_first_ones_broker_is_not_known(
+    autojump_clock: MockClock,
+) -> None:
+    """It may lead nothing for long, and no look is made from there meanwhile."""
+    view = LeaderView("k")
+    endpoints = {node: Endpoint("host", 9000 + node, None) for node in (1, 2, 3)}
+    routes = [Route(name, Mode.ON) for name in ("one", "two")]
+    for route, node in zip(routes, (None, 2), strict=True):
+        route.broker.node, route.broker.view, route.broker.endpoints = node, view, endpoints
+    watched = [Watched(route, Address("up", 9092), Connectors()) for route in routes]
+    watch = RouteWatch(watched, OwnConnections(), lambda event: None)
+
+    assert [watch._others(route) for route in routes] == [[], [1, 3]]
+    routes[0].broker.node = 1
+    assert [watch._others(route) for route in routes] == [[3], []]

@@ -292,6 +292,41 @@ def test_what_was_found_before_a_broker_was_known_behind_its_route_ends_with_its
     assert (scene.one.advertised.crossed, scene.misled) == ("", {})
 
 
+def test_what_another_route_found_of_a_broker_ends_with_the_look_of_the_one_that_looks_now() -> (
+    None
+):
+    """The first route that knows the cluster looks at other brokers. Its broker may have been down
+    when the process began, and another route have looked until then."""
+    scene = Scene()
+    view, scene.one.broker.view = scene.one.broker.view, None
+    for _ in range(2):
+        scene.look(scene.two, 3, arrived=scene.two, found=2)
+    scene.one.broker.view = view
+    assert scene.destinations.crossed_from(scene.one) == [3]
+
+    told = scene.look(scene.one, 3, away=True)
+    assert told == [AdvertisedRight(route="two", node=3, address="host:9003")]
+    assert (scene.two.advertised.crossed, scene.misled) == ("", {})
+    # Nobody looks from there soon for what is over.
+    assert scene.destinations.pause(scene.two) == 60
+
+
+def test_a_look_at_one_address_of_a_broker_ends_nothing_that_was_found_at_another() -> None:
+    """Routes may be of several listeners, with an address each for a broker."""
+    scene = Scene()
+    for _ in range(2):
+        scene.look(scene.two, 3, arrived=scene.two, found=2)
+    inside = Endpoint("inside", 9003, None)
+    scene.one.broker.endpoints = {**ADDRESSES, 3: inside}
+    for _ in range(2):
+        look = Look(node=3, endpoint=inside, arrived=scene.one, found=1)
+        scene.destinations.take(scene.one, look)
+    scene.destinations.take(scene.one, Look(node=3, endpoint=inside, away=True))
+
+    assert scene.two.advertised.crossed
+    assert scene.misled == {3: ADDRESSES[3]}
+
+
 def test_what_was_found_of_other_brokers_from_a_route_is_known() -> None:
     scene = Scene()
     scene.cross()
@@ -299,6 +334,7 @@ def test_what_was_found_of_other_brokers_from_a_route_is_known() -> None:
     for _ in range(2):
         scene.look(scene.one, 3, arrived=scene.two, found=2)
     assert scene.destinations.crossed_from(scene.one) == [3]
+    scene.two.broker.view = LeaderView("another")
     assert scene.destinations.crossed_from(scene.two) == []
 
 

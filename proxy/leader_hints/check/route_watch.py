@@ -104,7 +104,8 @@ class RouteWatch:
     def _others(self, route: Route) -> list[int]:
         """Return the next brokers that are behind none of the routes: one route looks at them."""
         routes = [of.route for of in self._routes if of.route.broker.view is route.broker.view]
-        if routes[0] is not route:
+        # No look is made from one whose broker is not known.
+        if next((of for of in routes if of.broker.node is not None), None) is not route:
             return []
         behind = {of.broker.node for of in routes}
         others = sorted(route.broker.endpoints.keys() - behind)

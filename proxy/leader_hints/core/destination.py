@@ -134,8 +134,16 @@ class Destinations:
         return looks.unproved.get(node, _LATEST)
 
     def crossed_from(self, route: Route) -> list[int]:
-        """Return the other brokers of whose addresses a look from ``route`` has found another."""
-        return [node for of, node in self._crossings if of == route.name and node is not None]
+        """Return the other brokers at whose addresses another one was found.
+
+        From ``route`` or from another one of its cluster, which looked at them before.
+        """
+        view = route.broker.view
+        return [
+            node
+            for (_, node), crossing in self._crossings.items()
+            if node is not None and crossing.view is view
+        ]
 
     def take(self, route: Route, look: Look) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
@@ -188,11 +196,8 @@ class Destinations:
                 route.broker.view, look.node, look.endpoint, look.found, (*blamed.values(),)
             )
         self._note(key, crossing)
-        if own and crossing is None and self._found[route.broker.known, look.node, look.endpoint]:
-            # Before it was known to be behind this route, another one may have looked at it.
-            for other in [(of.name, look.node) for of in self._routes]:
-                was_crossed = self._crossings.get(other, was_crossed)
-                self._note(other, None)
+        if crossing is None and self._found[route.broker.known, look.node, look.endpoint]:
+            was_crossed = self._end_of_others(route, look) or was_crossed
         if crossing is not None:
             if crossing == was_crossed:
                 return []
@@ -214,6 +219,22 @@ class Destinations:
         # Of another broker's address that route was named to which it led.
         name = route.name if own or was_crossed is None else was_crossed.routes[0].name
         return [AdvertisedRight(route=name, node=look.node, address=address)]
+
+    def _end_of_others(self, route: Route, look: Look) -> _Crossing | None:
+        """End what other routes have found at an address that is right; return one of it.
+
+        They do not look there any more. Another one may have looked before the broker was known to
+        be behind ``route``, or before the cluster of ``route`` was.
+        """
+        ended = None
+        for of in self._routes:
+            key = of.name, look.node
+            found = self._crossings.get(key)
+            if found and found.view is route.broker.view and found.endpoint == look.endpoint:
+                ended = found
+                self._looks[of.name].last.pop(look.node, None)
+                self._note(key, None)
+        return ended
 
     def _note(self, key: _Key, crossing: _Crossing | None) -> None:
         """Note what was found of ``key`` now. There may be hundreds of routes and crossings."""

@@ -54,8 +54,8 @@ from leader_hints.core.route import Route
 
 #: Failed partitions for which one call looks up what would help them.
 _WANTED_AT_ONCE = 10_000
-#: Responses of a link that is gone that are dropped in one step. Where hints are only counted one
-#: link may have very many.
+#: Topics of responses of a link that is gone that are dropped in one step. Where hints are only
+#: counted one link may have very many.
 _DROPPED_AT_ONCE = 500
 #: Failed partitions of a response that goes on of which one step notes what comes of them.
 _ENDED_AT_ONCE = 2000
@@ -143,8 +143,9 @@ class HoldQueue:
                 done.append((due.held, hints))
         self.unfinished = due is not None
         self._drop_gone()
-        while self._sought and self._sought.first.deadline <= now:
-            self._give_up(self._sought.first)
+        for response in self._sought.over(now):
+            self._give_up(response)
+        self.unfinished |= self._sought.is_over(now)
         self._report_some()
         return done
 
@@ -154,7 +155,7 @@ class HoldQueue:
         """Judge a response; return how much work that was, and its hints if it goes on."""
         if response.gone:
             self._drop(response)
-            return 1, None
+            return len(response.topics), None
         if response.switched and response.sought:
             self._give_up(response)
             return 1, None
@@ -336,8 +337,10 @@ class HoldQueue:
             self._reviews.remove(response)
 
     def _drop_gone(self) -> None:
-        for _ in range(min(len(self._gone), _DROPPED_AT_ONCE)):
+        left = _DROPPED_AT_ONCE
+        while self._gone and left > 0:
             response = self._gone.popleft()
+            left -= len(response.topics)
             self._drop(response)
             response.held.give_back()
         self.unfinished |= bool(self._gone)

@@ -15,6 +15,8 @@ from leader_hints.core.route import Route
 #: Partitions that are sought in all. Each costs 1 KB, or up to 5 KB if each is of another link and
 #: topic. Clients of others come back all the same, and theirs are sought once there is room.
 MOST_SOUGHT = 10_000
+#: Topics of those given up in one step: after a pause of the process all may be over.
+_GIVEN_UP_AT_ONCE = 500
 
 _Place = tuple[str, Topic, int]
 
@@ -33,6 +35,17 @@ class SoughtLeaders(OrderedDict[HeldResponse, None]):
     def first(self) -> HeldResponse:
         """The response whose search ends first."""
         return next(iter(self))
+
+    def is_over(self, now: float) -> bool:
+        """Whether the time of some is over."""
+        return bool(self) and self.first.deadline <= now
+
+    def over(self, now: float) -> Iterator[HeldResponse]:
+        """Iterate over those whose time is over, but not very many; each is to be given up."""
+        left = _GIVEN_UP_AT_ONCE
+        while left > 0 and self.is_over(now):
+            left -= len(self.first.topics)
+            yield self.first
 
     def new(self, response: HeldResponse) -> list[FailedPartition]:
         """Return the partitions that a response went on without and that are not sought yet.
