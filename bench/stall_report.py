@@ -5,7 +5,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -18,7 +17,7 @@ from bench.plot import plot_stalls
 from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
 from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
-from bench.statistics import interval, quantile, ratio_interval
+from bench.statistics import interval, quantile, quantile_interval, ratio_interval
 from tests.harness import maven
 from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import Hints
@@ -301,7 +300,7 @@ def beside_table(pools: Mapping[Arm, Sample]) -> str:
     for kind in ("produce", "consume"):
         for arm, sample in pools.items():
             values = getattr(sample, f"beside_{kind}")
-            low, high = interval(values, partial(quantile, share=0.99))
+            low, high = quantile_interval(values, 0.99)
             rows.append(
                 [
                     f"{kind}, {arm.label}",
