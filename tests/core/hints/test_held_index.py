@@ -440,12 +440,18 @@ def test_a_response_of_very_many_partitions_goes_on_without_hints_in_steps(
         assert hints == [None]
 
 
-def test_what_becomes_of_a_large_response_may_change_before_it_goes_on() -> None:
+def _large_response_that_goes_on() -> tuple[Counter, LinkState]:
+    """Return one of which a part of what becomes of it is noted."""
     counter, link = _large_response()
     learn(link.route, dict.fromkeys(range(_LARGE), (2, 6)), source=2)
     (response,) = counter.queue._held
     while not response.outcomes:
         assert counter.review(T + 0.05) == []
+    return counter, link
+
+
+def test_what_becomes_of_a_large_response_may_change_before_it_goes_on() -> None:
+    counter, link = _large_response_that_goes_on()
     link.route.switch(Mode.OFF)
     done = counter.queue.switched(link.route, T + 0.06)
     while counter.queue.unfinished:
@@ -455,11 +461,7 @@ def test_what_becomes_of_a_large_response_may_change_before_it_goes_on() -> None
 
 
 def test_a_large_response_of_a_link_that_ends_meanwhile_does_not_go_on() -> None:
-    counter, link = _large_response()
-    learn(link.route, dict.fromkeys(range(_LARGE), (2, 6)), source=2)
-    (response,) = counter.queue._held
-    while not response.outcomes:
-        assert counter.review(T + 0.05) == []
+    counter, link = _large_response_that_goes_on()
     counter.queue.forget(link.number)
     assert not any(_steps(counter, T + 0.06))
     assert counter.reasons() == []

@@ -116,6 +116,13 @@ def _settings(upstream: Address, **route: Any) -> Settings:
     )
 
 
+def _ends_tls(papers: Papers) -> Settings:
+    """Of a TLS route without hints, and without a broker."""
+    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
+    return settings.model_copy(update={"hints": "off"})
+
+
 async def _connect(address: Address, context: ssl.SSLContext, name: str) -> trio.SSLStream[Any]:
     stream = await trio.open_tcp_stream(address.host, address.port)
     secured = trio.SSLStream(stream, context, server_hostname=name, https_compatible=True)
@@ -294,9 +301,7 @@ async def test_links_are_served_between_handshakes_that_come_together(
     with pytest.raises(ssl.SSLWantReadError):
         tls.do_handshake()
     hello = outgoing.read()
-    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
-    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
-    settings = settings.model_copy(update={"hints": "off"})
+    settings = _ends_tls(papers)
     async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
         clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
         await until_true(lambda: begun == len(clients))
@@ -329,9 +334,7 @@ async def test_links_are_served_between_clients_that_go_together_in_their_handsh
             raise
 
     monkeypatch.setattr(Handshake, "admit", counted)
-    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
-    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
-    settings = settings.model_copy(update={"hints": "off"})
+    settings = _ends_tls(papers)
     async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
         clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
         await until_true(lambda: begun == len(clients))
@@ -364,9 +367,7 @@ async def test_links_are_served_between_clients_that_send_a_byte_together(
 
     monkeypatch.setattr(Handshake, "admit", noted)
     monkeypatch.setattr(trio.SocketStream, "receive_some", counted)
-    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
-    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
-    settings = settings.model_copy(update={"hints": "off"})
+    settings = _ends_tls(papers)
     async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
         clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
         await until_true(lambda: begun == len(clients))
@@ -385,9 +386,7 @@ async def test_clients_that_are_refused_leave_no_garbage_in_circles(
     log: Log, papers: Papers
 ) -> None:
     """To look for that of 9,000 clients took 0.3 s at once."""
-    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
-    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
-    settings = settings.model_copy(update={"hints": "off"})
+    settings = _ends_tls(papers)
     async with serving(settings, log) as (address,):
         gc.collect()
         gc.disable()
@@ -459,9 +458,7 @@ async def test_no_link_is_kept_waiting_by_bytes_of_clients_that_wait_for_their_t
 
     monkeypatch.setattr(Pump, "step", counted)
     monkeypatch.setattr(HandshakeTurns, "turn", never)
-    files = {"mode": "terminate", "certificate": papers.issue("p", "localhost")}
-    settings = _settings(Address("127.0.0.1", 9), client_tls=files)
-    settings = settings.model_copy(update={"hints": "off"})
+    settings = _ends_tls(papers)
     async with serving(settings, log) as (address,):
         client = await trio.open_tcp_stream(address.host, address.port)
         await client.send_all(b"\x16\x03\x01")
