@@ -205,7 +205,11 @@ def test_metadata_stays_as_it_was(lab: _Lab) -> None:
         return [told[partition].leader for partition in sorted(told)]
 
     # Broker 3 leads two of them: reports must not end at one for each broker.
+    client = lab.producer()
+    assert _acked(client, _send(client, 1))
     lab.cluster.set_leader(_TOPIC, 1, 3)
+    # The error of what is sent now has the proxy ask, a minute before its next poll.
+    assert _acked(client, _send(client, 1))
     until(lambda: _known(lab, 1) == 3, "the proxy has learnt of the move")
     assert leaders(lab.producer()) == [1, 3, 3]
     lab.local.begin_fault("stale_metadata", hide_nodes=[2])
