@@ -84,10 +84,10 @@ class Proxy:
     ``running``: it takes connections. ``holds``: those that are over. ``moves``: when it learnt of
     a leader, of which partition.
     ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
-    node was taken for which other one. ``crossed``: when the route of a node was found to lead to
-    another. ``withheld``: when synthetic ids were offered no longer. ``settled``: what came of
-    errors that wait until all brokers name the leader, and how often. ``altered``: when a client
-    that uses no hint was sent other bytes than its broker's.
+    node was taken for which other one, and if it could be asked. ``crossed``: when the route of a
+    node was found to lead to another. ``withheld``: when synthetic ids were offered no longer.
+    ``settled``: what came of errors that wait until all brokers name the leader, and how often.
+    ``altered``: when a client that uses no hint was sent other bytes than its broker's.
 
     ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``broker_at``:
     the broker that is there now. ``large``, ``synthesize`` and ``settle``: see
@@ -111,7 +111,7 @@ class Proxy:
         self.holds: list[Hold] = []
         self.defects: list[tuple[float, str]] = []
         self.moves: list[Learnt] = []
-        self.mistaken: list[tuple[float, int, int]] = []
+        self.mistaken: list[tuple[float, int, int, bool]] = []
         self.crossed: list[tuple[float, int]] = []
         self.withheld: list[float] = []
         self.settled: Counter[str] = Counter()
@@ -199,7 +199,7 @@ class Proxy:
                 self.crossed.append((self.now, node))
             proved = route.broker.proved_node
             if proved is not None and proved != (there := self._broker_at(node)):
-                self.mistaken.append((self.now, there, proved))
+                self.mistaken.append((self.now, there, proved, route.broker.reachable))
 
     def _look_at_ids(self) -> None:
         """Note that synthetic ids are offered no longer."""

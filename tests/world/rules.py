@@ -224,14 +224,16 @@ def brokers_are_known(lived: Lived) -> Found:
 
     Two limits are stated. Brokers are asked by name: one that leads a topic at the epoch at which
     another node leads the former, or the next, of its name is taken for that until it is asked
-    again. And one that has changed its address is taken for the one that was there before, until
-    the process has learnt of it; what it is asked then may be one of the former kind.
+    again, which it cannot be while it is away. And one that has changed its address is taken for
+    the one that was there before, until the process has learnt of it; what it is asked then may be
+    one of the former kind.
     """
     for proxy in lived.world.proxies:
         since: dict[int, float] = {}
         last: dict[int, float] = {}
-        for at, node, proved in proxy.mistaken:
-            if at - last.get(node, -1.0) > 2 * LOOK or _just_swapped(lived.world, at):
+        for at, node, proved, asked in proxy.mistaken:
+            begins = at - last.get(node, -1.0) > 2 * LOOK
+            if begins or not asked or _just_swapped(lived.world, at):
                 since[node] = at
             last[node] = at
             if _just_swapped(lived.world, at):

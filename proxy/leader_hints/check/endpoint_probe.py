@@ -18,6 +18,7 @@ from leader_hints.core import destination
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
@@ -180,7 +181,7 @@ async def _ask_leadership(
 ) -> tuple[Probe, dict[Partition, int]]:
     """Ask a broker for one partition of each leader."""
     asked: Probe = {}
-    for _ in broker_identity.probing(view, asked):
+    for _ in broker_identity.probing(view, asked, Source(None)):
         # Of a process that runs, links have their turn in between.
         await trio.lowlevel.checkpoint()
     epochs = {partition: leader.epoch for partition, leader in asked.items()}

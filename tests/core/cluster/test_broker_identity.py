@@ -11,6 +11,7 @@ from leader_hints.core.cluster.broker_identity import (
     presume,
     probing,
 )
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
@@ -36,8 +37,30 @@ def test_one_partition_of_each_leader_is_asked_for_with_its_epoch() -> None:
     partitions = (Led(0, 1, 5), Led(1, 2, 6), Led(2, 1, 7), Led(3, -1, 8), Led(4, 4, -1))
     view.learn(TopicMetadata(0, "t", ZERO_ID, partitions), None)
     asked: Probe = {}
-    assert not list(probing(view, asked))
+    assert not list(probing(view, asked, Source(None)))
     assert asked == {("t", 0): Leader(1, 5), ("t", 1): Leader(2, 6)}
+
+
+def test_a_broker_is_not_asked_about_what_it_reports_otherwise() -> None:
+    """It lags, say, and leads the former topic of the name at the same epoch (world 505968)."""
+    view = LeaderView("c")
+    news = TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 0), Led(1, 1, 0)))
+    view.learn(news, 1)
+    former = TopicMetadata(0, "t", ZERO_ID, (Led(0, 3, 0), Led(1, 1, 0)))
+    view.learn(former, None, route="r")
+    # The leader confirms it to the proxy, so the partition is not in doubt.
+    view.leader_confirms("t", 0, Leader(2, 0))
+    asked: Probe = {}
+    assert not list(probing(view, asked, Source(None, "r")))
+    assert asked == {("t", 1): Leader(1, 0)}
+    asked = {}
+    assert not list(probing(view, asked, Source(None, "other")))
+    assert asked == {("t", 0): Leader(2, 0), ("t", 1): Leader(1, 0)}
+    # Since then it has heard of the new one.
+    view.learn(news, None, route="r")
+    asked = {}
+    assert not list(probing(view, asked, Source(None, "r")))
+    assert ("t", 0) in asked
 
 
 def test_what_is_asked_is_looked_up_in_steps() -> None:
@@ -46,7 +69,7 @@ def test_what_is_asked_is_looked_up_in_steps() -> None:
     for number in range(3500):
         view.learn(TopicMetadata(0, f"t{number}", ZERO_ID, (Led(0, number // 100, 5),)), None)
     asked: Probe = {}
-    steps = probing(view, asked)
+    steps = probing(view, asked, Source(None))
     next(steps)
     # One is deleted meanwhile, and one comes.
     view.learn(TopicMetadata(3, "t2000", ZERO_ID, ()), None)

@@ -123,7 +123,7 @@ def test_what_each_node_leads_is_found_in_steps_by_the_number_of_partitions() ->
     view = LeaderView("cluster")
     for number in range(10):
         view.learn(answer(dict.fromkeys(range(5000), (1, 5)), name=f"t{number}"), None)
-    assert len([*view.one_led_by_each({})]) >= 2
+    assert len([*view.one_led_by_each({}, Source(None))]) >= 2
 
 
 def test_a_partition_number_out_of_all_reason_takes_no_memory() -> None:

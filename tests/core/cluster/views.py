@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 
@@ -22,7 +23,7 @@ def answer(
 def led_by_each(view: LeaderView) -> list[tuple[str, int, Leader]]:
     """Return one partition with its leader for each node that leads any."""
     found: dict[Partition, Leader] = {}
-    for _ in view.one_led_by_each(found):
+    for _ in view.one_led_by_each(found, Source(None)):
         pass
     return [(name, partition, leader) for (name, partition), leader in found.items()]
 

@@ -12,6 +12,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata, Led, TopicMetadata
 from leader_hints.core.cluster.broker_identity import Probe, probing
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
@@ -85,9 +86,9 @@ class _Told:
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         list(view.topics.forget_absent(present))
 
-    async def probe(self, view: LeaderView) -> Probe:
+    async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         probe: Probe = {}
-        list(probing(view, probe))
+        list(probing(view, probe, Source(poller.node, self.route.name)))
         return probe
 
     def leadership(

@@ -30,6 +30,7 @@ from typing import NamedTuple
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.broker_state import BrokerState
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
@@ -42,12 +43,12 @@ _DISPUTED_SECONDS = 30.0
 _MOST_LEFT = 1000
 
 
-def probing(view: LeaderView, probe: Probe) -> Iterator[None]:
-    """Add one partition for each node that leads something, to be asked of the broker.
+def probing(view: LeaderView, probe: Probe, source: Source) -> Iterator[None]:
+    """Add one partition for each node that leads something, to be asked of the broker ``source``.
 
     In steps: there may be very many topics.
     """
-    return view.one_led_by_each(probe)
+    return view.one_led_by_each(probe, source)
 
 
 def forget(broker: BrokerState) -> None:

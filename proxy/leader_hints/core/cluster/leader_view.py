@@ -128,11 +128,13 @@ class LeaderView:
         """Return the leader that was reported last in place of the known one, where in doubt."""
         return self._doubts.claim((self.topics.key(topic), partition))
 
-    def one_led_by_each(self, found: dict[Partition, Leader]) -> Iterator[None]:
+    def one_led_by_each(self, found: dict[Partition, Leader], source: Source) -> Iterator[None]:
         """Add one partition with its leader to ``found`` for each node that leads any, in steps.
 
-        Partitions in doubt are left out: another node than the known one may lead them. So are
-        hidden topics, known from clients' Metadata: brokers answer nothing about them.
+        ``source``: the broker that is to be asked. Partitions in doubt are left out: another node
+        than the known one may lead them. So are those of which that broker itself has reported
+        another leader: it may lead a former topic of the name, at the same epoch. And so are hidden
+        topics, known from clients' Metadata: brokers answer nothing about them.
         """
         seen, left = {UNKNOWN}, _LOOKED_AT_AT_ONCE
         for topic in [*self.topics]:
@@ -147,9 +149,12 @@ class LeaderView:
             first = topic.first_led() if new else {}
             for node in new:
                 partition = topic.led_by(node, self._doubts, first[node])
-                if partition is not None:
+                if partition is None:
+                    continue
+                leader = Leader(node, topic.epochs[partition])
+                if not self.disagreements.contradicts((topic.key, partition), source, leader):
                     seen.add(node)
-                    found[topic.name, partition] = Leader(node, topic.epochs[partition])
+                    found[topic.name, partition] = leader
 
     def leaders(self) -> Iterator[tuple[str, int, Leader]]:
         """Iterate over name, partition and leader of all partitions that anything is known of."""

@@ -16,6 +16,7 @@ from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.cluster import Cluster, Clusters
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
@@ -201,10 +202,11 @@ class BrokerAnswers:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         await self.slices.take(view.topics.forget_absent(present))
 
-    async def probe(self, view: LeaderView) -> Probe:
+    async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         probe: Probe = {}
-        await self.slices.take(broker_identity.probing(view, probe))
+        source = Source(poller.node, poller.route.name if poller.route is not None else "")
+        await self.slices.take(broker_identity.probing(view, probe, source))
         return probe
 
     def _learning(

@@ -98,8 +98,8 @@ class Listener(Protocol):
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
 
-    async def probe(self, view: LeaderView) -> Probe:
-        """Return what to ask a broker to find out which node it is."""
+    async def probe(self, poller: "BrokerPoller", view: LeaderView) -> Probe:
+        """Return what to ask the broker to find out which node it is."""
 
     def leadership(
         self,
@@ -370,7 +370,7 @@ class BrokerPoller:
         route = self.route
         assert route is not None
         view = self._listener.view(self)
-        asked = await self._listener.probe(view) if view is not None else {}
+        asked = await self._listener.probe(self, view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
             before = route.broker.node, route.broker.guessed, route.broker.others
