@@ -1,7 +1,5 @@
 """The files of a commit, its time and its version."""
 
-import io
-import tarfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,11 +35,14 @@ def export(repository: Path, folder: Path) -> Source:
 
     :raises ReleaseError: it is no git repository, or git is missing.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    # Python's own tarfile differs between the patch releases of 3.11.
+    archive = folder.resolve() / "files.tar"
     try:
         epoch = int(output_of(["git", "log", "-1", "--format=%ct"], repository))
-        files = output_of(["git", "archive", "--format=tar", "HEAD"], repository)
+        output_of(["git", "archive", f"--output={archive}", "HEAD"], repository)
     except FileNotFoundError as error:
         raise ReleaseError("git is not installed") from error
-    with tarfile.open(fileobj=io.BytesIO(files)) as archive:
-        archive.extractall(folder, filter="data")
+    output_of(["tar", "-xf", archive.name], folder)
+    archive.unlink()
     return Source(folder, epoch)
