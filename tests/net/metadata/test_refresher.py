@@ -783,6 +783,37 @@ async def test_moves_that_metadata_shows_as_it_goes_by_are_reported_in_steps(
         assert [moved.partition for moved in scene.told(LeaderMoved)] == [*range(1000)]
 
 
+async def test_so_are_those_of_many_topics(autojump_clock: MockClock) -> None:
+    """1,200 of 30 topics took 20 ms of one step, and 75 ms with 300 routes."""
+    async with _scene(1) as scene:
+
+        def goes_by(epoch: int) -> None:
+            led = [messages.Partition(number, 2, epoch) for number in range(40)]
+            topics = {f"u{number}": led for number in range(30)}
+            frame = messages.metadata_response(9, 12, _SHOWN, topics)
+            scene.refresher.snooped(scene.route, 12, frame[4:])
+
+        goes_by(5)
+        goes_by(6)
+        assert 0 < len(scene.told(LeaderMoved)) <= 200
+        await trio.sleep(0.1)
+        told = [(moved.topic, moved.partition) for moved in scene.told(LeaderMoved)]
+        assert told == [(f"u{topic}", number) for topic in range(30) for number in range(40)]
+
+
+async def test_moves_before_metadata_that_goes_by_breaks_off_are_reported(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        for epoch in (5, 6):
+            topics = {name: [messages.Partition(0, 2, epoch)] for name in ("u", "v")}
+            frame = messages.metadata_response(9, 12, _SHOWN, topics)
+            broken = frame[4 : len(frame) if epoch == 5 else -12]
+            scene.refresher.snooped(scene.route, 12, broken)
+        assert [moved.topic for moved in scene.told(LeaderMoved)] == ["u"]
+        assert scene.route.traffic.raw["not understood"] == 1
+
+
 async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})
