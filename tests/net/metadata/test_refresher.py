@@ -505,6 +505,44 @@ async def test_a_broker_that_moves_is_asked_at_its_new_address(
         assert len(scene.addresses()) == 4
 
 
+async def test_a_broker_that_moves_while_it_is_connected_to_is_asked_at_its_new_address(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another broker answered at the former address, that one was asked until it ended."""
+    connect = FakeNetwork.open
+
+    async def connect_slowly(
+        net: FakeNetwork, address: Address, patience: float
+    ) -> trio.abc.Stream:
+        stream = await connect(net, address, patience)
+        await trio.sleep(0.5)
+        return stream
+
+    async with _scene(1) as scene:
+        route = Route("local", Mode.ON)
+        monkeypatch.setattr(FakeNetwork, "open", connect_slowly)
+        scene.refresher.follow(route, _upstream(2))
+        await trio.sleep(0.1)
+        scene.refresher.move(route, _upstream(3))
+        await trio.sleep(600)
+        assert route.broker.proved_node == 3
+
+
+async def test_a_broker_that_moves_while_it_answers_a_poll_is_asked_at_its_new_address(
+    autojump_clock: MockClock,
+) -> None:
+    """It was asked at its new address only when the next poll was due."""
+    async with _scene(1) as scene:
+        route, gate = Route("local", Mode.ON), trio.Event()
+        scene.brokers[2].gate = gate
+        scene.refresher.follow(route, _upstream(2))
+        await trio.sleep(0.1)
+        scene.refresher.move(route, _upstream(3))
+        gate.set()
+        await trio.sleep(5)
+        assert route.broker.proved_node == 3
+
+
 async def test_routes_of_two_listeners_do_not_fight_over_addresses(
     autojump_clock: MockClock,
 ) -> None:
