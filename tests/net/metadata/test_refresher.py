@@ -1086,8 +1086,9 @@ async def test_others_get_their_turn_before_questions_are_planned(
         trio.lowlevel.add_instrument(steps)
         scene.hold()
         await trio.sleep(0.05)
-    assert len(planned) == len(found) > 0
-    assert all(later > earlier for earlier, later in zip(found, planned, strict=True))
+    assert planned
+    # The last round may have been found and not planned yet.
+    assert all(later > earlier for earlier, later in zip(found, planned, strict=False))
 
 
 async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(
