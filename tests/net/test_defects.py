@@ -17,7 +17,7 @@ from leader_hints.address import Address
 from leader_hints.app import certificate_watch, observers, periodic
 from leader_hints.check.route_watch import RouteWatch
 from leader_hints.core.events import AcceptFailed, Event, TaskFailed
-from leader_hints.net.clients.listening import accept, open_listeners
+from leader_hints.net.clients.listening import Beginnings, accept, open_listeners
 from leader_hints.net.journal.journal_writer import _in_thread as in_thread
 from leader_hints.net.metadata.broker_answers import BrokerAnswers
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -107,7 +107,9 @@ async def test_connections_wait_while_the_system_refuses(
     (listener,), bound = await open_listeners(ANY)
     address = Address.parse(bound)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(accept, listener, handler, nursery, Rig().pump, events.append)
+        nursery.start_soon(
+            accept, listener, handler, nursery, Rig().pump, events.append, Beginnings()
+        )
         client = await trio.open_tcp_stream(address.host, address.port)
         with trio.fail_after(_SECONDS):
             await served.wait()
@@ -128,7 +130,9 @@ async def test_a_listener_goes_on_after_a_defect_too(monkeypatch: pytest.MonkeyP
     (listener,), bound = await open_listeners(ANY)
     address = Address.parse(bound)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(accept, listener, handler, nursery, Rig().pump, events.append)
+        nursery.start_soon(
+            accept, listener, handler, nursery, Rig().pump, events.append, Beginnings()
+        )
         client = await trio.open_tcp_stream(address.host, address.port)
         with trio.fail_after(_SECONDS):
             await served.wait()

@@ -9,7 +9,7 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.core.events import Event
-from leader_hints.net.clients.listening import Handler, accept, open_listeners
+from leader_hints.net.clients.listening import Beginnings, Handler, accept, open_listeners
 from leader_hints.net.pump.pump import Pump
 
 
@@ -20,6 +20,7 @@ class Listeners:
         self._pump = pump
         self._emit = emit
         self._scopes: list[trio.CancelScope] = []
+        self._beginnings = Beginnings()
 
     async def open(self, address: Address, handler: Handler, nursery: trio.Nursery) -> str:
         """Serve connections to ``address`` in ``nursery``; return the address that was bound.
@@ -37,7 +38,7 @@ class Listeners:
         """Serve connections of a listener in ``nursery`` until it is closed here."""
         with trio.CancelScope() as scope:
             self._scopes.append(scope)
-            await accept(listener, handler, nursery, self._pump, self._emit)
+            await accept(listener, handler, nursery, self._pump, self._emit, self._beginnings)
 
     def close(self) -> None:
         """Accept no connection any more."""

@@ -1,5 +1,6 @@
 """Names that name servers do not answer for: what else needs a thread goes on."""
 
+import gc
 import socket
 import threading
 from collections import Counter
@@ -135,6 +136,35 @@ async def test_those_that_waited_for_a_name_go_on_in_many_rounds(names: _Names) 
     # The counter may have its turn before or after the others in the same round.
     assert max(went_on.values()) <= 2 * most
     assert names.asked == ["hangs"]
+
+
+async def test_those_that_waited_for_a_name_in_vain_leave_no_garbage_in_circles(
+    names: _Names,
+) -> None:
+    """One error kept the frames of all: to collect those of 9,000 clients took 0.2 s at once."""
+    name_look_ups.install()
+    many, errors = 100, list[str]()
+    gc.collect()
+    gc.disable()
+    try:
+        async with trio.open_nursery() as nursery:
+            for _ in range(many):
+                nursery.start_soon(_fails_once, "hangs", errors)
+            await trio.testing.wait_all_tasks_blocked()
+            names.answered.set()
+        assert errors == ["cannot connect: temporary failure in name resolution"] * many
+        left = [one for one in gc.get_objects() if isinstance(one, socket.gaierror)]
+    finally:
+        gc.enable()
+    assert not left
+
+
+async def _fails_once(name: str, errors: list[str]) -> None:
+    # What pytest raises keeps the error.
+    try:
+        await open_broker_stream(Address(name, 9092), _SECONDS)
+    except BrokerError as error:
+        errors.append(str(error))
 
 
 async def test_who_waits_no_longer_for_a_name_keeps_nobody_else_from_going_on(

@@ -19,6 +19,7 @@ from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import SILENT
+from leader_hints.core.cluster.refresh_plan import RefreshPlan
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
@@ -504,6 +505,44 @@ async def test_a_broker_that_moves_is_asked_at_its_new_address(
         assert len(scene.addresses()) == 4
 
 
+async def test_a_broker_that_moves_while_it_is_connected_to_is_asked_at_its_new_address(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another broker answered at the former address, that one was asked until it ended."""
+    connect = FakeNetwork.open
+
+    async def connect_slowly(
+        net: FakeNetwork, address: Address, patience: float
+    ) -> trio.abc.Stream:
+        stream = await connect(net, address, patience)
+        await trio.sleep(0.5)
+        return stream
+
+    async with _scene(1) as scene:
+        route = Route("local", Mode.ON)
+        monkeypatch.setattr(FakeNetwork, "open", connect_slowly)
+        scene.refresher.follow(route, _upstream(2))
+        await trio.sleep(0.1)
+        scene.refresher.move(route, _upstream(3))
+        await trio.sleep(600)
+        assert route.broker.proved_node == 3
+
+
+async def test_a_broker_that_moves_while_it_answers_a_poll_is_asked_at_its_new_address(
+    autojump_clock: MockClock,
+) -> None:
+    """It was asked at its new address only when the next poll was due."""
+    async with _scene(1) as scene:
+        route, gate = Route("local", Mode.ON), trio.Event()
+        scene.brokers[2].gate = gate
+        scene.refresher.follow(route, _upstream(2))
+        await trio.sleep(0.1)
+        scene.refresher.move(route, _upstream(3))
+        gate.set()
+        await trio.sleep(5)
+        assert route.broker.proved_node == 3
+
+
 async def test_routes_of_two_listeners_do_not_fight_over_addresses(
     autojump_clock: MockClock,
 ) -> None:
@@ -783,6 +822,37 @@ async def test_moves_that_metadata_shows_as_it_goes_by_are_reported_in_steps(
         assert [moved.partition for moved in scene.told(LeaderMoved)] == [*range(1000)]
 
 
+async def test_so_are_those_of_many_topics(autojump_clock: MockClock) -> None:
+    """1,200 of 30 topics took 20 ms of one step, and 75 ms with 300 routes."""
+    async with _scene(1) as scene:
+
+        def goes_by(epoch: int) -> None:
+            led = [messages.Partition(number, 2, epoch) for number in range(40)]
+            topics = {f"u{number}": led for number in range(30)}
+            frame = messages.metadata_response(9, 12, _SHOWN, topics)
+            scene.refresher.snooped(scene.route, 12, frame[4:])
+
+        goes_by(5)
+        goes_by(6)
+        assert 0 < len(scene.told(LeaderMoved)) <= 200
+        await trio.sleep(0.1)
+        told = [(moved.topic, moved.partition) for moved in scene.told(LeaderMoved)]
+        assert told == [(f"u{topic}", number) for topic in range(30) for number in range(40)]
+
+
+async def test_moves_before_metadata_that_goes_by_breaks_off_are_reported(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1) as scene:
+        for epoch in (5, 6):
+            topics = {name: [messages.Partition(0, 2, epoch)] for name in ("u", "v")}
+            frame = messages.metadata_response(9, 12, _SHOWN, topics)
+            broken = frame[4 : len(frame) if epoch == 5 else -12]
+            scene.refresher.snooped(scene.route, 12, broken)
+        assert [moved.topic for moved in scene.told(LeaderMoved)] == ["u"]
+        assert scene.route.traffic.raw["not understood"] == 1
+
+
 async def test_metadata_that_goes_by_broken_is_counted(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         frame = messages.metadata_response(9, 12, _SHOWN, {"t": [messages.Partition(0, 2, 6)]})
@@ -993,6 +1063,32 @@ async def test_others_get_their_turn_while_brokers_of_many_clusters_are_asked(
             await trio.lowlevel.checkpoint()
             seen.append(asked())
         assert max(later - earlier for earlier, later in pairwise(seen)) <= 150
+
+
+async def test_others_get_their_turn_before_questions_are_planned(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 9,000 errors held until they were settled it took 35 ms of one step."""
+    steps, found, planned = _Steps(), list[int](), list[int]()
+    wanted_leaders, plan = HoldQueue.wanted_leaders, RefreshPlan.round
+
+    def find(queue: HoldQueue) -> Any:
+        found.append(sum(steps.per_round))
+        return wanted_leaders(queue)
+
+    def plan_round(*given: Any) -> Any:
+        planned.append(sum(steps.per_round))
+        return plan(*given)
+
+    monkeypatch.setattr(HoldQueue, "wanted_leaders", find)
+    monkeypatch.setattr(RefreshPlan, "round", plan_round)
+    async with _scene(1) as scene:
+        trio.lowlevel.add_instrument(steps)
+        scene.hold()
+        await trio.sleep(0.05)
+    assert planned
+    # The last round may have been found and not planned yet.
+    assert all(later > earlier for earlier, later in zip(found, planned, strict=False))
 
 
 async def test_all_brokers_are_asked_at_short_intervals_until_one_knows(

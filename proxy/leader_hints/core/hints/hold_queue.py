@@ -259,7 +259,10 @@ class HoldQueue:
             lacking, route = response.partitions.lacking, response.route
             if lacking:
                 left -= len(lacking)
-                wanted.setdefault(route.name, WantedLeaders(route)).add(lacking)
+                of_route = wanted.get(route.name)
+                if of_route is None:
+                    of_route = wanted[route.name] = WantedLeaders(route)
+                of_route.add(lacking)
         return [*wanted.values()]
 
     def _why_not(self, response: HeldResponse, now: float) -> MissReason | None:

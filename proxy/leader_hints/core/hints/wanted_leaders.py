@@ -64,9 +64,10 @@ class WantedLeaders:
         """
         lowest: dict[tuple[Topic, int], FailedPartition] = {}
         for one in self._partitions:
-            known = lowest.setdefault(one.failure[:2], one)
-            if one.newest < known.newest:
-                lowest[one.failure[:2]] = one
+            place = one.failure[:2]
+            known = lowest.setdefault(place, one)
+            if known is not one and one.newest < known.newest:
+                lowest[place] = one
         self._partitions = [*lowest.values()]
 
     @property
@@ -75,11 +76,13 @@ class WantedLeaders:
 
         Or not to all brokers, where an error waits for that.
         """
-        return dict.fromkeys(
-            one.failure.topic
-            for one in self._partitions
-            if one.found is None or not hint_rules.is_settled(self.route, one)
-        ).keys()
+        topics: dict[Topic, None] = {}
+        for one in self._partitions:
+            if one.failure.topic not in topics and (
+                one.found is None or not hint_rules.is_settled(self.route, one)
+            ):
+                topics[one.failure.topic] = None
+        return topics.keys()
 
     def questions(self, most: int) -> list[tuple[int, Sequence[FailedPartition]]]:
         """Return the named leaders, each with at most ``most`` of the partitions it is named for.

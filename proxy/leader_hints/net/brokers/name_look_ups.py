@@ -2,6 +2,7 @@
 
 import socket
 from collections import OrderedDict
+from copy import copy
 from typing import Any
 
 import trio
@@ -74,7 +75,9 @@ class NameLookUps(trio.abc.HostnameResolver):
             trio.lowlevel.spawn_system_task(self._run, question, look_up)
         await look_up.waiting.park()
         if look_up.error is not None:
-            raise look_up.error
+            # Each has its own: the frames of thousands, which an error keeps, were all in one
+            # circle. To look for that garbage takes a quarter of a second.
+            raise copy(look_up.error)
         return look_up.found
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
@@ -95,7 +98,7 @@ class NameLookUps(trio.abc.HostnameResolver):
             self._remember(question)
         except Exception as error:
             # It is that of the tasks that wait. Here it would end the process.
-            look_up.error = error
+            look_up.error = error.with_traceback(None)
         finally:
             del self._running[question]
         # A task that comes from now on begins another one.

@@ -16,6 +16,9 @@ from leader_hints.net.pump.pump import Pump
 _PAUSE = 0.1
 #: A port that the system chose for one address of a name may be taken at another.
 _ATTEMPTS = 20
+#: Connections that begin to be served in one round of the event loop, of all listeners together.
+#: Each costs a millisecond in its first ten rounds, and hundreds of listeners may have some.
+_BEGUN_AT_ONCE = 5
 
 Handler = Callable[[trio.SocketStream], Awaitable[object]]
 
@@ -56,14 +59,40 @@ def _port(listener: trio.SocketListener) -> int:
     return int(listener.socket.getsockname()[1])
 
 
+class Beginnings:
+    """Bounds how many connections begin to be served in one round of the event loop."""
+
+    def __init__(self) -> None:
+        self._limiter = trio.CapacityLimiter(_BEGUN_AT_ONCE)
+
+    def may_begin(self, connection: object) -> bool:
+        """Whether a connection may begin in this round; then it has :meth:`begun` in the next."""
+        try:
+            self._limiter.acquire_on_behalf_of_nowait(connection)
+        except trio.WouldBlock:
+            return False
+        return True
+
+    async def wait(self, connection: object) -> None:
+        """Wait until a connection may begin."""
+        await self._limiter.acquire_on_behalf_of(connection)
+
+    def begun(self, connection: object) -> None:
+        """Have another connection begin."""
+        self._limiter.release_on_behalf_of(connection)
+
+
 async def accept(
     listener: trio.SocketListener,
     handler: Handler,
     nursery: trio.Nursery,
     pump: Pump,
     emit: Callable[[Event], None],
+    beginnings: Beginnings,
 ) -> None:
     """Take connections until cancelled, each served in ``nursery``; then close the listener.
+
+    ``beginnings``: of all listeners.
 
     Whatever keeps the system from giving a connection ends nothing, and those that come wait: it
     may be short of descriptors, memory or watches of epoll (ENOSPC), a firewall may refuse
@@ -71,11 +100,19 @@ async def accept(
     (accept(2)).
     """
     host, port = listener.socket.getsockname()[:2]
+
+    def begin(stream: trio.SocketStream) -> None:
+        nursery.start_soon(partial(_handle, handler, stream, emit, beginnings))
+
     async with listener:
         while True:
             try:
                 with pump.wake_on_readable(listener.socket.fileno()):
-                    await _accept_until_failure(listener, handler, nursery, emit)
+                    stream = await _accept_until_one_must_wait(listener, begin, beginnings)
+                # Nor is it watched while a connection waits for its turn.
+                await _wait_for_turn(stream, beginnings)
+                begin(stream)
+                continue
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 emit(AcceptFailed(listen=str(Address(host, port)), error=reason))
@@ -85,20 +122,33 @@ async def accept(
             await trio.sleep(_PAUSE)
 
 
-async def _accept_until_failure(
+async def _accept_until_one_must_wait(
     listener: trio.SocketListener,
-    handler: Handler,
-    nursery: trio.Nursery,
-    emit: Callable[[Event], None],
-) -> None:
+    begin: Callable[[trio.SocketStream], None],
+    beginnings: Beginnings,
+) -> trio.SocketStream:
     while True:
         stream = await listener.accept()
-        nursery.start_soon(partial(_handle, handler, stream, emit))
+        if not beginnings.may_begin(stream):
+            return stream
+        begin(stream)
+
+
+async def _wait_for_turn(stream: trio.SocketStream, beginnings: Beginnings) -> None:
+    try:
+        await beginnings.wait(stream)
+    except BaseException:
+        await turn_away(stream)
+        raise
 
 
 async def _handle(
-    handler: Handler, stream: trio.SocketStream, emit: Callable[[Event], None]
+    handler: Handler,
+    stream: trio.SocketStream,
+    emit: Callable[[Event], None],
+    beginnings: Beginnings,
 ) -> None:
+    beginnings.begun(stream)
     try:
         await handler(stream)
     except Exception as error:

@@ -256,6 +256,7 @@ class BrokerAnswers:
 
     def snooped(self, route: Route, version: int, payload: bytes) -> None:
         """Take a Metadata response that went by on a link of ``route``."""
+        moves: list[LeaderMoved] = []
         try:
             reader = Reader(payload, 4)
             reader.skip_tags()
@@ -266,10 +267,13 @@ class BrokerAnswers:
             view = self._place(route, answer).view
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
-                self._report(view.learn(topic, route.broker.proved_node, route=route.name))
+                moves += view.learn(topic, route.broker.proved_node, route=route.name)
         except WireError:
             route.traffic.raw["not understood"] += 1
             return
+        finally:
+            # Of all topics together: only so many are reported in one step.
+            self._report(moves)
         self._hold_timer.news()
 
     def _is_contradicted(self, route: Route, cluster_id: str) -> bool:
@@ -353,6 +357,8 @@ class BrokerAnswers:
             poller.refresh(topics)
 
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
+        if not moves:
+            return
         # An answer may bring thousands, of which each costs all takers of events.
         self._hold_timer.emit(moves)
         for moved in moves:
@@ -360,8 +366,7 @@ class BrokerAnswers:
             if poller is not None:
                 # A broker that is named as leader is up again.
                 poller.reached()
-        if moves:
-            for poller in self.pollers.own:
-                if poller.connected and poller.node is None:
-                    # It may lead something by now, and that alone is a proof.
-                    poller.identify()
+        for poller in self.pollers.own:
+            if poller.connected and poller.node is None:
+                # It may lead something by now, and that alone is a proof.
+                poller.identify()

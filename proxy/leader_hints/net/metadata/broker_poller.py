@@ -193,7 +193,7 @@ class BrokerPoller:
 
     def reconnect(self) -> None:
         """Have the broker asked on a new connection, which may lead elsewhere than this one."""
-        self.leaving = self.connected
+        self.leaving = True
         self._pending.wake()
 
     def reached(self, peer: str = "") -> None:
@@ -228,6 +228,8 @@ class BrokerPoller:
     async def _connect(self) -> BrokerConnection:
         """Connect, in turn: a cluster may have a thousand brokers, which all come back at once."""
         await self._listener.turn()
+        # The address may become another one from here on.
+        self.leaving = False
         return await self._connector.connect(
             self.address, self._settings.connect, self._settings.client.name, self._settings.answer
         )
@@ -244,7 +246,6 @@ class BrokerPoller:
         newest = maxima.get(ApiKey.METADATA, -1)
         self._version = min(newest, metadata.NEWEST)
         self.connected = newest >= metadata.OLDEST
-        self.leaving = False
         self._peer.connected(connection.peer, trio.current_time())
         self._poll_plan.reset()
         if self.route is not None:
@@ -256,10 +257,12 @@ class BrokerPoller:
             await self._watch(connection)
         poll_at = -math.inf
         identify = _IDENTIFY_SECONDS
-        while True:
-            now = trio.current_time()
-            if now >= poll_at:
+        while not self.leaving:
+            if trio.current_time() >= poll_at:
                 told = await self._poll(connection)
+                if self.leaving:
+                    # What has woken it is over.
+                    break
                 # Not sooner: a broker that breaks at each poll must not be tried without pause.
                 self._pause.reset()
                 pause, at_latest = self._settings.poll, math.inf
@@ -273,10 +276,9 @@ class BrokerPoller:
                 poll_at = min(trio.current_time() + pause, at_latest)
             with trio.move_on_at(poll_at):
                 await connection.wait(self._pending.due)
-            if self.leaving:
-                self.connected = False
-                return
-            await self._refresh(connection)
+            if not self.leaving:
+                await self._refresh(connection)
+        self.connected = False
 
     async def _watch(self, connection: BrokerConnection) -> None:
         """Keep to a broker whose word on leaders cannot be relied upon, until it goes.

@@ -145,6 +145,8 @@ class Refresher:
         """Ask what helps the responses that are held."""
         asked = 0
         for wanted in self._hold_timer.queue.wanted_leaders():
+            # There may be thousands, which take a while to find, and again to plan for.
+            await trio.lowlevel.checkpoint()
             view = wanted.route.broker.view
             cluster = self._answers.clusters.get(view.cluster_id) if view is not None else None
             if cluster is None:
