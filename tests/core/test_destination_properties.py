@@ -4,6 +4,9 @@
 rests, what is known of addresses and routes is what is true. No belief outlasts those who look.
 """
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -47,10 +50,29 @@ _Target = str | _Elsewhere | None
 _NAMES = st.sampled_from(("r0", "r1", "r2"))
 _TARGETS = st.one_of(
     _NAMES,
+    _NAMES,
     st.just("away"),
     st.sampled_from(_NODES).map(_Elsewhere),
     st.sampled_from(_NODES).map(_Past),
     st.none(),
+)
+_LISTED = st.one_of(st.just({*_NODES}), st.sets(st.sampled_from(_NODES)))
+
+
+class _Round(NamedTuple):
+    """``silent``: no broker proves anything; ``lie``: the view is outdated, and all brokers but the
+    routes' own prove to be this node; ``hints`` are switched on."""
+
+    silent: bool = False
+    lie: int | None = None
+    hints: bool = True
+
+
+_ROUNDS = st.lists(
+    st.sampled_from(
+        [_Round()] * 6 + [_Round(silent=True), _Round(hints=False)] + [_Round(lie=2), _Round(lie=3)]
+    ),
+    max_size=3,
 )
 
 
@@ -61,17 +83,17 @@ class Looks(RuleBasedStateMachine):
     twice, the node and the route there; ``own``: looks came from a route taken for the node.
     """
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(leads=st.lists(_TARGETS, min_size=len(_PLACES), max_size=len(_PLACES)))
+    def begin(self, leads: list[_Target]) -> None:
         self.views = [LeaderView("k"), LeaderView("l")]
         self.routes = {name: Route(name, Mode.ON) for name in ("r0", "r1", "r2")}
         self.listener = {name: _LISTENERS[name == "r2"] for name in self.routes}
-        self.behind = dict(zip(self.routes, _NODES, strict=True))
+        self.behind = dict(zip(self.routes, (1, 2, 2), strict=True))
         for name, route in self.routes.items():
             route.broker = BrokerState(
                 view=self.views[0], endpoints=self.listener[name][0], node=self.behind[name]
             )
-        self.targets: dict[tuple[int, Endpoint], _Target] = {}
+        self.targets = dict(zip(_PLACES, leads, strict=True))
         self.destinations = Destinations([*self.routes.values()])
         self.now = 0.0
         self.last: dict[NodeAddress, tuple[str, float]] = {}
@@ -80,42 +102,43 @@ class Looks(RuleBasedStateMachine):
 
     # What changes.
 
-    @rule(name=_NAMES, node=st.sampled_from(_NODES))
-    def another_broker_is_behind(self, name: str, node: int) -> None:
+    @rule(name=_NAMES, node=st.sampled_from(_NODES), rounds=_ROUNDS)
+    def another_broker_is_behind(self, name: str, node: int, rounds: list[_Round]) -> None:
         self.behind[name] = node
+        self._look_around(rounds)
 
-    @rule(name=_NAMES, node=st.sampled_from((None, *_NODES)))
-    def a_broker_is_taken_for(self, name: str, node: int | None) -> None:
+    @rule(name=_NAMES, node=st.sampled_from((None, *_NODES)), rounds=_ROUNDS)
+    def a_broker_is_taken_for(self, name: str, node: int | None, rounds: list[_Round]) -> None:
         self.routes[name].broker.node = node
+        self._look_around(rounds)
 
-    @rule(name=_NAMES, which=st.integers(0, 1), nodes=st.sets(st.sampled_from(_NODES)))
-    def brokers_are_listed(self, name: str, which: int, nodes: set[int]) -> None:
+    @rule(name=_NAMES, which=st.integers(0, 1), nodes=_LISTED, rounds=_ROUNDS)
+    def brokers_are_listed(
+        self, name: str, which: int, nodes: set[int], rounds: list[_Round]
+    ) -> None:
         listed = self.listener[name][which]
         self.routes[name].broker.endpoints = {node: listed[node] for node in nodes}
+        self._look_around(rounds)
 
-    @rule(name=_NAMES, view=st.sampled_from((0, 0, 1)))
-    def a_route_is_of_a_cluster(self, name: str, view: int) -> None:
+    @rule(name=_NAMES, view=st.sampled_from((0, 0, 1)), rounds=_ROUNDS)
+    def a_route_is_of_a_cluster(self, name: str, view: int, rounds: list[_Round]) -> None:
         self.routes[name].broker.view = self.views[view]
+        self._look_around(rounds)
 
-    @rule(place=st.sampled_from(_PLACES), where=_TARGETS)
-    def an_address_leads(self, place: tuple[int, Endpoint], where: _Target) -> None:
+    @rule(place=st.sampled_from(_PLACES), where=_TARGETS, rounds=_ROUNDS)
+    def an_address_leads(
+        self, place: tuple[int, Endpoint], where: _Target, rounds: list[_Round]
+    ) -> None:
         self.targets[place] = where
+        self._look_around(rounds)
 
     # Who looks, and what is found.
 
-    @rule(
-        silent=st.booleans(),
-        lie=st.sampled_from((None, None, *_NODES)),
-        hints=st.booleans(),
-        times=st.integers(1, 2),
-    )
-    def all_look(self, silent: bool, lie: int | None, hints: bool, times: int) -> None:
-        """``silent``: no broker proves anything; ``lie``: the view is outdated, and all brokers
-        but the routes' own prove to be this node; ``hints`` are switched on."""
-        for _ in range(times):
+    def _look_around(self, rounds: Iterable[_Round]) -> None:
+        for of in rounds:
             for route in self.routes.values():
                 for at in self._addresses(route):
-                    self._look(route, at, silent, lie, hints)
+                    self._look(route, at, of)
             self.now += 2.0
             self._forget()
 
@@ -133,9 +156,7 @@ class Looks(RuleBasedStateMachine):
             looked_at |= {NodeAddress(view, *of): None for of in listed if of[0] not in behind}
         return [*looked_at]
 
-    def _look(
-        self, route: Route, at: NodeAddress, silent: bool, lie: int | None, hints: bool
-    ) -> None:
+    def _look(self, route: Route, at: NodeAddress, of: _Round) -> None:
         target, own = self.targets.get((at.node, at.endpoint)), at.node == route.broker.node
         arrived, found, unraised = self.routes.get(str(target)), None, None
         if (
@@ -145,14 +166,14 @@ class Looks(RuleBasedStateMachine):
         ):
             found = self.behind[arrived.name]
         elif isinstance(target, _Elsewhere) and own:
-            found, unraised = int(target), target.past if hints else None
+            found, unraised = int(target), target.past if of.hints else None
         look = Look(
             node=at.node,
             endpoint=at.endpoint,
             arrived=arrived,
             away=target == "away" and not own,
-            own=self.behind[route.name] if own and not silent else None,
-            found=None if silent or found is None else lie or found,
+            own=self.behind[route.name] if own and not of.silent else None,
+            found=None if of.silent or found is None else of.lie or found,
             unraised=unraised,
         )
         before = self.proved.get(at), at in self.own
@@ -251,8 +272,7 @@ class Looks(RuleBasedStateMachine):
                 self.targets[node, endpoint] = "away"
             elif target in (None, "away"):
                 self.targets[node, endpoint] = _Elsewhere(node)
-        for _ in range(3):
-            self.all_look(silent=False, lie=None, hints=True, times=1)
+        self._look_around([_Round()] * 3)
         truth = {
             place: target
             for place, target in self.targets.items()
@@ -265,13 +285,13 @@ class Looks(RuleBasedStateMachine):
         assert {at[1:] for at in looked_at if at and at[1:] in truth} <= view.misled
         assert self.views[1].misled == frozenset()
         for name, route in self.routes.items():
-            own_place = route.broker.node, route.broker.endpoints[self.behind[name]]
+            own_place = self.behind[name], route.broker.endpoints[self.behind[name]]
             led = any(self.targets[place] == name for place in view.misled)
             assert bool(route.advertised.crossed) == (own_place in view.misled or led)
             there = self.targets[own_place]
-            past = isinstance(there, _Past) and there == route.broker.node
+            past = isinstance(there, _Past) and there == self.behind[name]
             assert route.advertised.past == past
 
 
 TestLooks = Looks.TestCase
-TestLooks.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestLooks.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
