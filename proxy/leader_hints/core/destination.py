@@ -188,13 +188,15 @@ class Destinations:
         view, own = route.broker.view, look.node == route.broker.node
         if view is None:
             return []
-        verdict = _judge(route, look) if own else _judge_other(look)
-        if look.found is not None and not _is_taken_for(look.arrived, view, look.found):
-            # Either what is known of leaders is outdated, or another broker is there by now.
-            verdict = Verdict.UNKNOWN
         address = NodeAddress(view, look.node, look.endpoint)
         former = self._of(address)
-        finding = replace(former, own=former.own or own).after(look, verdict, now)
+        known = replace(former, own=former.own or own)
+        verdict = _judge(route, look) if own else _judge_other(look)
+        if look.found is not None and not _is_taken_for(look.arrived, view, look.found):
+            # Either what is known of leaders is outdated, or what is known of the broker. Both are
+            # corrected within seconds, so the pause does not grow.
+            known, verdict = replace(known, unproved=0.0), Verdict.UNKNOWN
+        finding = known.after(look, verdict, now)
         self._keep(address, finding)
         self._note(route)
         if finding.conclusion == former.conclusion:
