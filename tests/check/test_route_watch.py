@@ -14,6 +14,13 @@ from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.brokers.own_connections import OwnConnections
 
 
+def _others(watch: RouteWatch, route: Route) -> list[int]:
+    """The nodes at whose addresses a route looks next, where it has them."""
+    others = watch._others(route)
+    assert all(route.broker.endpoints[at.node] == at.endpoint for at in others)
+    return [at.node for at in others]
+
+
 async def test_endpoints_that_take_the_place_of_former_ones_in_memory_are_looked_at(
     autojump_clock: MockClock,
 ) -> None:
@@ -47,9 +54,9 @@ async def test_what_is_advertised_no_longer_is_forgotten_without_another_look(
     watched = [Watched(route, Address("up", 9092), Connectors()) for route in routes]
     watch = RouteWatch(watched, OwnConnections(), lambda event: None)
     for node, route in enumerate(routes):
-        for _ in range(2):
+        for now in (0.0, 2.0):
             look = Look(node=node, endpoint=endpoint, own=node, found=99)
-            watch._destinations.take(route, look)
+            watch._destinations.take(route, look, now)
     assert all(route.advertised.crossed for route in routes)
     for route in routes:
         # Nothing is known of its node now, so it is not looked at.
@@ -70,13 +77,13 @@ async def test_an_address_that_is_crossed_is_looked_at_in_each_round_however_man
     route.broker.endpoints = endpoints
     watched = [Watched(route, Address("up", 9092), Connectors())]
     watch = RouteWatch(watched, OwnConnections(), lambda event: None)
-    for _ in range(2):
+    for now in (0.0, 2.0):
         look = Look(node=700, endpoint=endpoints[700], arrived=route, found=1)
-        watch._destinations.take(route, look)
+        watch._destinations.take(route, look, now)
 
-    assert [watch._others(route) for _ in range(2)] == [[700, 2, 3, 4, 5], [700, 6, 7, 8, 9]]
-    watch._destinations.take(route, Look(node=700, endpoint=endpoints[700], away=True))
-    assert watch._others(route) == [10, 11, 12, 13]
+    assert [_others(watch, route) for _ in range(2)] == [[700, 2, 3, 4, 5], [700, 6, 7, 8, 9]]
+    watch._destinations.take(route, Look(node=700, endpoint=endpoints[700], away=True), 4.0)
+    assert _others(watch, route) == [10, 11, 12, 13]
 
 
 async def test_another_route_looks_at_others_while_the_first_ones_broker_is_not_known(
@@ -91,6 +98,57 @@ async def test_another_route_looks_at_others_while_the_first_ones_broker_is_not_
     watched = [Watched(route, Address("up", 9092), Connectors()) for route in routes]
     watch = RouteWatch(watched, OwnConnections(), lambda event: None)
 
-    assert [watch._others(route) for route in routes] == [[], [1, 3]]
+    assert [_others(watch, route) for route in routes] == [[], [1, 3]]
     routes[0].broker.node = 1
-    assert [watch._others(route) for route in routes] == [[3], []]
+    assert [_others(watch, route) for route in routes] == [[3], []]
+
+
+async def test_what_is_not_known_to_be_right_is_looked_at_in_each_round_or_in_turn(
+    autojump_clock: MockClock,
+) -> None:
+    """A suspicion was looked at again when all others had been; the fifth of five crossed
+    addresses never was, apart from that."""
+    route = Route("r", Mode.ON)
+    view = LeaderView("k")
+    route.broker.node, route.broker.view = 1, view
+    endpoints = {node: Endpoint("host", 9000 + node, None) for node in range(1, 1000)}
+    route.broker.endpoints = endpoints
+    watch = RouteWatch([Watched(route, Address("up", 9092), Connectors())], OwnConnections(), print)
+    look = Look(node=700, endpoint=endpoints[700], arrived=route, found=1)
+    watch._destinations.take(route, look, 0.0)
+    assert watch._destinations.pause(route) == 2
+    assert 700 in _others(watch, route)
+    for node in range(701, 707):
+        for now in (2.0, 4.0):
+            look = Look(node=node, endpoint=endpoints[node], arrived=route, found=1)
+            watch._destinations.take(route, look, now)
+    for now in (6.0, 8.0):
+        for node in _others(watch, route):
+            look = Look(node=node, endpoint=endpoints[node], away=True)
+            watch._destinations.take(route, look, now)
+    assert view.misled == frozenset()
+
+
+async def test_an_address_of_another_listener_is_looked_at_until_it_is_right(
+    autojump_clock: MockClock,
+) -> None:
+    """It was found by the route of that listener, which is not the one that looks by now."""
+    view, routes = LeaderView("k"), [Route(name, Mode.ON) for name in ("one", "two")]
+    for route, node in zip(routes, (None, 2), strict=True):
+        route.broker.node, route.broker.view = node, view
+        route.broker.endpoints = {of: Endpoint(route.name, of, None) for of in (1, 2, 3)}
+    one, two = routes
+    watched = [Watched(route, Address("up", 9092), Connectors()) for route in routes]
+    watch = RouteWatch(watched, OwnConnections(), print)
+    inside = two.broker.endpoints[3]
+    for now in (0.0, 2.0):
+        look = Look(node=3, endpoint=inside, arrived=two, found=2)
+        watch._destinations.take(two, look, now)
+    one.broker.node = 1
+    assert [(at.node, at.endpoint) for at in watch._others(one)] == [
+        (3, inside),
+        (3, one.broker.endpoints[3]),
+    ]
+    watch._destinations.take(one, Look(node=3, endpoint=inside, away=True), 4.0)
+    assert not two.advertised.crossed
+    assert view.misled == frozenset()

@@ -1,5 +1,6 @@
 """Where advertised addresses lead: what is proved, what follows for hints, what is forgotten."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -29,10 +30,15 @@ class Scene:
         )
         self.routes = (self.one, self.two)
         self.destinations = Destinations(self.routes)
+        self.now = 0.0
 
     def look(self, at: Route, node: int, **found: object) -> list[object]:
         look = Look(node=node, endpoint=ADDRESSES[node], **found)  # type: ignore[arg-type]
-        return [*self.destinations.take(at, look)]
+        return self.take(at, look)
+
+    def take(self, at: Route, look: Look, after: float = 2.0) -> list[object]:
+        self.now += after
+        return [*self.destinations.take(at, look, self.now)]
 
     @property
     def misled(self) -> dict[int, Endpoint]:
@@ -192,16 +198,29 @@ def test_what_is_known_of_a_cluster_that_was_left_is_forgotten_with_it() -> None
     assert scene.one.endpoint(1) == ADDRESSES[1]
 
 
-def test_an_address_misleads_as_long_as_one_route_finds_that() -> None:
+def test_an_address_that_any_route_finds_right_misleads_no_longer() -> None:
     """Two routes before one node find the same of its address."""
     scene = Scene(1, 1)
-    for at in (scene.one, scene.two):
-        for _ in range(2):
-            scene.look(at, 1, own=1, found=2)
-    scene.look(scene.one, 1, arrived=scene.one)
+    told = [scene.look(at, 1, own=1, found=2) for at in (scene.one, scene.two)]
+    assert [len(events) for events in told] == [0, 1]
     assert scene.misled == {1: ADDRESSES[1]}
-    scene.look(scene.two, 1, arrived=scene.two)
+    assert [bool(route.advertised.crossed) for route in scene.routes] == [False, True]
+    scene.forget()
+    assert all(route.advertised.crossed for route in scene.routes)
+    scene.look(scene.one, 1, arrived=scene.one)
     assert scene.misled == {}
+    scene.forget()
+    assert not any(route.advertised.crossed for route in scene.routes)
+
+
+def test_looks_of_two_routes_at_once_count_as_one() -> None:
+    """Brokers restart and leaders move during a look."""
+    scene = Scene(1, 1)
+    look = Look(node=1, endpoint=ADDRESSES[1], own=1, found=2)
+    assert scene.take(scene.one, look) == scene.take(scene.two, look, 0.1) == []
+    assert scene.misled == {}
+    assert scene.take(scene.two, look) != []
+    assert scene.misled == {1: ADDRESSES[1]}
 
 
 def test_a_look_costs_little_however_many_routes_and_brokers_there_are() -> None:
@@ -214,9 +233,9 @@ def test_a_look_costs_little_however_many_routes_and_brokers_there_are() -> None
     ]
     destinations = Destinations(routes)
     for node, route in enumerate(routes):
-        destinations.take(route, Look(node=node, endpoint=addresses[node], arrived=route))
+        destinations.take(route, Look(node=node, endpoint=addresses[node], arrived=route), 0.0)
     look = Look(node=0, endpoint=addresses[0], arrived=routes[0])
-    assert lines_of(lambda: destinations.take(routes[0], look)) < 2500
+    assert lines_of(lambda: destinations.take(routes[0], look, 2.0)) < 2500
     assert lines_of(lambda: destinations.pause(routes[0])) < 50
 
 
@@ -292,6 +311,22 @@ def test_what_was_found_before_a_broker_was_known_behind_its_route_ends_with_its
     assert (scene.one.advertised.crossed, scene.misled) == ("", {})
 
 
+def test_a_crossing_is_reported_once_more_by_the_route_whose_broker_proves_to_be_that_node() -> (
+    None
+):
+    scene = Scene()
+    scene.two.broker.node = None
+    for _ in range(2):
+        scene.look(scene.one, 2, arrived=scene.one, found=1)
+    scene.two.broker.node = 2
+    crossed = {"arrived": scene.one, "own": 2, "found": 1}
+
+    assert [scene.look(scene.two, 2, **crossed) for _ in range(2)] == [
+        [RouteCrossed(route="two", node=2, address="host:9002", leads_to="one", found=1)],
+        [],
+    ]
+
+
 def test_what_another_route_found_of_a_broker_ends_with_the_look_of_the_one_that_looks_now() -> (
     None
 ):
@@ -302,7 +337,7 @@ def test_what_another_route_found_of_a_broker_ends_with_the_look_of_the_one_that
     for _ in range(2):
         scene.look(scene.two, 3, arrived=scene.two, found=2)
     scene.one.broker.view = view
-    assert scene.destinations.crossed_from(scene.one) == [3]
+    assert [at.node for at in scene.destinations.unsettled(scene.one)] == [3]
 
     told = scene.look(scene.one, 3, away=True)
     assert told == [AdvertisedRight(route="two", node=3, address="host:9003")]
@@ -320,22 +355,88 @@ def test_a_look_at_one_address_of_a_broker_ends_nothing_that_was_found_at_anothe
     scene.one.broker.endpoints = {**ADDRESSES, 3: inside}
     for _ in range(2):
         look = Look(node=3, endpoint=inside, arrived=scene.one, found=1)
-        scene.destinations.take(scene.one, look)
-    scene.destinations.take(scene.one, Look(node=3, endpoint=inside, away=True))
+        scene.take(scene.one, look)
+    scene.take(scene.one, Look(node=3, endpoint=inside, away=True))
 
     assert scene.two.advertised.crossed
     assert scene.misled == {3: ADDRESSES[3]}
 
 
+@pytest.mark.parametrize("node", [None, 3])
+def test_what_was_found_at_a_route_whose_broker_is_another_node_by_now_is_forgotten(
+    node: int | None,
+) -> None:
+    """That the address leads there is right, if the broker is node 3."""
+    scene = Scene()
+    for _ in range(2):
+        scene.look(scene.one, 3, arrived=scene.two, found=2)
+    scene.forget()
+    assert scene.two.advertised.crossed
+    scene.two.broker.node = node
+    scene.forget()
+
+    assert (scene.two.advertised.crossed, scene.misled) == ("", {})
+
+
+@pytest.mark.parametrize("found", [1, 3])
+def test_a_broker_that_proves_to_be_another_node_than_its_route_takes_it_for_proves_nothing(
+    found: int,
+) -> None:
+    """What is known of leaders is outdated, or what is known of the broker."""
+    scene = Scene()
+    for _ in range(2):
+        assert scene.look(scene.one, 3, arrived=scene.two, found=found) == []
+    assert (scene.two.advertised.crossed, scene.misled) == ("", {})
+    # It is not known to be right either, and one of both is corrected within seconds.
+    assert scene.destinations.unsettled(scene.one) != []
+    assert scene.destinations.pause(scene.one) == 2
+
+
+def test_a_route_of_another_cluster_is_asked_what_its_broker_is_in_this_one() -> None:
+    scene = Scene()
+    scene.two.broker.view, scene.two.broker.node = LeaderView("another"), 7
+    for _ in range(2):
+        told = scene.look(scene.one, 3, arrived=scene.two, found=2)
+    assert told == [RouteCrossed(route="two", node=3, address="host:9003", leads_to="two", found=2)]
+    scene.forget()
+    assert scene.two.advertised.crossed
+
+
+def test_only_one_route_looks_soon_at_what_other_brokers_addresses_did_not_prove() -> None:
+    scene = Scene()
+    view, scene.one.broker.view = scene.one.broker.view, None
+    scene.look(scene.two, 3, arrived=scene.two)
+    assert scene.destinations.pause(scene.two) == 2
+    scene.one.broker.view = view
+    assert [scene.destinations.pause(route) for route in scene.routes] == [2, 60]
+
+
+def test_what_was_not_looked_at_for_longest_comes_first() -> None:
+    scene = Scene()
+    nodes = (3, 4, 5)
+    endpoints = {node: Endpoint("host", 9000 + node, None) for node in nodes}
+    for route in scene.routes:
+        route.broker.endpoints = {**ADDRESSES, **endpoints}
+    looked = []
+    for node in (3, 4, 5, 3, 4, 5, 4):
+        look = Look(node=node, endpoint=endpoints[node], arrived=scene.two, found=2)
+        scene.take(scene.one, look)
+        reason = scene.two.advertised.crossed
+        looked.append([at.node for at in scene.destinations.unsettled(scene.one)])
+    assert looked[2:] == [[3, 4, 5], [4, 5, 3], [5, 3, 4], [3, 4, 5], [3, 5, 4]]
+    # What is reported of a route does not change with each look.
+    assert "node 3 advertises" in reason
+
+
 def test_what_was_found_of_other_brokers_from_a_route_is_known() -> None:
     scene = Scene()
     scene.cross()
-    assert scene.destinations.crossed_from(scene.one) == []
+    assert scene.destinations.unsettled(scene.one) == []
     for _ in range(2):
         scene.look(scene.one, 3, arrived=scene.two, found=2)
-    assert scene.destinations.crossed_from(scene.one) == [3]
+    assert [at.node for at in scene.destinations.unsettled(scene.one)] == [3]
     scene.two.broker.view = LeaderView("another")
-    assert scene.destinations.crossed_from(scene.two) == []
+    assert scene.destinations.unsettled(scene.two) == []
 
 
 def test_clients_that_go_past_are_reported_and_served() -> None:
@@ -354,6 +455,18 @@ def test_clients_that_go_past_are_reported_and_served() -> None:
     assert scene.look(scene.one, 1, own=1, found=1, unraised=False) == [
         AdvertisedRight(route="one", node=1, address="host:9001")
     ]
+    assert not scene.one.advertised.past
+
+
+def test_a_route_whose_broker_is_not_known_any_more_is_not_advertised_past() -> None:
+    """No look is made from it, so no look would end that."""
+    scene = Scene()
+    for _ in range(2):
+        scene.look(scene.one, 1, own=1, found=1, unraised=True)
+    scene.forget()
+    assert scene.one.advertised.past
+    scene.one.broker.node = None
+    scene.forget()
     assert not scene.one.advertised.past
 
 
@@ -391,9 +504,10 @@ def test_a_look_costs_no_look_at_each_broker_of_each_route() -> None:
         ]
         destinations = Destinations(routes)
         for route, node in zip(routes, range(count), strict=True):
-            destinations.take(route, Look(node=node, endpoint=endpoints[node], arrived=route))
+            seen = Look(node=node, endpoint=endpoints[node], arrived=route)
+            destinations.take(route, seen, 0.0)
         look = Look(node=0, endpoint=endpoints[0], arrived=routes[0])
-        lines.append(lines_of(partial(destinations.take, routes[0], look)))
+        lines.append(lines_of(partial(destinations.take, routes[0], look, 2.0)))
         lines.append(lines_of(partial(destinations.pause, routes[0])))
     look_few, pause_few, look_many, pause_many = lines
     assert look_many < 4 * look_few
@@ -408,12 +522,12 @@ def _looks_at_crossed(count: int) -> list[int]:
         Route(f"r{node}", Mode.ON, broker=BrokerState(view=view, endpoints=endpoints, node=node))
         for node in endpoints
     ]
-    destinations = Destinations(routes)
+    destinations, clock = Destinations(routes), itertools.count(step=2)
 
     def look(node: int, found: int) -> int:
         there = {"endpoint": endpoints[node], "arrived": routes[found]}
         seen = Look(node=node, own=node, found=found, **there)  # type: ignore[arg-type]
-        return lines_of(partial(destinations.take, routes[node], seen))
+        return lines_of(partial(destinations.take, routes[node], seen, next(clock)))
 
     for _ in range(2):
         for node in range(1, count):

@@ -16,11 +16,10 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.check import endpoint_probe, host
 from leader_hints.check.client_support import AS_PROXY
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.destination import Destinations, Look
+from leader_hints.core.destination import Destinations, Look, NodeAddress, own_address
 from leader_hints.core.events import Event
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -33,7 +32,8 @@ from leader_hints.wire.errors import WireError
 _PAUSE = 2.0
 #: Seconds to connect, and in which a connection to a listener of this process is taken.
 _CONNECT, _TAKEN = 2.0, 1.0
-#: Crossings that are looked at before other tasks get their turn: each is compared with all routes.
+#: Routes and findings that are gone through before other tasks get their turn: each of these may be
+#: compared with all of the others.
 _AT_ONCE = 20
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
 _OTHERS = 4
@@ -66,12 +66,12 @@ class RouteWatch:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            for watched in self._routes:
+            for number, watched in enumerate(self._routes, 1):
                 if self._due(watched.route):
                     await self._look_around(watched)
+                await _after_some(number)
             for number, _ in enumerate(self._destinations.forgetting(), 1):
-                if number % _AT_ONCE == 0:
-                    await trio.lowlevel.checkpoint()
+                await _after_some(number)
             await trio.sleep(_PAUSE)
 
     def _due(self, route: Route) -> bool:
@@ -84,46 +84,41 @@ class RouteWatch:
         return changed or waited >= self._destinations.pause(route)
 
     async def _look_around(self, watched: Watched) -> None:
-        route = watched.route
+        route, own = watched.route, watched.route.broker.node
         self._looked[route.name] = trio.current_time()
-        nodes = [route.broker.node] if route.broker.node is not None else []
-        for node in [*nodes, *self._others(route)]:
-            endpoint, view = route.broker.endpoints.get(node), route.broker.view
-            if endpoint is None or view is None:
+        for at in dict.fromkeys((own_address(route), *self._others(route))):
+            if at is None:
                 continue
             try:
-                look = await self._look(watched, view, node, endpoint)
+                look = await self._look(watched, at)
             except (BrokerError, WireError):
-                look = Look(node=node, endpoint=endpoint)
+                look = Look(node=at.node, endpoint=at.endpoint)
             # What it was about may have changed meanwhile.
-            same = route.broker.view is view and route.broker.endpoints.get(node) == endpoint
-            if same and (node == route.broker.node) is (node in nodes):
-                for event in self._destinations.take(route, look):
+            if route.broker.view is at.view and (at.node == route.broker.node) is (at.node == own):
+                for event in self._destinations.take(route, look, trio.current_time()):
                     self._emit(event)
 
-    def _others(self, route: Route) -> list[int]:
-        """Return the next brokers that are behind none of the routes: one route looks at them."""
-        routes = [of.route for of in self._routes if of.route.broker.view is route.broker.view]
-        # No look is made from one whose broker is not known.
-        if next((of for of in routes if of.broker.node is not None), None) is not route:
+    def _others(self, route: Route) -> list[NodeAddress]:
+        """Return the next addresses of brokers that are behind none of the routes."""
+        view, endpoints = route.broker.view, route.broker.endpoints
+        if view is None or not self._destinations.looks_around(route):
             return []
-        behind = {of.broker.node for of in routes}
-        others = sorted(route.broker.endpoints.keys() - behind)
+        behind = {of.route.broker.node for of in self._routes if of.route.broker.view is view}
+        others = sorted(endpoints.keys() - behind)
         begin = self._turn.get(route.name, 0) % len(others) if others else 0
         self._turn[route.name] = begin + _OTHERS
-        turn = islice(cycle(others), begin, begin + min(_OTHERS, len(others)))
-        # What is wrong is looked at each time, since it may be right by now.
-        crossed = (node for node in self._destinations.crossed_from(route) if node not in behind)
-        return [*dict.fromkeys((*islice(crossed, _OTHERS), *turn))]
+        nodes = islice(cycle(others), begin, begin + min(_OTHERS, len(others)))
+        turn = (NodeAddress(view, node, endpoints[node]) for node in nodes)
+        # What is not known to be right is looked at each time: it may be wrong, or right by now.
+        return [*dict.fromkeys((*self._destinations.unsettled(route)[:_OTHERS], *turn))]
 
-    async def _look(
-        self, watched: Watched, view: LeaderView, node: int, endpoint: Endpoint
-    ) -> Look:
+    async def _look(self, watched: Watched, at: NodeAddress) -> Look:
         """Look where the address of a node leads.
 
         :raises BrokerError: nobody is there, or it does not answer.
         :raises WireError: an answer is not well formed.
         """
+        view, node, endpoint = at
         route, address = watched.route, Address(endpoint.host, endpoint.port)
         is_own = node == route.broker.node
         nothing = Look(node=node, endpoint=endpoint)
@@ -142,9 +137,9 @@ class RouteWatch:
             found, unraised = await _meet(watched, address, view)
         if is_own:
             own = await _node(watched.connectors.upstream, watched.upstream, view)
-        at = arrived.route if arrived is not None else None
+        reached = arrived.route if arrived is not None else None
         return Look(
-            node=node, endpoint=endpoint, arrived=at, own=own, found=found, unraised=unraised
+            node=node, endpoint=endpoint, arrived=reached, own=own, found=found, unraised=unraised
         )
 
     async def _route_reached(self, address: Address) -> Watched | None:
@@ -157,6 +152,11 @@ class RouteWatch:
             with trio.move_on_after(_TAKEN), contextlib.suppress(trio.BrokenResourceError):
                 await stream.receive_some(1)
         return self._by_name.get(made.arrived) if made.arrived is not None else None
+
+
+async def _after_some(number: int) -> None:
+    if number % _AT_ONCE == 0:
+        await trio.lowlevel.checkpoint()
 
 
 async def _is_here(address: Address) -> bool:

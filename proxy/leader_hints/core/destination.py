@@ -10,10 +10,11 @@ others are ruled out proves too little to take a route out of service. Each find
 twice in a row, since brokers restart and leaders move during a look.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import starmap
+from typing import NamedTuple
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Endpoint
@@ -23,11 +24,10 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import AdvertisedPast, AdvertisedRight, Event, RouteCrossed
 from leader_hints.core.route import Route
 
-#: By the name of the route from which it was found, and the node, or ``None`` for the route's own.
-_Key = tuple[str, int | None]
-
 #: Seconds until an address is looked at again: to find once more what was found, and at the latest.
 _SOON, _LATEST = 2.0, 60.0
+#: Seconds between two looks that count as two: several routes may look at one address at once.
+_APART = 1.0
 
 
 class Verdict(StrEnum):
@@ -61,20 +61,73 @@ class Look:
     unraised: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Crossing:
-    """``view``: of the cluster. ``routes``: whose clients meet the wrong broker."""
+class NodeAddress(NamedTuple):
+    """Where a node of a cluster is advertised, whichever route looks there."""
 
     view: LeaderView
     node: int
     endpoint: Endpoint
-    found: int
-    routes: tuple[Route, ...]
 
-    def concerns(self, route: Route) -> bool:
-        """Whether clients of ``route`` get this address for this node."""
-        same = route.broker.view is self.view
-        return same and route.broker.endpoints.get(self.node) == self.endpoint
+    @property
+    def text(self) -> str:
+        return f"{self.endpoint.host}:{self.endpoint.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What looks have shown of an address that is not known to be right.
+
+    ``last``: the last verdict that proved something, ``at``: when it was; ``proved``: the last one
+    that was made twice in a row. ``found``: the node that answers there, ``leads_to``: the route
+    where connections come out, "" where at none; both of ``proved``. ``own``: some look came from a
+    route whose broker was taken for the node. ``unproved``: the seconds until the next look where
+    the last one proved nothing, but might have.
+    """
+
+    last: Verdict = Verdict.UNKNOWN
+    proved: Verdict = Verdict.UNKNOWN
+    found: int | None = None
+    leads_to: str = ""
+    own: bool = False
+    unproved: float = 0.0
+    at: float = 0.0
+
+    @property
+    def crossed(self) -> bool:
+        return self.proved is Verdict.CROSSED
+
+    @property
+    def pause(self) -> float:
+        return _SOON if self.last is not self.proved else self.unproved or _LATEST
+
+    @property
+    def conclusion(self) -> tuple[object, ...]:
+        """What is reported of it."""
+        known = self.proved is not Verdict.UNKNOWN
+        return (self.proved, self.found, self.leads_to, self.own) if known else ()
+
+    def after(self, look: Look, verdict: Verdict, now: float) -> "_Finding":
+        """Return what is known after one more look."""
+        if verdict is Verdict.UNKNOWN:
+            # A look that shows nothing, as while a broker restarts, leaves a suspicion as it is.
+            if not self.own and look.arrived is None:
+                return self
+            return replace(self, unproved=min(2 * (self.unproved or _SOON / 2), _LATEST))
+        if verdict is Verdict.RIGHT:
+            # With hints switched off nothing is raised anywhere: what was found before holds.
+            untold = look.found is not None and look.arrived is None and look.unraised is None
+            if untold and self.proved is Verdict.PAST:
+                return replace(self, last=self.proved, unproved=0.0)
+            return _NOTHING
+        if verdict is not self.last:
+            return replace(self, last=verdict, unproved=0.0, at=now)
+        if now < self.at + _APART:
+            return self
+        leads_to = look.arrived.name if look.arrived is not None else ""
+        return _Finding(verdict, verdict, look.found, leads_to, self.own, at=now)
+
+
+_NOTHING = _Finding()
 
 
 def proved(asked: Probe, errors: Mapping[Partition, int]) -> int | None:
@@ -86,34 +139,19 @@ def proved(asked: Probe, errors: Mapping[Partition, int]) -> int | None:
     return next(iter(leads)) if len(leads) == 1 else None
 
 
-class _Looks:
-    """Of the looks from one route, by node, and ``None`` for its own: the ``last`` verdict that
-    proved something; the seconds until the next look where the last one proved nothing, but might
-    have (``unproved``)."""
-
-    __slots__ = ("last", "unproved")
-
-    def __init__(self) -> None:
-        self.last: dict[int | None, Verdict] = {}
-        self.unproved: dict[int | None, float] = {}
-
-    def keep(self, nodes: Collection[int]) -> None:
-        """Forget all other nodes but the route's own."""
-        for looks in (self.last, self.unproved):
-            for gone in [node for node in looks if node is not None and node not in nodes]:
-                del looks[gone]
-
-
 class Destinations:
-    """Judges looks, and notes on ``routes``, and the views of their clusters, what they prove."""
+    """Judges looks, and notes on ``routes``, and the views of their clusters, what they prove.
+
+    What is proved belongs to an address, whichever route has looked. Which routes it concerns
+    follows from what their brokers are taken for now, and is noted anew in each round.
+    """
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = routes
-        self._looks = {route.name: _Looks() for route in routes}
-        self._crossings: dict[_Key, _Crossing] = {}
-        #: The same by route, in which order they were found; and how often each address was found.
-        self._of_route: dict[str, dict[_Key, _Crossing]] = {route.name: {} for route in routes}
-        self._found: Counter[tuple[LeaderView, int, Endpoint]] = Counter()
+        self._routes = {route.name: route for route in routes}
+        #: The one that was looked at last comes last.
+        self._findings: dict[NodeAddress, _Finding] = {}
+        #: The crossed ones by the route to which they lead, in the order in which they were found.
+        self._led: dict[str, dict[NodeAddress, _Finding]] = {route.name: {} for route in routes}
 
     def pause(self, route: Route) -> float:
         """Return the seconds until ``route`` is to be looked at again where nothing changes.
@@ -121,155 +159,127 @@ class Destinations:
         What was found once is looked for again soon, and so is what a look did not prove; but after
         each further look that proves nothing the pause is doubled.
         """
-        looks = self._looks[route.name]
-        nodes = looks.last.keys() | looks.unproved.keys()
-        return min((self._pause_of(route, looks, node) for node in nodes), default=_LATEST)
+        addresses = [own_address(route)]
+        if self.looks_around(route):
+            addresses += self.unsettled(route)
+        return min(self._of(address).pause for address in addresses)
 
-    def _pause_of(self, route: Route, looks: _Looks, node: int | None) -> float:
-        verdict = looks.last.get(node)
-        if verdict is Verdict.CROSSED and (route.name, node) not in self._crossings:
-            return _SOON
-        if verdict is Verdict.PAST and not route.advertised.past:
-            return _SOON
-        return looks.unproved.get(node, _LATEST)
+    def looks_around(self, route: Route) -> bool:
+        """Whether ``route`` is the one that looks at the brokers that are behind no route.
 
-    def crossed_from(self, route: Route) -> list[int]:
-        """Return the other brokers at whose addresses another one was found.
-
-        From ``route`` or from another one of its cluster, which looked at them before.
+        It is the first one of the cluster whose broker is known: no look is made from others.
         """
         view = route.broker.view
-        return [
-            node
-            for (_, node), crossing in self._crossings.items()
-            if node is not None and crossing.view is view
-        ]
+        known = (
+            of
+            for of in self._routes.values()
+            if of.broker.view is view and of.broker.node is not None
+        )
+        return next(known, None) is route
 
-    def take(self, route: Route, look: Look) -> list[Event]:
+    def unsettled(self, route: Route) -> list[NodeAddress]:
+        """Return what is advertised in its cluster for brokers that are behind no route, and is not
+        known to be right; first what was not looked at for longest."""
+        view = route.broker.view
+        return [of for of, finding in self._findings.items() if of.view is view and not finding.own]
+
+    def take(self, route: Route, look: Look, now: float) -> list[Event]:
         """Take a look from ``route`` at its own broker's address, or at another broker's."""
-        own = look.node == route.broker.node
-        node = None if own else look.node
-        looks = self._looks[route.name]
+        view, own = route.broker.view, look.node == route.broker.node
+        if view is None:
+            return []
+        address = NodeAddress(view, look.node, look.endpoint)
+        former = self._of(address)
+        known = replace(former, own=former.own or own)
         verdict = _judge(route, look) if own else _judge_other(look)
-        events: list[Event] = []
-        # A look that shows nothing, such as while a broker restarts, leaves a suspicion as it is.
-        if verdict is Verdict.UNKNOWN:
-            if own or look.arrived is not None:
-                looks.unproved[node] = min(2 * looks.unproved.get(node, _SOON / 2), _LATEST)
-        else:
-            looks.unproved.pop(node, None)
-            before, looks.last[node] = looks.last.get(node), verdict
-            if verdict is Verdict.RIGHT or verdict is before:
-                events += self._conclude(route, (route.name, node), look, verdict)
-        return events
-
-    def forgetting(self) -> Iterator[None]:
-        """Forget what is advertised no longer, in steps: there may be hundreds of crossings.
-
-        So is what was found at the address of the node that a route's broker was taken for, if it
-        is not taken for that any more: nobody would look there again.
-        """
-        for key, crossing in [*self._crossings.items()]:
-            if not any(map(crossing.concerns, self._routes)):
-                self._note(key, None)
-            yield
-        for route in self._routes:
-            looks, own = self._looks[route.name], self._of_route[route.name].get((route.name, None))
-            looks.keep(route.broker.endpoints)
-            if own is not None and own.node != route.broker.node:
-                looks.last.pop(None, None)
-                self._note((route.name, None), None)
-            yield
-
-    def _conclude(self, route: Route, key: _Key, look: Look, verdict: Verdict) -> list[Event]:
-        own = key[1] is None
-        was_crossed, crossing = self._crossings.get(key), None
-        was_past = own and route.advertised.past
-        if own:
-            # With hints switched off nothing is raised anywhere: what was found before holds.
-            untold = look.arrived is None and look.unraised is None
-            route.advertised.past = verdict is Verdict.PAST or (was_past and untold)
-        address = f"{look.endpoint.host}:{look.endpoint.port}"
-        if verdict is Verdict.CROSSED and look.found is not None and route.broker.view is not None:
-            blamed = {of.name: of for of in (route if own else None, look.arrived) if of}
-            crossing = _Crossing(
-                route.broker.view, look.node, look.endpoint, look.found, (*blamed.values(),)
-            )
-        self._note(key, crossing)
-        if crossing is None and self._found[route.broker.known, look.node, look.endpoint]:
-            was_crossed = self._end_of_others(route, look) or was_crossed
-        if crossing is not None:
-            if crossing == was_crossed:
-                return []
-            where = look.arrived.name if look.arrived is not None else ""
+        if look.found is not None and not _is_taken_for(look.arrived, view, look.found):
+            # Either what is known of leaders is outdated, or what is known of the broker. Both are
+            # corrected within seconds, so the pause does not grow.
+            known, verdict = replace(known, unproved=0.0), Verdict.UNKNOWN
+        finding = known.after(look, verdict, now)
+        self._keep(address, finding)
+        self._note(route)
+        if finding.conclusion == former.conclusion:
+            return []
+        # Of another broker's address that route is named to which it leads.
+        name = route.name if own else finding.leads_to or former.leads_to or route.name
+        if finding.crossed and finding.found is not None:
             return [
                 RouteCrossed(
-                    route=route.name if own else where,
+                    route=name,
                     node=look.node,
-                    address=address,
-                    leads_to=where,
-                    found=crossing.found,
+                    address=address.text,
+                    leads_to=finding.leads_to,
+                    found=finding.found,
                 )
             ]
-        if verdict is Verdict.PAST:
-            told = AdvertisedPast(route=route.name, node=look.node, address=address)
-            return [] if was_past else [told]
-        if was_crossed is None and route.advertised.past is was_past:
-            return []
-        # Of another broker's address that route was named to which it led.
-        name = route.name if own or was_crossed is None else was_crossed.routes[0].name
-        return [AdvertisedRight(route=name, node=look.node, address=address)]
+        event = AdvertisedPast if finding.proved is Verdict.PAST else AdvertisedRight
+        return [event(route=name, node=look.node, address=address.text)]
 
-    def _end_of_others(self, route: Route, look: Look) -> _Crossing | None:
-        """End what other routes have found at an address that is right; return one of it.
+    def forgetting(self) -> Iterator[None]:
+        """Forget what holds no longer, and note what follows for each route.
 
-        They do not look there any more. Another one may have looked before the broker was known to
-        be behind ``route``, or before the cluster of ``route`` was.
+        In steps: there may be hundreds of routes and crossings.
         """
-        ended = None
-        for of in self._routes:
-            key = of.name, look.node
-            found = self._crossings.get(key)
-            if found and found.view is route.broker.view and found.endpoint == look.endpoint:
-                ended = found
-                self._looks[of.name].last.pop(look.node, None)
-                self._note(key, None)
-        return ended
+        for address, finding in [*self._findings.items()]:
+            if not self._holds(address, finding):
+                self._keep(address, _NOTHING)
+            yield
+        for route in self._routes.values():
+            self._note(route)
+            yield
 
-    def _note(self, key: _Key, crossing: _Crossing | None) -> None:
-        """Note what was found of ``key`` now. There may be hundreds of routes and crossings."""
-        former = self._crossings.get(key)
-        if crossing == former:
-            return
-        if former is not None:
-            del self._crossings[key]
-            for route in former.routes:
-                del self._of_route[route.name][key]
-                self._note_reason(route)
-            self._note_address(former, -1)
-        if crossing is not None:
-            self._crossings[key] = crossing
-            for route in crossing.routes:
-                self._of_route[route.name][key] = crossing
-                self._note_reason(route)
-            self._note_address(crossing, 1)
+    def _holds(self, address: NodeAddress, finding: _Finding) -> bool:
+        """Whether some route still looks at an address that it advertises, and the broker to which
+        the address leads is still taken for the one that was found."""
+        view, node, endpoint = address
+        arrived = self._routes.get(finding.leads_to)
+        return _is_taken_for(arrived, view, finding.found) and any(
+            (broker.node == node if finding.own else broker.node is not None)
+            and broker.view is view
+            and broker.endpoints.get(node) == endpoint
+            for broker in (route.broker for route in self._routes.values())
+        )
 
-    def _note_reason(self, route: Route) -> None:
-        crossings = self._of_route[route.name]
+    def _of(self, address: NodeAddress | None) -> _Finding:
+        return _NOTHING if address is None else self._findings.get(address, _NOTHING)
+
+    def _keep(self, address: NodeAddress, finding: _Finding) -> None:
+        """Keep what is known of an address now, and note what follows."""
+        former = self._findings.pop(address, _NOTHING)
+        if finding != _NOTHING:
+            self._findings[address] = finding
+        view, place = address.view, (address.node, address.endpoint)
+        if finding.crossed is not former.crossed:
+            view.misled = view.misled | {place} if finding.crossed else view.misled - {place}
+        for name in {former.leads_to, finding.leads_to} - {""}:
+            if name == finding.leads_to:
+                self._led[name][address] = finding
+            else:
+                del self._led[name][address]
+            self._note(self._routes[name])
+
+    def _note(self, route: Route) -> None:
+        address = own_address(route)
+        own = self._of(address)
         # Of its own broker's address first, whichever was found first.
-        own = crossings.get((route.name, None))
-        first = own or next(iter(crossings.values()), None)
-        route.advertised.crossed = _reason(first) if first is not None else ""
+        crossed = {address: own} if address is not None and own.crossed else self._led[route.name]
+        route.advertised.crossed = next(starmap(_reason, crossed.items()), "")
+        route.advertised.past = own.proved is Verdict.PAST
 
-    def _note_address(self, crossing: _Crossing, more: int) -> None:
-        view, address = crossing.view, (crossing.node, crossing.endpoint)
-        at = view, *address
-        self._found[at] += more
-        if self._found[at]:
-            view.misled |= {address}
-        else:
-            del self._found[at]
-            view.misled -= {address}
+
+def own_address(route: Route) -> NodeAddress | None:
+    """Return where the route's own broker is advertised, as far as that is known."""
+    broker = route.broker
+    if broker.view is None or broker.node is None or broker.node not in broker.endpoints:
+        return None
+    return NodeAddress(broker.view, broker.node, broker.endpoints[broker.node])
+
+
+def _is_taken_for(arrived: Route | None, view: LeaderView, found: int | None) -> bool:
+    """Whether the broker of the route ``arrived``, if it is of the cluster, is taken for what was
+    found there."""
+    return arrived is None or arrived.broker.view is not view or arrived.broker.node == found
 
 
 def _judge(route: Route, look: Look) -> Verdict:
@@ -293,8 +303,8 @@ def _judge_other(look: Look) -> Verdict:
     return Verdict.RIGHT if look.found == look.node else Verdict.CROSSED
 
 
-def _reason(crossing: _Crossing) -> str:
-    address = f"{crossing.endpoint.host}:{crossing.endpoint.port}"
+def _reason(address: NodeAddress, finding: _Finding) -> str:
     return (
-        f"crossed: node {crossing.node} advertises {address}, where node {crossing.found} answers"
+        f"crossed: node {address.node} advertises {address.text}, "
+        f"where node {finding.found} answers"
     )
