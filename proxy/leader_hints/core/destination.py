@@ -143,7 +143,7 @@ class Destinations:
     """Judges looks, and notes on ``routes``, and the views of their clusters, what they prove.
 
     What is proved belongs to an address, whichever route has looked. Which routes it concerns
-    follows from what their brokers are taken for now, and is noted anew in each round.
+    follows from what their brokers are taken for now, and is noted again in each round.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:

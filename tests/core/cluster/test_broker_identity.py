@@ -56,7 +56,7 @@ def test_a_broker_is_not_asked_about_what_it_reports_otherwise() -> None:
     asked = {}
     assert not list(probing(view, asked, Source(None, "other")))
     assert asked == {("t", 0): Leader(2, 0), ("t", 1): Leader(1, 0)}
-    # Since then it has heard of the new one.
+    # Since then it knows the new one.
     view.learn(news, None, route="r")
     asked = {}
     assert not list(probing(view, asked, Source(None, "r")))
