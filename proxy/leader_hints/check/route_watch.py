@@ -32,7 +32,7 @@ from leader_hints.wire.errors import WireError
 _PAUSE = 2.0
 #: Seconds to connect, and in which a connection to a listener of this process is taken.
 _CONNECT, _TAKEN = 2.0, 1.0
-#: Routes and findings that are gone through before other tasks get their turn: each of these may be
+#: Routes and findings that are looked at before other tasks get their turn: each of these may be
 #: compared with all of the others.
 _AT_ONCE = 20
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
