@@ -106,8 +106,8 @@ async def test_another_route_looks_at_others_while_the_first_ones_broker_is_not_
 async def test_what_is_not_known_to_be_right_is_looked_at_in_each_round_or_in_turn(
     autojump_clock: MockClock,
 ) -> None:
-    """A suspicion was looked at again when all others had been, and the fifth of five crossed
-    addresses too."""
+    """A suspicion was looked at again only after all others had been, and of six crossed addresses
+    the last two only in that order as well."""
     route = Route("r", Mode.ON)
     view = LeaderView("k")
     route.broker.node, route.broker.view = 1, view

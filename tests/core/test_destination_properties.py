@@ -295,4 +295,4 @@ class Looks(RuleBasedStateMachine):
 
 
 TestLooks = Looks.TestCase
-TestLooks.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestLooks.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)

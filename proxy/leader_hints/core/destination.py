@@ -169,13 +169,8 @@ class Destinations:
 
         It is the first one of the cluster whose broker is known: no look is made from others.
         """
-        view = route.broker.view
-        known = (
-            of
-            for of in self._routes.values()
-            if of.broker.view is view and of.broker.node is not None
-        )
-        return next(known, None) is route
+        routes = (of for of in self._routes.values() if of.broker.view is route.broker.view)
+        return next((of for of in routes if of.broker.node is not None), None) is route
 
     def unsettled(self, route: Route) -> list[NodeAddress]:
         """Return what is advertised in its cluster for brokers that are behind no route, and is not
@@ -203,18 +198,11 @@ class Destinations:
             return []
         # Of another broker's address that route is named to which it leads.
         name = route.name if own else finding.leads_to or former.leads_to or route.name
-        if finding.crossed and finding.found is not None:
-            return [
-                RouteCrossed(
-                    route=name,
-                    node=look.node,
-                    address=address.text,
-                    leads_to=finding.leads_to,
-                    found=finding.found,
-                )
-            ]
+        at, to, found = address.text, finding.leads_to, finding.found
+        if finding.crossed and found is not None:
+            return [RouteCrossed(route=name, node=look.node, address=at, leads_to=to, found=found)]
         event = AdvertisedPast if finding.proved is Verdict.PAST else AdvertisedRight
-        return [event(route=name, node=look.node, address=address.text)]
+        return [event(route=name, node=look.node, address=at)]
 
     def forgetting(self) -> Iterator[None]:
         """Forget what holds no longer, and note what follows for each route.
@@ -304,7 +292,5 @@ def _judge_other(look: Look) -> Verdict:
 
 
 def _reason(address: NodeAddress, finding: _Finding) -> str:
-    return (
-        f"crossed: node {address.node} advertises {address.text}, "
-        f"where node {finding.found} answers"
-    )
+    advertised = f"node {address.node} advertises {address.text}"
+    return f"crossed: {advertised}, where node {finding.found} answers"
