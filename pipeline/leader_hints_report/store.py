@@ -23,8 +23,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from leader_hints_report.journal.events import BAD_PART, STORED, quarantined
+from leader_hints_report.journal.events import BAD_PART, STORED, possible, quarantined
 from leader_hints_report.journal.files import Files
+from leader_hints_report.journal.format import DAYS
 from leader_hints_report.tables.columns import RECOVERIES, TABLES
 from leader_hints_report.tables.plan import Derive, answers, typed
 
@@ -44,8 +45,13 @@ class Batch:
 
     @property
     def days(self) -> set[date]:
-        """The days that it has events of."""
-        return {date.fromisoformat(day) for part, day in self.slices if part != BAD_PART}
+        """The days that it has events of; not those that a line can no longer be of."""
+        first, last = (day.isoformat() for day in DAYS)
+        return {
+            date.fromisoformat(day)
+            for part, day in self.slices
+            if part != BAD_PART and first <= day <= last
+        }
 
 
 class Store:
@@ -114,9 +120,11 @@ class Store:
     def events(self, days: Iterable[date] | None = None) -> DataFrame:
         """The events of some days, or of all."""
         wanted = None if days is None else {day.isoformat() for day in days}
-        return self._slices(
+        stored = self._slices(
             lambda part, day: part != BAD_PART and (wanted is None or day in wanted)
         )
+        # Up to version 0.1 they were stored without a look at their values.
+        return stored.where(possible(F.col))
 
     def quarantine(self) -> DataFrame:
         """All lines that were not understood."""

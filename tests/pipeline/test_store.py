@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.store import Store
+from leader_hints_report.store import Batch, Store
 from tests.pipeline.conftest import ZONE
-from tests.pipeline.lines import Event, as_text, error, latency, move, success
+from tests.pipeline.lines import Event, as_text, error, frame, latency, move, success
 from tests.pipeline.written import rows_of
 
 #: Two days: an error before midnight, its success behind it.
@@ -79,6 +80,25 @@ def test_a_killed_run_is_made_good_by_the_next(
     shutil.rmtree(out / "tables" / "latencies")
     run(spark, str(whole / "journal"), str(out))
     assert rows_of(out) == expected
+
+
+def test_impossible_values_of_an_earlier_version_end_no_refresh(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(whole / "out", out)
+    store = Store(spark, str(out))
+    good = frame(spark, [error(_SECONDS - 0.01, 7), latency(_SECONDS - 0.01, 8, 1.0)])
+    impossible = [
+        good.withColumn("hold_ms", F.when(F.col("event") == "error", F.lit(1e300))),
+        good.withColumn("latency_ms", F.lit(float("nan"))),
+        good.withColumn("seq", F.lit(2**63 - 1)),
+        *(good.withColumn("day", F.lit(day).cast("date")) for day in ("0001-01-01", "9999-12-31")),
+    ]
+    for number, stored in enumerate(impossible):
+        assert store.take(Batch(f"old-{number}", {}), stored)
+    store.refresh()
+    assert len(store.table("recoveries").collect()) == 1
 
 
 def test_no_answer_depends_on_the_time_zone_of_the_session(

@@ -1,5 +1,6 @@
 """Lines of the journal as events, and those that are none with the reason."""
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
@@ -11,8 +12,10 @@ from leader_hints_report.journal.format import (
     ALWAYS,
     BAD,
     COLUMNS,
+    DAYS,
     EVENT_SCHEMA,
     LINE_SCHEMA,
+    RANGES,
     REQUIRED,
     VERSION,
 )
@@ -58,9 +61,21 @@ def parsed(line: Column) -> Column:
 
 
 def instant(time: Column) -> Column:
-    """The instant of the journal's text for one; null where it is none of that form."""
+    """The instant of the journal's text for one; null where it is none of that form, or centuries
+    away."""
+    first, last = (day.isoformat() for day in DAYS)
     formed = (F.length(time) == _TIME_LENGTH) & time.endswith("Z")
-    return F.when(formed, time.try_cast("timestamp"))
+    near = (time >= first) & (time <= f"{last}T23:59:59.999999Z")
+    return F.when(formed & near, time.try_cast("timestamp"))
+
+
+def possible(value_of: Callable[[str], Column]) -> Column:
+    """Whether the values of an event's columns are in their ranges; absent ones are."""
+    # NaN is larger than any number.
+    inside = (
+        F.coalesce(value_of(name).between(*bounds), F.lit(True)) for name, bounds in RANGES.items()
+    )
+    return reduce(lambda a, b: a & b, inside)
 
 
 def fault(event: Column) -> Column:
@@ -80,6 +95,7 @@ def fault(event: Column) -> Column:
         .when(missing, "missing_column")
         .when(event["seq"] < 0, "negative_seq")
         .when(instant(event["time"]).isNull(), "bad_time")
+        .when(~possible(lambda name: event[name]), "out_of_range")
     )
 
 
