@@ -126,6 +126,11 @@ RECOVERIES: Final = Table(
         ),
         Column("errors", "int", "How many errors it met."),
         Column("hints", "int", "How many of these had a hint."),
+        Column(
+            "would_hints",
+            "int",
+            "How many would have had one: mode observe.",
+        ),
         Column("hinted", "boolean", "The first error was answered with a hint."),
         Column("would_hint", "boolean", "It was only counted, and would have been."),
         Column(
@@ -190,7 +195,7 @@ HINT_EFFECTIVENESS: Final = Table(
         Column("topic", "string", "The topic's name."),
         Column("errors", "long", "Errors that they met."),
         Column("given", "long", "Hints that were given."),
-        Column("would_give", "long", "Hints that only would have been given: mode observe."),
+        Column("would_give", "long", "Errors that would have had a hint: mode observe."),
         Column("episodes", "long", "First errors, one for each client and partition."),
         Column("hinted", "long", "How many of the episodes began with a hint."),
         Column("used", "long", "How many of these hints were used at once."),

@@ -27,7 +27,7 @@ def hint_effectiveness(recoveries: DataFrame) -> DataFrame:
     sums = [
         F.sum("errors").alias("errors"),
         F.sum("hints").cast("long").alias("given"),
-        _count("would_hint").alias("would_give"),
+        F.sum("would_hints").cast("long").alias("would_give"),
         F.count("*").alias("episodes"),
         _count("hinted").alias("hinted"),
         _count("used").alias("used"),

@@ -70,17 +70,19 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     gives_up = ~success & (F.col("success_next").isNull() | F.col("paused_next"))
     counted = (~success & ~F.col("twin")).cast("int")
     before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    given, would_give = _hinted(F.col("said")), _would_hint(F.col("said"))
     rows = rows.select(
         *_ORDER,
         "said",
         begins.alias("begins"),
         (ends_well | gives_up).alias("ends"),
         F.sum(counted).over(before).alias("errors"),
-        F.sum(counted * _hinted(F.col("said")).cast("int")).over(before).alias("hints"),
+        F.sum(counted * given.cast("int")).over(before).alias("hints"),
+        F.sum(counted * would_give.cast("int")).over(before).alias("would_hints"),
     )
     # Each beginning has one end, and stands right before it once all between are left out.
     bounds = rows.where(F.col("begins") | F.col("ends"))
-    first = F.struct("at", "run", "errors", "hints", "said")
+    first = F.struct("at", "run", "errors", "hints", "would_hints", "said")
     bounds = bounds.withColumn("before", F.lag(first).over(in_order))
     bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
     return _told(bounds.where("ends"))
@@ -115,14 +117,20 @@ def _hinted(said: Column) -> Column:
     return said["hinted"] & ~said["observed"]
 
 
+def _would_hint(said: Column) -> Column:
+    """Whether an error would have been answered with a hint, and was only counted."""
+    return said["hinted"] & said["observed"]
+
+
 def _told(ends: DataFrame) -> DataFrame:
     """Rows of the table, from the rows at which episodes end."""
     first, success = F.col("first"), F.col("success")
     began, ended = first["said"], F.col("said")
     errors = F.col("errors") - first["errors"] + 1
     one_clock = F.col("run") == first["run"]
-    hinted = _hinted(began)
+    hinted, would_hint = _hinted(began), _would_hint(began)
     hints = F.col("hints") - first["hints"] + hinted.cast("int")
+    would_hints = F.col("would_hints") - first["would_hints"] + would_hint.cast("int")
     columns = {
         **{name: ended[name] for name in KEY},
         "software": began["software"],
@@ -136,8 +144,9 @@ def _told(ends: DataFrame) -> DataFrame:
         ),
         "errors": errors.cast("int"),
         "hints": hints.cast("int"),
+        "would_hints": would_hints.cast("int"),
         "hinted": hinted,
-        "would_hint": began["hinted"] & began["observed"],
+        "would_hint": would_hint,
         "used": F.coalesce(
             hinted & success & (errors == 1) & (ended["node"] == began["leader"]), F.lit(False)
         ),

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from leader_hints_report.tables.hints import hint_effectiveness
 from leader_hints_report.tables.recoveries import PATIENCE_S, recoveries
 from tests.pipeline.lines import BEGIN, Event, error, frame, success
 
@@ -55,6 +56,16 @@ def test_a_hint_that_was_only_counted_is_none(spark: SparkSession) -> None:
     (row,) = _told(spark, [error(0, 1, hinted=True, observed=True, leader=2), success(0.05, 2)])
     assert (row["hints"], row["hinted"], row["would_hint"], row["used"]) == (0, False, True, False)
     assert row["uncertain_ms"] == 0
+
+
+def test_hints_that_would_have_been_given_are_as_many_as_errors(spark: SparkSession) -> None:
+    observed = [error(n, n, hinted=True, observed=True, leader=2) for n in range(9)]
+    other = [error(0, 20, client_id="other", observed=True, reason="hold_expired")]
+    stored = frame(spark, [*observed, success(9, 9), *other])
+    met = recoveries(stored, spark.sql(_CORRECTIONS).limit(0))
+    assert [row["would_hints"] for row in met.orderBy("client_id").collect()] == [9, 0]
+    (row,) = hint_effectiveness(met).collect()
+    assert (row["errors"], row["given"], row["would_give"], row["episodes"]) == (10, 0, 9, 2)
 
 
 def test_what_came_of_an_error_that_waited_is_of_the_first_one(spark: SparkSession) -> None:
