@@ -180,7 +180,8 @@ INCIDENTS: Final = Table(
         Column(
             "errors",
             "long",
-            "Errors that clients met from its first move until one minute after its last.",
+            "Errors of episodes that began before one minute after its last move, and were not "
+            "over before its first.",
         ),
         Column("clients", "long", "How many client ids met them."),
         Column("lost_ms", "double", "The sum of the recoveries of these clients, milliseconds."),

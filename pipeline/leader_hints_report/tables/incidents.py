@@ -20,6 +20,9 @@ from leader_hints_report.journal.events import day_of
 PAUSE_S: Final = 300
 #: Errors so many seconds after the last move are counted to an incident.
 AFTERMATH_S: Final = 60
+#: Brokers refuse clients before a sidecar knows of the move, which it asks for each minute. Errors
+#: so many seconds before the first move are counted too if they lasted until then.
+LEAD_S: Final = 60
 
 
 class Rule(NamedTuple):
@@ -210,22 +213,31 @@ def _by_incident(brokers: DataFrame) -> DataFrame:
 
 def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
     """What clients met in each incident. They are joined by stretches of five minutes, so that a
-    recovery is compared with few incidents."""
+    recovery is compared with few incidents.
+
+    Incidents are further apart than lead and aftermath together, so a recovery is in one at most.
+    """
     began, ended = F.unix_micros("began"), F.unix_micros("ended") + AFTERMATH_S * 1_000_000
+    earliest = began - LEAD_S * 1_000_000
     stretch = PAUSE_S * 1_000_000
     spans = facts.select(
         "cluster",
         "incident",
-        began.alias("from_at"),
+        earliest.alias("from_at"),
+        began.alias("began_at"),
         ended.alias("until_at"),
         F.explode(
-            F.sequence(F.floor(began / stretch).cast("long"), F.floor(ended / stretch).cast("long"))
+            F.sequence(
+                F.floor(earliest / stretch).cast("long"), F.floor(ended / stretch).cast("long")
+            )
         ).alias("stretch"),
     )
     at = F.unix_micros("first_error")
+    lasted_ms = F.greatest(F.coalesce("recovery_ms", F.lit(0.0)), "hold_ms")
     met = recoveries.select(
         "cluster",
         at.alias("at"),
+        (at + lasted_ms * 1000).alias("over_at"),
         F.floor(at / stretch).cast("long").alias("stretch"),
         "client_id",
         "errors",
@@ -233,6 +245,7 @@ def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
     )
     inside = met.join(F.broadcast(spans), ["cluster", "stretch"]).where(
         F.col("at").between(F.col("from_at"), F.col("until_at"))
+        & (F.col("over_at") >= F.col("began_at"))
     )
     return inside.groupBy("cluster", "incident").agg(
         F.sum("errors").alias("errors"),

@@ -130,3 +130,22 @@ def test_an_incident_has_the_errors_until_a_minute_after_it(spark: SparkSession)
     ]
     (row,) = _kinds(spark, events)
     assert (row["errors"], row["clients"], row["lost_ms"]) == (3, 2, 100.0)
+
+
+def test_an_incident_has_the_errors_that_came_before_its_move_was_known(
+    spark: SparkSession,
+) -> None:
+    events = [
+        move(0, 1, 1, 2, 5),
+        # Held until the move was known; the client never came back.
+        error(0.001, 2, hold_ms=40.0, hinted=True, leader=2, client_id="held"),
+        error(-30, 3, client_id="retries"),
+        error(-20, 4, client_id="retries"),
+        success(0.5, 5, client_id="retries"),
+        error(-61, 6, client_id="of another cause"),
+        error(-40, 7, client_id="of another cause"),
+        error(-20, 8, client_id="of another cause"),
+        success(0.5, 9, client_id="of another cause"),
+    ]
+    (row,) = _kinds(spark, events)
+    assert (row["errors"], row["clients"], row["lost_ms"]) == (3, 2, 30_500.0)
