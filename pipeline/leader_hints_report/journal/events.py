@@ -34,7 +34,8 @@ ENCOUNTER: Final = "encounter"
 MOVE: Final = "move"
 REST: Final = "rest"
 BAD_PART: Final = "bad"
-#: Errors and successes as they came by a stream, and the same once what they belong to is over.
+#: Up to version 0.1 a stream stored errors and successes as they came, and once more when they were
+#: complete.
 OPEN_PART: Final = "open"
 OVER: Final = "over"
 _PART_OF: Final = {
@@ -45,11 +46,7 @@ _PART_OF: Final = {
 }
 #: A quarantined line is kept up to so many characters.
 _LONGEST_LINE: Final = 10_000
-#: The kinds of events in the part of that name.
-ENCOUNTERS: Final = tuple(kind for kind, part in _PART_OF.items() if part == ENCOUNTER)
 _MODE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
-#: Of a line that is no event they may be there all the same.
-_GLANCE: Final = StructType([LINE_SCHEMA["event"], LINE_SCHEMA["time"]])
 #: 2026-01-02T03:04:05.000006Z
 _TIME_LENGTH: Final = 27
 _MICROS_A_DAY: Final = 86_400_000_000
@@ -112,24 +109,8 @@ def part_of(event: Column) -> Column:
     return part
 
 
-def glanced(lines: DataFrame) -> DataFrame:
-    """What ``lines`` say of their kind and instant, ``kind`` and ``at``, besides their columns.
-
-    Much less work than :func:`read`, which tells whether a line is an event at all.
-    """
-    glance = F.from_json("line", _GLANCE, _MODE)
-    kept = lines.columns
-    return lines.withColumn("glance", glance).select(
-        *kept,
-        F.col("glance")["event"].alias("kind"),
-        instant(F.col("glance")["time"]).alias("at"),
-    )
-
-
-def read(lines: DataFrame, *kept: str) -> DataFrame:
+def read(lines: DataFrame) -> DataFrame:
     """Judge ``lines``, columns ``source`` and ``line``; give rows as they are stored.
-
-    ``kept``: further columns, which are kept as they are.
 
     A good line becomes an event in its part and day; a bad one goes to the part ``bad`` with its
     ``fault``, ``source`` and text. Empty lines are left out. Nothing is filtered by the judgement,
@@ -146,7 +127,6 @@ def read(lines: DataFrame, *kept: str) -> DataFrame:
         "source",
         "line",
         fault(event).alias("fault"),
-        *kept,
     )
     is_bad = F.col("fault").isNotNull()
     # Its characters are counted where it is cut, so only what is kept is cut.
@@ -157,7 +137,6 @@ def read(lines: DataFrame, *kept: str) -> DataFrame:
         "fault",
         F.when(is_bad, BAD_PART).otherwise(part_of(F.col("event"))).alias("part"),
         F.when(~is_bad, day_of(F.col("time"))).alias("day"),
-        *kept,
     )
 
 

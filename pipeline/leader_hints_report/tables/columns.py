@@ -119,6 +119,12 @@ RECOVERIES: Final = Table(
         Column("recovered", "time", "The first success after it; null: none was seen."),
         Column("recovery_ms", "double", "From first_error to recovered, milliseconds."),
         Column(
+            "lost_ms",
+            "double",
+            "recovery_ms; where no success was seen, from the first error to the last: the client "
+            "was without its leader for at least so long.",
+        ),
+        Column(
             "uncertain_ms",
             "double",
             "recovery_ms may be wrong by so much, for two clocks were read; 0: one clock, null: "
@@ -184,7 +190,7 @@ INCIDENTS: Final = Table(
             "over before its first.",
         ),
         Column("clients", "long", "How many client ids met them."),
-        Column("lost_ms", "double", "The sum of the recoveries of these clients, milliseconds."),
+        Column("lost_ms", "double", "What these clients lost, milliseconds."),
     ),
 )
 HINT_EFFECTIVENESS: Final = Table(
@@ -227,7 +233,7 @@ HINT_MISSES: Final = Table(
         ),
         Column("episodes", "long", "How many began so."),
         Column("errors", "long", "How many errors they met."),
-        Column("lost_ms", "double", "The sum of their recoveries, milliseconds."),
+        Column("lost_ms", "double", "What they lost, milliseconds."),
     ),
 )
 LATENCIES: Final = Table(
@@ -260,8 +266,8 @@ CLIENTS_WITHOUT_HINTS: Final = Table(
         *_CLIENT_SOFTWARE,
         Column("episodes", "long", "How many recoveries it had to wait for."),
         Column("errors", "long", "How many errors it met."),
-        Column("lost_ms", "double", "The sum of its recoveries, milliseconds."),
-        Column("longest_ms", "double", "The longest of them, milliseconds."),
+        Column("lost_ms", "double", "What it lost, milliseconds."),
+        Column("longest_ms", "double", "The most that it lost at once, milliseconds."),
     ),
 )
 CLOCK_SKEW: Final = Table(
@@ -293,7 +299,11 @@ BROKER_HOURS: Final = Table(
         Column("joined", "long", "Leaderships that came to it."),
         Column("errors", "long", "Errors that it answered."),
         Column("hints", "long", "How many of them had a hint."),
-        Column("lost_ms", "double", "Recoveries that began with its errors, milliseconds."),
+        Column(
+            "lost_ms",
+            "double",
+            "What clients lost that it refused first, milliseconds.",
+        ),
     ),
 )
 JOURNAL_RUNS: Final = Table(

@@ -233,7 +233,7 @@ def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
         ).alias("stretch"),
     )
     at = F.unix_micros("first_error")
-    lasted_ms = F.greatest(F.coalesce("recovery_ms", F.lit(0.0)), "hold_ms")
+    lasted_ms = F.greatest("lost_ms", "hold_ms")
     met = recoveries.select(
         "cluster",
         at.alias("at"),
@@ -241,7 +241,7 @@ def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
         F.floor(at / stretch).cast("long").alias("stretch"),
         "client_id",
         "errors",
-        "recovery_ms",
+        "lost_ms",
     )
     inside = met.join(F.broadcast(spans), ["cluster", "stretch"]).where(
         F.col("at").between(F.col("from_at"), F.col("until_at"))
@@ -250,5 +250,5 @@ def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
     return inside.groupBy("cluster", "incident").agg(
         F.sum("errors").alias("errors"),
         F.count_distinct("client_id").alias("clients"),
-        F.sum("recovery_ms").alias("lost_ms"),
+        F.sum("lost_ms").alias("lost_ms"),
     )

@@ -10,7 +10,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.journal.events import ENCOUNTER, LATENCY, MOVE, OVER, REST
+from leader_hints_report.journal.events import ENCOUNTER, LATENCY, MOVE, OPEN_PART, OVER, REST
 from leader_hints_report.journal.runs import journal_runs, repeated, words
 from leader_hints_report.tables.columns import TABLES
 from leader_hints_report.tables.hints import clients_without_hints, hint_effectiveness, hint_misses
@@ -40,8 +40,8 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
         return frame
 
     try:
-        # A closed one was reported before, while it was open.
-        words_ = keep(words(events.where(F.col("part") != OVER)))
+        events = events.where(F.col("part") != OVER)
+        words_ = keep(words(events))
         seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
         skew = keep(clock_skew(seen))
         right = corrections(skew)
@@ -53,7 +53,7 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
                 .drop("sights", "skews", "bounds")
             )
         )
-        encounters = events.where(F.col("part").isin(ENCOUNTER, OVER))
+        encounters = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
         samples = events.where(F.col("part") == LATENCY)
         tables = {
             "recoveries": recoveries(encounters, right),

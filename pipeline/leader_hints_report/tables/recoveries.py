@@ -138,6 +138,7 @@ def _told(ends: DataFrame) -> DataFrame:
         "first_error": F.timestamp_micros(first["at"]),
         "recovered": F.when(success, F.timestamp_micros(F.col("at"))),
         "recovery_ms": F.when(success, (F.col("at") - first["at"]) / 1000),
+        "lost_ms": (F.col("at") - first["at"]) / 1000,
         "uncertain_ms": F.when(
             success,
             F.when(one_clock, F.lit(0.0)).otherwise(ended["bound_ms"] + began["bound_ms"]),

@@ -7,8 +7,8 @@ from math import inf, nan
 import pytest
 from pyspark.sql import SparkSession
 
-from leader_hints_report.journal.events import glanced, quarantined, read
-from tests.pipeline.lines import Event, error, event, frame, latency, move, raw, success
+from leader_hints_report.journal.events import quarantined
+from tests.pipeline.lines import error, event, frame, latency, move, success
 
 _GOOD = latency(0, 1, 2.5)
 _GAP = event("gap", 0, 1, reason="full", dropped=1, first_seq=0, last_seq=0)
@@ -103,22 +103,6 @@ def test_an_event_has_its_columns_its_instant_and_its_place(spark: SparkSession)
     ]  # fmt: skip
     assert all(row["day"] == date(2026, 1, 2) for row in (one, two, three, four))
     assert all(row["line"] is None and row["fault"] is None for row in (one, two, three, four))
-
-
-def test_a_glance_sees_each_event_as_it_is_read(spark: SparkSession) -> None:
-    odd = [
-        json.dumps([error(0, 1)]),
-        json.dumps(error(0, 1))[:-1] + ', "event": "latency"}',
-        json.dumps(error(0, 1)) + " and more",
-        json.dumps(error(0, 1)).replace("error", "\\u0065rror"),
-    ]
-    good = [error(0, 1), success(1, 2), move(0, 3, 1, 2, 5), event("kind_of_later", 0, 4), _GOOD]
-    lines: list[Event | str] = [*good, *odd, *(line for some in BAD.values() for line in some)]
-    rows = read(glanced(raw(spark, lines)), "kind", "at").collect()
-    told = [row for row in rows if row["fault"] is None]
-    assert len(told) >= len(good)
-    for row in told:
-        assert (row["kind"], row["at"]) == (row["event"], row["time"])
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,8 @@ def test_a_client_that_comes_without_an_error_did_not_recover(spark: SparkSessio
 def test_who_is_not_seen_again_did_not_recover(spark: SparkSession) -> None:
     (row,) = _told(spark, [error(0, 1), error(1, 2)])
     assert (row["errors"], row["recovered"], row["recovery_ms"]) == (2, None, None)
+    # It was without its leader for at least so long.
+    assert row["lost_ms"] == 1000.0
 
 
 def test_clients_apis_and_partitions_are_apart(spark: SparkSession) -> None:
