@@ -26,13 +26,15 @@ from pyspark.sql.types import StructType
 from leader_hints_report.journal.events import BAD_PART, STORED, possible, quarantined
 from leader_hints_report.journal.files import Files
 from leader_hints_report.journal.format import DAYS
-from leader_hints_report.tables.columns import RECOVERIES, TABLES
+from leader_hints_report.tables.columns import JOURNAL_RUNS, RECOVERIES, TABLES
 from leader_hints_report.tables.plan import Derive, answers, typed
 
 #: Tables that are written at the same time: what one has for a single core to do, or for the
 #: driver, leaves room for others.
 _AT_ONCE: Final = 3
 _ONE_DAY: Final = timedelta(days=1)
+#: So many days a run may be quiet and its numbers still go on from the last one that is known.
+_QUIET_DAYS: Final = 7
 
 
 @dataclass(frozen=True)
@@ -153,18 +155,30 @@ class Store:
         done = set() if rebuild else set(self._done())
         there = {day for batch in batches for day in batch.days}
         touched = {day for batch in batches if batch.id not in done for day in batch.days}
-        days = sorted(_around(touched) & there)
+        # Also a day without events: what is held over midnight began on the day before.
+        days = sorted(_around(touched))
         if days:
-            with answers(self.events(_around(days))) as (tables, derived):
+            loaded = _around(days)
+            earlier = {day - step * _ONE_DAY for day in loaded for step in range(_QUIET_DAYS + 1)}
+            other_runs = self._table_of(JOURNAL_RUNS.name, earlier - loaded)
+            with answers(self.events(loaded), other_runs) as (tables, derived):
                 self._replace_all(tables, derived, days)
         self._files.write(
             f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
         )
-        return days
+        return [day for day in days if day in there]
 
     def table(self, name: str) -> DataFrame:
         """A table as it was written; without rows where nothing was."""
         return read_table(self._session, self._out, name)
+
+    def _table_of(self, name: str, days: Iterable[date]) -> DataFrame:
+        """The rows of a table that are there of some days."""
+        root = f"{self._out}/tables/{name}"
+        schema = TABLES[name].schema
+        paths = [path for day in sorted(days) if self._files.exists(path := f"{root}/day={day}")]
+        reader = self._session.read.schema(schema).option("basePath", root)
+        return reader.parquet(*paths) if paths else _empty(self._session, schema)
 
     def _done(self) -> list[str]:
         path = f"{self._out}/tables.json"
@@ -183,7 +197,7 @@ class Store:
                 for name, table in tables.items()
             }
             made[RECOVERIES.name].result()
-            met = self.table(RECOVERIES.name).where(F.col("day").isin(*_around(days)))
+            met = self._table_of(RECOVERIES.name, _around(days))
 
             def derive(name: str) -> None:
                 # Here, since a plan takes a while to be put together.

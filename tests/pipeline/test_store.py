@@ -82,6 +82,33 @@ def test_a_killed_run_is_made_good_by_the_next(
     assert rows_of(out) == expected
 
 
+def test_a_hold_over_midnight_of_the_first_day_is_in_the_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        as_text([error(_SECONDS + 0.01, 0, hold_ms=30.0), success(_SECONDS + 0.05, 1)])
+    )
+    taken = run(spark, str(tmp_path), str(tmp_path / "out"))
+    assert [day.day for day in taken.days] == [3]
+    store = Store(spark, str(tmp_path / "out"))
+    (row,) = store.table("recoveries").collect()
+    assert (row["day"].day, row["recovery_ms"]) == (2, 70.0)
+    assert [row["errors"] for row in store.table("hint_effectiveness").collect()] == [1]
+
+
+def test_numbers_that_are_lost_while_a_run_was_quiet_for_days_are_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for number, (day, seqs) in enumerate(((0, (0, 1)), (5, (4, 6)), (20, (9,)))):
+        events = [latency(86_400 * day, seq, 1.0) for seq in seqs]
+        (tmp_path / f"{number}.jsonl").write_text(as_text(events))
+        run(spark, str(tmp_path), str(tmp_path / "out"))
+    store = Store(spark, str(tmp_path / "out"))
+    # After more than a week it is not known how far the run had come.
+    rows = store.table("journal_runs").orderBy("day").collect()
+    assert [row["missing"] for row in rows] == [0, 3, 0]
+
+
 def test_impossible_values_of_an_earlier_version_end_no_refresh(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:

@@ -316,7 +316,7 @@ JOURNAL_RUNS: Final = Table(
         Column("last_seq", "long", "The largest."),
         Column("events", "long", "Different events."),
         Column("duplicates", "long", "Lines that repeat an event."),
-        Column("missing", "long", "Numbers between first_seq and last_seq without an event."),
+        Column("missing", "long", "Numbers without an event, from the last of an earlier day on."),
         Column("told", "long", "How many of the missing gap events report."),
         Column("began", "boolean", "Its start event is there."),
         Column("stopped", "boolean", "Its stop event is there."),

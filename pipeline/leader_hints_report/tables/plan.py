@@ -26,8 +26,11 @@ Derive = Callable[[DataFrame], DataFrame]
 
 
 @contextmanager
-def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
-    """Give the tables by name, from events with ``part`` and ``day``.
+def answers(
+    events: DataFrame, other_runs: DataFrame
+) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
+    """Give the tables by name, from events with ``part`` and ``day``. ``other_runs``: what is there
+    of the table `journal_runs` of other days.
 
     Those that are made of the table of recoveries are given as functions of it: it is large, so it
     is read again where it was written, and not kept besides. What else several tables are made of
@@ -60,7 +63,7 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
             "leader_moves": moves,
             "latencies": latencies(samples, repeated(words_)),
             "clock_skew": skew,
-            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
+            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST), other_runs),
         }
         derived: dict[str, Derive] = {
             "incidents": partial(incidents, moves),
