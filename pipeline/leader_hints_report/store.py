@@ -112,6 +112,18 @@ class Store:
             self._files.remove(path)
         return True
 
+    def remove_torn(self) -> None:
+        """Remove events that a killed run left of a batch which is not whole.
+
+        Where an input has changed since, no batch would write over them. Nothing may be storing
+        events meanwhile.
+        """
+        whole = {batch.id for batch in self.batches}
+        for folder in self._files.folders(f"{self._out}/events/batch=*"):
+            name = folder.rpartition("/")[2]
+            if name.removeprefix("batch=") not in whole:
+                self._files.remove(f"{self._out}/events/{name}")
+
     def counted(self, batches: Iterable[str]) -> tuple[int, int]:
         """How many events some batches have, and how many lines in quarantine."""
         stored = self._read([f"{self._out}/events/batch={batch}" for batch in batches])
@@ -152,7 +164,10 @@ class Store:
         ``rebuild``: of all days.
         """
         batches = self.batches
-        done = set() if rebuild else set(self._done())
+        if rebuild:
+            # Should this run be killed, the next one makes them all.
+            self._put_done([])
+        done = set(self._done())
         there = {day for batch in batches for day in batch.days}
         touched = {day for batch in batches if batch.id not in done for day in batch.days}
         # Also a day without events: what is held over midnight began on the day before.
@@ -163,9 +178,7 @@ class Store:
             other_runs = self._table_of(JOURNAL_RUNS.name, earlier - loaded)
             with answers(self.events(loaded), other_runs) as (tables, derived):
                 self._replace_all(tables, derived, days)
-        self._files.write(
-            f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
-        )
+        self._put_done(batches)
         return [day for day in days if day in there]
 
     def table(self, name: str) -> DataFrame:
@@ -186,6 +199,10 @@ class Store:
             return []
         done: list[str] = json.loads(self._files.read(path))
         return done
+
+    def _put_done(self, batches: list[Batch]) -> None:
+        text = json.dumps(sorted(batch.id for batch in batches))
+        self._files.write(f"{self._out}/tables.json", text)
 
     def _replace_all(
         self, tables: dict[str, DataFrame], derived: dict[str, Derive], days: list[date]

@@ -128,6 +128,38 @@ def test_impossible_values_of_an_earlier_version_end_no_refresh(
     assert len(store.table("recoveries").collect()) == 1
 
 
+def test_a_rebuild_that_was_killed_is_completed_by_the_next_run(
+    spark: SparkSession, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(whole / "out", out)
+
+    def killed(*_: Any) -> None:
+        shutil.rmtree(out / "tables" / "leader_moves")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_replace_all", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Store(spark, str(out)).refresh(rebuild=True)
+    assert rows_of(out) != rows_of(whole / "out")
+    run(spark, str(whole / "journal"), str(out))
+    assert rows_of(out) == rows_of(whole / "out")
+
+
+def test_what_a_killed_run_left_of_other_files_is_removed(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
+    """More files have come since it was killed, so the next run has another batch."""
+    out = tmp_path / "out"
+    (batch,) = Store(spark, str(whole / "out")).batches
+    torn = out / "events" / "batch=0123456789abcdef0123"
+    shutil.copytree(whole / "out" / "events" / f"batch={batch.id}", torn)
+    run(spark, str(whole / "journal"), str(out))
+    assert not torn.exists()
+    assert rows_of(out) == rows_of(whole / "out")
+
+
 def test_no_answer_depends_on_the_time_zone_of_the_session(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
