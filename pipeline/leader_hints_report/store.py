@@ -15,7 +15,7 @@ day after, since what begins on one day may end on the next.
 import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -33,17 +33,21 @@ from leader_hints_report.tables.plan import Derive, answers, typed
 #: driver, leaves room for others.
 _AT_ONCE: Final = 3
 _ONE_DAY: Final = timedelta(days=1)
+#: By which lines are judged now.
+_RULES: Final = 2
 #: So many days a run may be quiet and its numbers still go on from the last one that is known.
 _QUIET_DAYS: Final = 7
 
 
 @dataclass(frozen=True)
 class Batch:
-    """``inputs``: what it is made of, as its source says. ``slices``: pairs of part and day."""
+    """``inputs``: what it is made of, as its source says. ``slices``: pairs of part and day.
+    ``rules``: by which its lines were judged; those of version 0.1 without a look at ranges."""
 
     id: str
     inputs: dict[str, Any]
     slices: list[list[str]] = field(default_factory=list)
+    rules: int = 1
 
     @property
     def days(self) -> set[date]:
@@ -106,8 +110,8 @@ class Store:
         folders = self._files.folders(f"{path}/part=*/day=*")
         slices = [[name.partition("=")[2] for name in at.split("/")[-2:]] for at in folders]
         if slices:
-            text = {"id": batch.id, "inputs": batch.inputs, "slices": slices}
-            self._files.write(whole, json.dumps(text))
+            judged = replace(batch, slices=slices, rules=_RULES)
+            self._files.write(whole, json.dumps(asdict(judged)))
         else:
             self._files.remove(path)
         return True
@@ -134,25 +138,31 @@ class Store:
     def events(self, days: Iterable[date] | None = None) -> DataFrame:
         """The events of some days, or of all."""
         wanted = None if days is None else {day.isoformat() for day in days}
-        stored = self._slices(
-            lambda part, day: part != BAD_PART and (wanted is None or day in wanted)
-        )
-        # Up to version 0.1 they were stored without a look at their values.
-        return stored.where(possible(F.col))
+
+        def of(*, judged: bool) -> list[str]:
+            return self._slices(
+                lambda batch, part, day: (
+                    part != BAD_PART
+                    and (wanted is None or day in wanted)
+                    and (batch.rules == _RULES) == judged
+                )
+            )
+
+        stored, earlier = self._read(of(judged=True)), of(judged=False)
+        return stored.unionAll(self._read(earlier).where(possible(F.col))) if earlier else stored
 
     def quarantine(self) -> DataFrame:
         """All lines that were not understood."""
-        return quarantined(self._slices(lambda part, _: part == BAD_PART))
+        return quarantined(self._read(self._slices(lambda _, part, __: part == BAD_PART)))
 
-    def _slices(self, wanted: Callable[[str, str], bool]) -> DataFrame:
-        return self._read(
-            [
-                f"{self._out}/events/batch={batch.id}/part={part}/day={day}"
-                for batch in self.batches
-                for part, day in batch.slices
-                if wanted(part, day)
-            ]
-        )
+    def _slices(self, wanted: Callable[[Batch, str, str], bool]) -> list[str]:
+        """The folders that are wanted, by batch, part and day."""
+        return [
+            f"{self._out}/events/batch={batch.id}/part={part}/day={day}"
+            for batch in self.batches
+            for part, day in batch.slices
+            if wanted(batch, part, day)
+        ]
 
     def _read(self, paths: list[str]) -> DataFrame:
         reader = self._session.read.schema(STORED).option("basePath", f"{self._out}/events")
@@ -189,7 +199,8 @@ class Store:
         """The rows of a table that are there of some days."""
         root = f"{self._out}/tables/{name}"
         schema = TABLES[name].schema
-        paths = [path for day in sorted(days) if self._files.exists(path := f"{root}/day={day}")]
+        there = {folder.rpartition("=")[2] for folder in self._files.folders(f"{root}/day=*")}
+        paths = [f"{root}/day={day}" for day in sorted(days) if day.isoformat() in there]
         reader = self._session.read.schema(schema).option("basePath", root)
         return reader.parquet(*paths) if paths else _empty(self._session, schema)
 
