@@ -279,7 +279,7 @@ SKEW: Final = Listing(
         Column("sidecar", "sidecar", Kind.TEXT, "The sidecar."),
         Column("moves", "moves", Kind.COUNT, "Moves that others saw too."),
         Column("skew_ms", "ahead by", Kind.MS, "Compared to its cluster's median; an estimate."),
-        Column("bound_ms", "within", Kind.MS, "Nine of ten sightings are within this of it."),
+        Column("bound_ms", "within", Kind.MS, "The estimate may be wrong by so much."),
         Column("corrected", "corrected", Kind.YES, "Times in the tables were corrected by it."),
     ),
     100,

@@ -90,10 +90,14 @@ LEADER_MOVES: Final = Table(
         Column("leader", "int", "Node id of the leader from then on; -1: nobody."),
         Column("leader_before", "int", "Node id of the leader before; -1: nobody."),
         Column("moved", "boolean", "The leader is another one, and not only the epoch."),
-        Column("first_seen", "time", "When the first sidecar saw it, clocks as they were."),
+        Column("first_seen", "time", "When the first sidecar saw it; skew taken away."),
         Column("last_seen", "time", "When the last sidecar saw it for the first time."),
         Column("sidecars", "int", "How many sidecars saw it."),
-        Column("apart_ms", "double", "From the first sight to the last, milliseconds."),
+        Column(
+            "apart_ms",
+            "double",
+            "From the first sight to the last, clocks as they were, milliseconds.",
+        ),
         Column(
             "apart_corrected_ms",
             "double",
@@ -128,7 +132,7 @@ RECOVERIES: Final = Table(
             "uncertain_ms",
             "double",
             "recovery_ms may be wrong by so much, for two clocks were read; 0: one clock, null: "
-            "the skew of one of them is not known.",
+            "the two could not be compared, or not on the same day.",
         ),
         Column("errors", "int", "How many errors it met."),
         Column("hints", "int", "How many of these had a hint."),
@@ -276,16 +280,16 @@ CLOCK_SKEW: Final = Table(
     (
         Column("sidecar", "string", "The sidecar."),
         Column("moves", "long", "How many moves it saw that others saw too."),
-        Column("skew_ms", "double", "Its clock is ahead by so much, milliseconds: a median."),
         Column(
-            "bound_ms",
+            "skew_ms",
             "double",
-            "Nine of ten of its sights are within so much of that, milliseconds.",
+            "Its clock is ahead by so much, milliseconds; null: it could not be compared.",
         ),
+        Column("bound_ms", "double", "That may be wrong by so much, milliseconds."),
         Column(
             "corrected",
             "boolean",
-            "There were enough moves, so times of other tables had it taken away.",
+            "It could be compared, so times of other tables had the skew taken away.",
         ),
     ),
 )

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.journal.events import day_of
+from leader_hints_report.tables.recoveries import PATIENCE_S
 
 PAUSE_S: Final = 300
 #: Errors so many seconds after the last move are counted to an incident.
@@ -233,7 +234,9 @@ def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
         ).alias("stretch"),
     )
     at = F.unix_micros("first_error")
-    lasted_ms = F.greatest("lost_ms", "hold_ms")
+    # A client that was not seen to recover failed for as long as its success was waited for.
+    unseen_ms = F.when(F.col("recovery_ms").isNull(), PATIENCE_S * 1000).otherwise(0)
+    lasted_ms = F.greatest(F.col("lost_ms") + unseen_ms, "hold_ms")
     met = recoveries.select(
         "cluster",
         at.alias("at"),

@@ -17,7 +17,13 @@ from leader_hints_report.tables.hints import clients_without_hints, hint_effecti
 from leader_hints_report.tables.hours import broker_hours
 from leader_hints_report.tables.incidents import incidents, named
 from leader_hints_report.tables.latencies import latencies
-from leader_hints_report.tables.moves import apart_corrected_ms, leader_moves
+from leader_hints_report.tables.moves import (
+    corrected,
+    leader_moves,
+    on_true_days,
+    sighted,
+    wrong_clocks,
+)
 from leader_hints_report.tables.recoveries import recoveries
 from leader_hints_report.tables.skew import clock_skew, corrections
 
@@ -45,18 +51,14 @@ def answers(
     try:
         events = events.where(F.col("part") != OVER)
         words_ = keep(words(events))
-        seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
-        skew = keep(clock_skew(seen))
-        right = corrections(skew)
-        apart = apart_corrected_ms(F.col("sights"), F.col("skews"))
-        moves = keep(
-            named(
-                seen.join(F.broadcast(right), ["day", "cluster"], "left")
-                .withColumn("apart_corrected_ms", apart)
-                .drop("sights", "skews", "bounds")
-            )
-        )
         encounters = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
+        epochs = keep(sighted(events.where(F.col("part") == MOVE)))
+        wrong = keep(wrong_clocks(epochs))
+        seen = leader_moves(epochs, wrong)
+        encounters = on_true_days(encounters, wrong)
+        skew = keep(clock_skew(seen, encounters))
+        right = corrections(skew)
+        moves = keep(named(corrected(seen, right)))
         samples = events.where(F.col("part") == LATENCY)
         tables = {
             "recoveries": recoveries(encounters, right),

@@ -91,6 +91,44 @@ def test_clocks_are_corrected_before_events_are_put_in_order(spark: SparkSession
     assert row["uncertain_ms"] == 3.5
 
 
+def test_a_success_that_seems_to_come_before_its_error_ends_it(spark: SparkSession) -> None:
+    """The clock of ``b`` is 20 ms behind, and nothing is known of that."""
+    events = [
+        error(0.003, 1, hold_ms=3.0, hinted=True, leader=2, epoch=5, node=1),
+        success(-0.010, 1, sidecar="b", epoch=5, node=2),
+        # A Fetch without a hint names the epoch before.
+        error(0, 2, client_id="fetch", epoch_before=4),
+        success(-0.010, 2, sidecar="b", client_id="fetch", epoch=6),
+        # The sidecar of the hinted leader does not know the epoch yet.
+        error(0, 3, client_id="early", hinted=True, leader=2, epoch=5, node=1),
+        success(-0.010, 7, sidecar="b", client_id="early", epoch=4, node=2),
+    ]
+    # These came before their errors: by the epoch, by a second, by the same clock, or nobody knows.
+    for number, (seconds, epoch, sidecar) in enumerate(
+        ((-0.010, 4, "b"), (-1.1, 5, "b"), (-0.010, 5, "a"), (-0.010, None, "b"))
+    ):
+        client = f"none-{number}"
+        events += [
+            error(0, 10 + number, client_id=client, hinted=True, leader=2, epoch=5),
+            success(seconds, 3 + number, client_id=client, sidecar=sidecar, epoch=epoch),
+        ]
+    rows = {row["client_id"]: row for row in _told(spark, events)}
+    assert (rows["app"]["recovery_ms"], rows["app"]["used"]) == (3.0, True)
+    assert rows["app"]["uncertain_ms"] is None
+    assert rows["fetch"]["recovery_ms"] == rows["early"]["recovery_ms"] == 0.0
+    assert [rows[f"none-{number}"]["recovery_ms"] for number in range(4)] == [None] * 4
+
+
+def test_a_success_of_another_client_of_the_same_id_stays_where_it_is(spark: SparkSession) -> None:
+    events = [
+        error(0, 1, hinted=True, leader=2, epoch=5),
+        success(0.05, 1, sidecar="b", epoch=5),
+        error(0.5, 2, hinted=True, leader=2, epoch=5),
+        success(0.55, 2, sidecar="b", epoch=5),
+    ]
+    assert [row["recovery_ms"] for row in _told(spark, events)] == [50.0, 50.0]
+
+
 def test_a_client_that_comes_without_an_error_did_not_recover(spark: SparkSession) -> None:
     assert _told(spark, [success(0, 1), success(1, 2), success(2, 3)]) == []
 
