@@ -28,7 +28,6 @@ FOLDER: Final = BUILD / "bench" / "pipeline"
 #: Ends the names of stages that make tables of stored events.
 AGAIN: Final = " again"
 _WARMING: Final = " warming up"
-_LATE_S: Final = 600.0
 #: Micro-batches before those that count, and how many do: Java compiles what it meets often.
 WARM_UP: Final = 3
 COUNTED: Final = 7
@@ -199,8 +198,7 @@ def _plain(rows: list[Any]) -> list[str]:
 
 
 def micro_batches(journal: Path, events: int, master: str) -> list[float]:
-    """Seconds that the longer of both queries took for each micro-batch of so many events, behind
-    the first ones."""
+    """Seconds that each micro-batch of so many events took, behind the first ones."""
     lines = sorted(
         (line for file in sorted(journal.glob("sidecar=*/*.jsonl")) for line in _lines(file)),
         key=lambda line: json.loads(line)["time"],
@@ -209,19 +207,17 @@ def micro_batches(journal: Path, events: int, master: str) -> list[float]:
     folder = _fresh("micro-in")
     folder.mkdir(parents=True)
     store = Store(session, str(_fresh("micro-out")))
-    queries = begin_stream(store, stream(session, str(folder), {}), _LATE_S, 0.1)
-    longest = []
+    query = begin_stream(store, stream(session, str(folder), {}), 0.1)
+    seconds = []
     for number in range(WARM_UP + COUNTED):
         new = folder / f"{number}.new"
         new.write_bytes(b"\n".join(lines[number * events : (number + 1) * events]))
         new.rename(new.with_suffix(".jsonl"))
-        for query in queries:
-            query.processAllAvailable()
-        longest.append(max(_last(query.recentProgress) for query in queries))
-    for query in queries:
-        query.stop()
+        query.processAllAvailable()
+        seconds.append(_last(query.recentProgress))
+    query.stop()
     session.stop()
-    return longest[WARM_UP:]
+    return seconds[WARM_UP:]
 
 
 def _lines(file: Path) -> list[bytes]:

@@ -44,6 +44,7 @@ def run(
     :raises PipelineError: the journal cannot be read.
     """
     store = Store(session, out, told)
+    store.remove_torn()
     before = {batch.id for batch in store.batches}
     topic = sources.topic_of(journal)
     if topic is None:

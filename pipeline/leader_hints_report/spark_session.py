@@ -32,10 +32,6 @@ _DEFAULTS: Final = {
     "spark.sql.codegen.cache.maxEntries": "10000",
     # Grouped by client there are more than 128 of them: falling back to sorting is slower.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
-    # Rows come and go with each micro-batch; the other store keeps all of them on the heap.
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
     # Else each Column that is made asks the driver several times where it was made.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),

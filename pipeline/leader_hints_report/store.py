@@ -15,7 +15,7 @@ day after, since what begins on one day may end on the next.
 import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -23,29 +23,41 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from leader_hints_report.journal.events import BAD_PART, STORED, quarantined
+from leader_hints_report.journal.events import BAD_PART, STORED, possible, quarantined
 from leader_hints_report.journal.files import Files
-from leader_hints_report.tables.columns import RECOVERIES, TABLES
+from leader_hints_report.journal.format import DAYS
+from leader_hints_report.tables.columns import JOURNAL_RUNS, RECOVERIES, TABLES
 from leader_hints_report.tables.plan import Derive, answers, typed
 
 #: Tables that are written at the same time: what one has for a single core to do, or for the
 #: driver, leaves room for others.
 _AT_ONCE: Final = 3
 _ONE_DAY: Final = timedelta(days=1)
+#: By which lines are judged now.
+_RULES: Final = 2
+#: So many days a run may be quiet and its numbers still go on from the last one that is known.
+_QUIET_DAYS: Final = 7
 
 
 @dataclass(frozen=True)
 class Batch:
-    """``inputs``: what it is made of, as its source says. ``slices``: pairs of part and day."""
+    """``inputs``: what it is made of, as its source says. ``slices``: pairs of part and day.
+    ``rules``: by which its lines were judged; those of version 0.1 without a look at ranges."""
 
     id: str
     inputs: dict[str, Any]
     slices: list[list[str]] = field(default_factory=list)
+    rules: int = 1
 
     @property
     def days(self) -> set[date]:
-        """The days that it has events of."""
-        return {date.fromisoformat(day) for part, day in self.slices if part != BAD_PART}
+        """The days that it has events of; not those that a line can no longer be of."""
+        first, last = (day.isoformat() for day in DAYS)
+        return {
+            date.fromisoformat(day)
+            for part, day in self.slices
+            if part != BAD_PART and first <= day <= last
+        }
 
 
 class Store:
@@ -98,11 +110,23 @@ class Store:
         folders = self._files.folders(f"{path}/part=*/day=*")
         slices = [[name.partition("=")[2] for name in at.split("/")[-2:]] for at in folders]
         if slices:
-            text = {"id": batch.id, "inputs": batch.inputs, "slices": slices}
-            self._files.write(whole, json.dumps(text))
+            judged = replace(batch, slices=slices, rules=_RULES)
+            self._files.write(whole, json.dumps(asdict(judged)))
         else:
             self._files.remove(path)
         return True
+
+    def remove_torn(self) -> None:
+        """Remove events that a killed run left of a batch which is not whole.
+
+        Where an input has changed since, no batch would write over them. Nothing may be storing
+        events meanwhile.
+        """
+        whole = {batch.id for batch in self.batches}
+        for folder in self._files.folders(f"{self._out}/events/batch=*"):
+            name = folder.rpartition("/")[2]
+            if name.removeprefix("batch=") not in whole:
+                self._files.remove(f"{self._out}/events/{name}")
 
     def counted(self, batches: Iterable[str]) -> tuple[int, int]:
         """How many events some batches have, and how many lines in quarantine."""
@@ -114,23 +138,31 @@ class Store:
     def events(self, days: Iterable[date] | None = None) -> DataFrame:
         """The events of some days, or of all."""
         wanted = None if days is None else {day.isoformat() for day in days}
-        return self._slices(
-            lambda part, day: part != BAD_PART and (wanted is None or day in wanted)
-        )
+
+        def of(*, judged: bool) -> list[str]:
+            return self._slices(
+                lambda batch, part, day: (
+                    part != BAD_PART
+                    and (wanted is None or day in wanted)
+                    and (batch.rules == _RULES) == judged
+                )
+            )
+
+        stored, earlier = self._read(of(judged=True)), of(judged=False)
+        return stored.unionAll(self._read(earlier).where(possible(F.col))) if earlier else stored
 
     def quarantine(self) -> DataFrame:
         """All lines that were not understood."""
-        return quarantined(self._slices(lambda part, _: part == BAD_PART))
+        return quarantined(self._read(self._slices(lambda _, part, __: part == BAD_PART)))
 
-    def _slices(self, wanted: Callable[[str, str], bool]) -> DataFrame:
-        return self._read(
-            [
-                f"{self._out}/events/batch={batch.id}/part={part}/day={day}"
-                for batch in self.batches
-                for part, day in batch.slices
-                if wanted(part, day)
-            ]
-        )
+    def _slices(self, wanted: Callable[[Batch, str, str], bool]) -> list[str]:
+        """The folders that are wanted, by batch, part and day."""
+        return [
+            f"{self._out}/events/batch={batch.id}/part={part}/day={day}"
+            for batch in self.batches
+            for part, day in batch.slices
+            if wanted(batch, part, day)
+        ]
 
     def _read(self, paths: list[str]) -> DataFrame:
         reader = self._session.read.schema(STORED).option("basePath", f"{self._out}/events")
@@ -142,21 +174,35 @@ class Store:
         ``rebuild``: of all days.
         """
         batches = self.batches
-        done = set() if rebuild else set(self._done())
+        if rebuild:
+            # Should this run be killed, the next one makes them all.
+            self._put_done([])
+        done = set(self._done())
         there = {day for batch in batches for day in batch.days}
         touched = {day for batch in batches if batch.id not in done for day in batch.days}
-        days = sorted(_around(touched) & there)
+        # Also a day without events: what is held over midnight began on the day before.
+        days = sorted(_around(touched))
         if days:
-            with answers(self.events(_around(days))) as (tables, derived):
+            loaded = _around(days)
+            earlier = {day - step * _ONE_DAY for day in loaded for step in range(_QUIET_DAYS + 1)}
+            other_runs = self._table_of(JOURNAL_RUNS.name, earlier - loaded)
+            with answers(self.events(loaded), other_runs) as (tables, derived):
                 self._replace_all(tables, derived, days)
-        self._files.write(
-            f"{self._out}/tables.json", json.dumps(sorted(batch.id for batch in batches))
-        )
-        return days
+        self._put_done(batches)
+        return [day for day in days if day in there]
 
     def table(self, name: str) -> DataFrame:
         """A table as it was written; without rows where nothing was."""
         return read_table(self._session, self._out, name)
+
+    def _table_of(self, name: str, days: Iterable[date]) -> DataFrame:
+        """The rows of a table that are there of some days."""
+        root = f"{self._out}/tables/{name}"
+        schema = TABLES[name].schema
+        there = {folder.rpartition("=")[2] for folder in self._files.folders(f"{root}/day=*")}
+        paths = [f"{root}/day={day}" for day in sorted(days) if day.isoformat() in there]
+        reader = self._session.read.schema(schema).option("basePath", root)
+        return reader.parquet(*paths) if paths else _empty(self._session, schema)
 
     def _done(self) -> list[str]:
         path = f"{self._out}/tables.json"
@@ -164,6 +210,10 @@ class Store:
             return []
         done: list[str] = json.loads(self._files.read(path))
         return done
+
+    def _put_done(self, batches: list[Batch]) -> None:
+        text = json.dumps(sorted(batch.id for batch in batches))
+        self._files.write(f"{self._out}/tables.json", text)
 
     def _replace_all(
         self, tables: dict[str, DataFrame], derived: dict[str, Derive], days: list[date]
@@ -175,7 +225,7 @@ class Store:
                 for name, table in tables.items()
             }
             made[RECOVERIES.name].result()
-            met = self.table(RECOVERIES.name).where(F.col("day").isin(*_around(days)))
+            met = self._table_of(RECOVERIES.name, _around(days))
 
             def derive(name: str) -> None:
                 # Here, since a plan takes a while to be put together.

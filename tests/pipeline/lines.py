@@ -102,16 +102,12 @@ def as_text(events: Iterable[Event]) -> str:
     return "".join(json.dumps(one) + "\n" for one in events)
 
 
-def raw(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
-    """Lines as sources give them, from events or raw lines."""
+def frame(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
+    """Rows as they are stored, from events or raw lines."""
     lines = [one if isinstance(one, str) else json.dumps(one) for one in events]
     # One literal, taken apart by Spark: createDataFrame would start Python workers.
-    return spark.sql(
+    raw = spark.sql(
         "SELECT 'file' AS source, explode(split(:text, '\\n')) AS line",
         args={"text": "\n".join(lines)},
     )
-
-
-def frame(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
-    """Rows as they are stored, from events or raw lines."""
-    return read(raw(spark, events))
+    return read(raw)

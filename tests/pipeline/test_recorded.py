@@ -30,6 +30,12 @@ def test_what_real_proxies_wrote_is_understood(spark: SparkSession, tmp_path: Pa
     # Refused by one sidecar, served at another.
     assert all(row["sidecar_from"] != row["sidecar_to"] for row in met)
     assert all(row["software"] == "confluent-kafka-python" for row in met)
+    # All of them ran on one machine.
+    clocks = store.table("clock_skew").collect()
+    assert len(clocks) == 3
+    assert all(abs(row["skew_ms"]) < 30 and row["bound_ms"] < 60 for row in clocks)
+    # Most errors came before the first sidecar knew of the move.
+    assert sum(row["errors"] for row in store.table("incidents").collect()) == 63
     runs = store.table("journal_runs").collect()
     assert [(row["missing"], row["duplicates"]) for row in runs] == [(0, 0)] * 3
     assert all(row["began"] and row["stopped"] for row in runs)

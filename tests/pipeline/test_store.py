@@ -1,5 +1,6 @@
 """Runs over new files, killed runs, and inputs that are none."""
 
+import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,12 +8,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.store import Store
+from leader_hints_report.store import Batch, Store
 from tests.pipeline.conftest import ZONE
-from tests.pipeline.lines import Event, as_text, error, latency, move, success
+from tests.pipeline.lines import Event, as_text, error, frame, latency, move, success
 from tests.pipeline.written import rows_of
 
 #: Two days: an error before midnight, its success behind it.
@@ -79,6 +81,89 @@ def test_a_killed_run_is_made_good_by_the_next(
     shutil.rmtree(out / "tables" / "latencies")
     run(spark, str(whole / "journal"), str(out))
     assert rows_of(out) == expected
+
+
+def test_a_hold_over_midnight_of_the_first_day_is_in_the_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        as_text([error(_SECONDS + 0.01, 0, hold_ms=30.0), success(_SECONDS + 0.05, 1)])
+    )
+    taken = run(spark, str(tmp_path), str(tmp_path / "out"))
+    assert [day.day for day in taken.days] == [3]
+    store = Store(spark, str(tmp_path / "out"))
+    (row,) = store.table("recoveries").collect()
+    assert (row["day"].day, row["recovery_ms"]) == (2, 70.0)
+    assert [row["errors"] for row in store.table("hint_effectiveness").collect()] == [1]
+
+
+def test_numbers_that_are_lost_while_a_run_was_quiet_for_days_are_missing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for number, (day, seqs) in enumerate(((0, (0, 1)), (5, (4, 6)), (20, (9,)))):
+        events = [latency(86_400 * day, seq, 1.0) for seq in seqs]
+        (tmp_path / f"{number}.jsonl").write_text(as_text(events))
+        run(spark, str(tmp_path), str(tmp_path / "out"))
+    store = Store(spark, str(tmp_path / "out"))
+    # After more than a week it is not known how far the run had come.
+    rows = store.table("journal_runs").orderBy("day").collect()
+    assert [row["missing"] for row in rows] == [0, 3, 0]
+
+
+def test_impossible_values_of_an_earlier_version_end_no_refresh(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(whole / "out", out)
+    store = Store(spark, str(out))
+    good = frame(spark, [error(_SECONDS - 0.01, 7), latency(_SECONDS - 0.01, 8, 1.0)])
+    impossible = [
+        good.withColumn("hold_ms", F.when(F.col("event") == "error", F.lit(1e300))),
+        good.withColumn("latency_ms", F.lit(float("nan"))),
+        good.withColumn("seq", F.lit(2**63 - 1)),
+        *(good.withColumn("day", F.lit(day).cast("date")) for day in ("0001-01-01", "9999-12-31")),
+    ]
+    for number, stored in enumerate(impossible):
+        assert store.take(Batch(f"old-{number}", {}), stored)
+        whole_batch = out / "batches" / f"old-{number}.json"
+        text = json.loads(whole_batch.read_text())
+        # Hadoop's checksum is of what was written.
+        (out / "batches" / f".old-{number}.json.crc").unlink()
+        whole_batch.write_text(json.dumps({name: text[name] for name in text if name != "rules"}))
+    Store(spark, str(out)).refresh()
+    assert len(store.table("recoveries").collect()) == 1
+
+
+def test_a_rebuild_that_was_killed_is_completed_by_the_next_run(
+    spark: SparkSession, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(whole / "out", out)
+
+    def killed(*_: Any) -> None:
+        shutil.rmtree(out / "tables" / "leader_moves")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_replace_all", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Store(spark, str(out)).refresh(rebuild=True)
+    assert rows_of(out) != rows_of(whole / "out")
+    run(spark, str(whole / "journal"), str(out))
+    assert rows_of(out) == rows_of(whole / "out")
+
+
+def test_what_a_killed_run_left_of_other_files_is_removed(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
+    """More files have come since it was killed, so the next run has another batch."""
+    out = tmp_path / "out"
+    (batch,) = Store(spark, str(whole / "out")).batches
+    torn = out / "events" / "batch=0123456789abcdef0123"
+    shutil.copytree(whole / "out" / "events" / f"batch={batch.id}", torn)
+    run(spark, str(whole / "journal"), str(out))
+    assert not torn.exists()
+    assert rows_of(out) == rows_of(whole / "out")
 
 
 def test_no_answer_depends_on_the_time_zone_of_the_session(

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("stream")
 @takes_journal("A folder of finished journal files, or the journal's topic.")
-@click.option(
-    "--late",
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    type=click.FloatRange(min=0, max=30 * 86400),
-    help="How far behind the newest event an error or success may come and still be in tables of "
-    "recoveries. Files come late by journal.file_age_ms and what their collection takes.",
-)
+@click.option("--late", hidden=True)  # up to 0.1: seconds that a stream waited for late events
 @click.option(
     "--every",
     default=30.0,
@@ -50,7 +42,7 @@ def command(
     journal: str,
     out: str,
     kafka: dict[str, str],
-    late: float,
+    late: str | None,
     every: float,
     refresh: float,
     *,
@@ -58,8 +50,7 @@ def command(
 ) -> None:
     """Take in a journal as it is written, and keep the tables up to date.
 
-    Tables have errors and recoveries once they are over: when events of a time have come that is
-    later by what --late says. Killed and started again, nothing is lost or doubled.
+    Tables have all that has come. Killed and started again, nothing is lost or doubled.
     """
     from leader_hints_report.journal.sources import packages, stream
     from leader_hints_report.store import Store
@@ -68,13 +59,5 @@ def command(
     begun = session(packages=packages(journal), ours=SETTINGS)
     with steps() as told:
         store = Store(begun, out, told)
-        queries = begin(store, stream(begun, journal, kafka), late, None if once else every)
-        keep_fresh(store, queries, float("inf") if once else refresh, _warn)
-
-
-def _warn(behind: int) -> None:
-    click.echo(
-        f"leader-hints-report: at least {behind} errors and successes came later than --late says "
-        "and are in no table of recoveries; `batch` into another folder has them",
-        err=True,
-    )
+        query = begin(store, stream(begun, journal, kafka), None if once else every)
+        keep_fresh(store, query, float("inf") if once else refresh)

@@ -8,7 +8,14 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.generator.fleet import SOFTWARE, Fleet, chance, sidecar_name, skew_us
+from leader_hints_report.generator.fleet import (
+    SOFTWARE,
+    Fleet,
+    chance,
+    observes,
+    sidecar_name,
+    skew_us,
+)
 
 _CLIENTS: Final = 8
 
@@ -16,17 +23,17 @@ _CLIENTS: Final = 8
 def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
     """What each client meets at a move."""
     met = _clients(moves, fleet)
-    hinted = F.col("of")["can"] & (F.col("luck") > 0.1)
-    met = met.withColumn("hinted", hinted)
+    can, observed = F.col("of")["can"], observes(F.col("before"))
+    could = can & (F.col("luck") > 0.1)
+    met = met.withColumns({"hinted": could & ~observed, "would_hint": could & observed})
     # A client with a hint needs one error; others ask two or three times, 40 ms apart.
     errors = F.when(F.col("hinted"), 1).otherwise(F.floor(F.col("tries") * 2) + 1).cast("int")
     met = met.withColumn("errors", errors)
     recovery = F.when(F.col("hinted"), 5_000 + F.col("pace") * 30_000).otherwise(
         F.col("errors") * 60_000 + F.col("pace") * 100_000
     )
-    reason = F.when(~F.col("of")["can"], "version_without_field").when(
-        ~F.col("hinted"), "hold_expired"
-    )
+    reason = F.when(~can, "version_without_field").when(~could, "hold_expired")
+    settling = F.when(F.col("luck") > 0.3, "settled").otherwise("metadata_behind")
     return met.select(
         "cluster_number",
         "cluster",
@@ -44,7 +51,10 @@ def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
         "start",
         "errors",
         "hinted",
+        "would_hint",
+        observed.alias("observed"),
         reason.alias("reason"),
+        F.when(~can & (F.col("luck") > 0.2), settling).alias("settling"),
         F.round(recovery).cast("long").alias("recovery_us"),
         sidecar_name(F.col("cluster_number"), F.col("before")).alias("sidecar_from"),
         sidecar_name(F.col("cluster_number"), F.col("after")).alias("sidecar_to"),

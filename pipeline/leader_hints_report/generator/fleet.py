@@ -75,6 +75,11 @@ def sidecar_name(cluster: Column, broker: Column) -> Column:
     return F.format_string("sidecar-%03d-%d", cluster.cast("int"), broker.cast("int"))
 
 
+def observes(broker: Column) -> Column:
+    """Whether the sidecar in front of a broker only counts hints."""
+    return broker == BROKERS - 1
+
+
 def skew_us(fleet: Fleet, sidecar: str) -> Column:
     """By how many microseconds the clock of a sidecar, named by a column, is fast."""
     return F.round((chance(fleet.seed, "skew", sidecar) * 2 - 1) * fleet.skew_ms * 1000).cast(

@@ -15,6 +15,7 @@ from leader_hints_report.generator.fleet import (
     SOFTWARE,
     Fleet,
     chance,
+    observes,
     sidecar_name,
     skew_us,
 )
@@ -26,7 +27,8 @@ def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
     """Start and stop of each sidecar, and a gap in between."""
     end = BEGIN + fleet.hours * 3600 * SECOND
     each = session.range(fleet.sidecars).select(
-        sidecar_name(F.floor(F.col("id") / BROKERS), F.col("id") % BROKERS).alias("sidecar")
+        sidecar_name(F.floor(F.col("id") / BROKERS), F.col("id") % BROKERS).alias("sidecar"),
+        F.when(observes(F.col("id") % BROKERS), "observe").otherwise("on").alias("hints"),
     )
     start = each.select(
         "sidecar",
@@ -34,7 +36,7 @@ def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
         F.lit(BEGIN - SECOND).alias("at"),
         F.lit("leader-hints").alias("software"),
         F.lit("0.1.0").alias("software_version"),
-        F.lit("on").alias("hints"),
+        "hints",
     )
     stop = each.select("sidecar", F.lit("stop").alias("event"), F.lit(end + SECOND).alias("at"))
     gap = each.select(
@@ -83,7 +85,9 @@ def _of_client(broker: str) -> list[Column]:
 def errors(episodes: DataFrame) -> DataFrame:
     """Each error of an episode, 40 ms apart, at the sidecar that the leader left."""
     each = episodes.withColumn("try", F.explode(F.sequence(F.lit(0), F.col("errors") - 1)))
-    hold_us = F.when(F.col("hinted"), 3_000).otherwise(0)
+    hinted = F.col("hinted") | F.col("would_hint")
+    # Shorter than the time to the next error.
+    hold_us = F.when(hinted, 3_000).when(F.col("settling").isNotNull(), 20_000).otherwise(0)
     at = F.col("start") + F.col("try").cast("long") * 40_000 + F.col("skew_from") + hold_us
     version = F.when(F.col("api") == "Fetch", 16).otherwise(10)
     return each.select(
@@ -94,12 +98,14 @@ def errors(episodes: DataFrame) -> DataFrame:
         version.alias("api_version"),
         F.lit(6).alias("error"),
         (F.col("before") + 1).alias("leader_before"),
-        (F.col("epoch") - 1).alias("epoch_before"),
-        F.when(F.col("hinted"), F.col("after") + 1).alias("leader"),
-        F.when(F.col("hinted"), F.col("epoch")).alias("epoch"),
-        "hinted",
-        F.lit(False).alias("observed"),
+        # Requests to Produce name no epoch.
+        F.when(F.col("api") == "Fetch", F.col("epoch") - 1).alias("epoch_before"),
+        F.when(hinted, F.col("after") + 1).alias("leader"),
+        F.when(hinted, F.col("epoch")).alias("epoch"),
+        hinted.alias("hinted"),
+        "observed",
         "reason",
+        "settling",
         (hold_us / 1000).cast("double").alias("hold_ms"),
     )
 

@@ -1,5 +1,6 @@
 """Lines of the journal as events, and those that are none with the reason."""
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
@@ -11,8 +12,10 @@ from leader_hints_report.journal.format import (
     ALWAYS,
     BAD,
     COLUMNS,
+    DAYS,
     EVENT_SCHEMA,
     LINE_SCHEMA,
+    RANGES,
     REQUIRED,
     VERSION,
 )
@@ -31,7 +34,8 @@ ENCOUNTER: Final = "encounter"
 MOVE: Final = "move"
 REST: Final = "rest"
 BAD_PART: Final = "bad"
-#: Errors and successes as they came by a stream, and the same once what they belong to is over.
+#: Up to version 0.1 a stream stored errors and successes as they came, and once more when they were
+#: complete.
 OPEN_PART: Final = "open"
 OVER: Final = "over"
 _PART_OF: Final = {
@@ -42,11 +46,7 @@ _PART_OF: Final = {
 }
 #: A quarantined line is kept up to so many characters.
 _LONGEST_LINE: Final = 10_000
-#: The kinds of events in the part of that name.
-ENCOUNTERS: Final = tuple(kind for kind, part in _PART_OF.items() if part == ENCOUNTER)
 _MODE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
-#: Of a line that is no event they may be there all the same.
-_GLANCE: Final = StructType([LINE_SCHEMA["event"], LINE_SCHEMA["time"]])
 #: 2026-01-02T03:04:05.000006Z
 _TIME_LENGTH: Final = 27
 _MICROS_A_DAY: Final = 86_400_000_000
@@ -58,9 +58,21 @@ def parsed(line: Column) -> Column:
 
 
 def instant(time: Column) -> Column:
-    """The instant of the journal's text for one; null where it is none of that form."""
+    """The instant of the journal's text for one; null where it is none of that form, or centuries
+    away."""
+    first, last = (day.isoformat() for day in DAYS)
     formed = (F.length(time) == _TIME_LENGTH) & time.endswith("Z")
-    return F.when(formed, time.try_cast("timestamp"))
+    near = (time >= first) & (time <= f"{last}T23:59:59.999999Z")
+    return F.when(formed & near, time.try_cast("timestamp"))
+
+
+def possible(value_of: Callable[[str], Column]) -> Column:
+    """Whether the values of an event's columns are in their ranges; absent ones are."""
+    # NaN is larger than any number.
+    inside = (
+        F.coalesce(value_of(name).between(*bounds), F.lit(True)) for name, bounds in RANGES.items()
+    )
+    return reduce(lambda a, b: a & b, inside)
 
 
 def fault(event: Column) -> Column:
@@ -80,6 +92,7 @@ def fault(event: Column) -> Column:
         .when(missing, "missing_column")
         .when(event["seq"] < 0, "negative_seq")
         .when(instant(event["time"]).isNull(), "bad_time")
+        .when(~possible(lambda name: event[name]), "out_of_range")
     )
 
 
@@ -96,24 +109,8 @@ def part_of(event: Column) -> Column:
     return part
 
 
-def glanced(lines: DataFrame) -> DataFrame:
-    """What ``lines`` say of their kind and instant, ``kind`` and ``at``, besides their columns.
-
-    Much less work than :func:`read`, which tells whether a line is an event at all.
-    """
-    glance = F.from_json("line", _GLANCE, _MODE)
-    kept = lines.columns
-    return lines.withColumn("glance", glance).select(
-        *kept,
-        F.col("glance")["event"].alias("kind"),
-        instant(F.col("glance")["time"]).alias("at"),
-    )
-
-
-def read(lines: DataFrame, *kept: str) -> DataFrame:
+def read(lines: DataFrame) -> DataFrame:
     """Judge ``lines``, columns ``source`` and ``line``; give rows as they are stored.
-
-    ``kept``: further columns, which are kept as they are.
 
     A good line becomes an event in its part and day; a bad one goes to the part ``bad`` with its
     ``fault``, ``source`` and text. Empty lines are left out. Nothing is filtered by the judgement,
@@ -130,7 +127,6 @@ def read(lines: DataFrame, *kept: str) -> DataFrame:
         "source",
         "line",
         fault(event).alias("fault"),
-        *kept,
     )
     is_bad = F.col("fault").isNotNull()
     # Its characters are counted where it is cut, so only what is kept is cut.
@@ -141,7 +137,6 @@ def read(lines: DataFrame, *kept: str) -> DataFrame:
         "fault",
         F.when(is_bad, BAD_PART).otherwise(part_of(F.col("event"))).alias("part"),
         F.when(~is_bad, day_of(F.col("time"))).alias("day"),
-        *kept,
     )
 
 

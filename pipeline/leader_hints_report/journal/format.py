@@ -3,6 +3,7 @@
 A test holds this table against that file. Columns that are added there later are ignored here.
 """
 
+from datetime import date
 from typing import Final
 
 from pyspark.sql.types import (
@@ -97,6 +98,23 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "fault": ("route", "action"),
     "gap": ("reason", "dropped", "first_seq", "last_seq"),
 }
+
+_DAY_MS: Final = 86_400_000
+#: More events than any run has, and few enough to be added up.
+_MOST: Final = 2**48
+#: Least and largest values; others would be impossible, and some of them end a computation. A hold
+#: of no more than a day begins on its day or on the one before.
+RANGES: Final[dict[str, tuple[float, float]]] = {
+    "seq": (0, _MOST),
+    "hold_ms": (0, _DAY_MS),
+    "recovery_ms": (0, 366 * _DAY_MS),
+    "latency_ms": (0, 366 * _DAY_MS),
+    "dropped": (1, _MOST),
+    "first_seq": (0, _MOST),
+    "last_seq": (0, _MOST),
+}
+#: The first and the last day that an event may be of.
+DAYS: Final = (date(1900, 1, 1), date(2199, 12, 31))
 
 #: Takes what a line has in excess of, or against, the columns: the line itself.
 BAD: Final = "_bad"

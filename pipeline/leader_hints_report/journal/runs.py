@@ -6,7 +6,7 @@ each 63 lines are exact, and Spark moves little data between machines.
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.tables.columns import UNKNOWN_CLUSTER
@@ -42,8 +42,14 @@ def repeated(words_: DataFrame) -> DataFrame:
     return words_.where(F.col("lines") > F.bit_count("seen")).select("run", "word").distinct()
 
 
-def journal_runs(words_: DataFrame, events: DataFrame) -> DataFrame:
-    """The table of that name, from :func:`words`; of ``events`` only gaps are looked at."""
+def journal_runs(
+    words_: DataFrame, events: DataFrame, others: DataFrame | None = None
+) -> DataFrame:
+    """The table of that name, from :func:`words`; of ``events`` only gaps are looked at.
+
+    ``others``: rows of it of other days. A run's numbers go on from day to day, so what was lost
+    over midnight is missing on the later day.
+    """
     run = ("day", "sidecar", "run")
     told = (
         events.where(F.col("event") == "gap")
@@ -57,9 +63,23 @@ def journal_runs(words_: DataFrame, events: DataFrame) -> DataFrame:
         F.max("last_seq").alias("last_seq"),
         different.alias("events"),
         (F.sum("lines") - different).alias("duplicates"),
-        (F.max("last_seq") - F.min("first_seq") + 1 - different).alias("missing"),
         F.max("began").alias("began"),
         F.max("stopped").alias("stopped"),
         F.coalesce(F.max("cluster"), F.lit(UNKNOWN_CLUSTER)).alias("cluster"),
     )
+    if others is not None:
+        counted = counted.unionByName(others.select(*counted.columns))
+    counted = counted.withColumn("missing", _missing())
     return counted.join(told, [*run], "left").withColumn("told", F.coalesce("told", F.lit(0)))
+
+
+def _missing() -> Column:
+    """How many numbers are missing on each day of a run: between its own ones, and from the largest
+    of earlier days on."""
+    in_order = Window.partitionBy("sidecar", "run").orderBy("first_seq", "day")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    from_ = F.coalesce(F.max("last_seq").over(earlier), F.col("first_seq") - 1)
+    lacks = F.greatest(F.col("last_seq"), from_) - from_ - F.col("events")
+    # A clock that was put back over midnight has put numbers of one day among those of the other.
+    found_later = F.least(F.coalesce(F.lead(lacks).over(in_order), F.lit(0)), F.lit(0))
+    return F.greatest(lacks + found_later, F.lit(0))

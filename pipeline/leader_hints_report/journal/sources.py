@@ -90,8 +90,7 @@ def stream(
     """The lines of a journal as they come, ``source`` and ``line``; what is there comes first.
 
     ``kafka``: further properties of the client, by their Kafka names. ``at_once``: how many files
-    or records a micro-batch has at most. Where a watermark is set, a backlog must be taken at once:
-    its parts are not in the order of time, and what they hold would come too late.
+    or records a micro-batch has at most.
 
     :raises PipelineError: there is no such folder.
     """

@@ -200,7 +200,7 @@ def _topics(store: Store) -> DataFrame:
     return (
         store.table(columns.RECOVERIES.name)
         .groupBy("cluster", "topic")
-        .agg(*_costs(), F.max("recovery_ms").alias("longest_ms"))
+        .agg(*_costs(), F.max(_lost()).alias("longest_ms"))
         .orderBy(*_dearest("cluster", "topic"))
     )
 
@@ -261,13 +261,18 @@ _GATHERED: Final[dict[Listing, Gather]] = {
 }
 
 
+def _lost() -> Column:
+    """What an episode cost. Tables of version 0.1 have it only where a success was seen."""
+    return F.coalesce("lost_ms", "recovery_ms")
+
+
 def _costs() -> tuple[Column, ...]:
     """What a group of recoveries cost."""
     return (
         F.count("*").alias("episodes"),
         F.sum("errors").alias("errors"),
         F.sum("hints").alias("hints"),
-        F.sum("recovery_ms").alias("lost_ms"),
+        F.sum(_lost()).alias("lost_ms"),
     )
 
 

@@ -82,7 +82,10 @@ _EPISODES: Final = Column(
     "episodes", "episodes", Kind.COUNT, "Times that a client lost a partition, first errors."
 )
 _LOST: Final = Column(
-    "lost_ms", "time lost", Kind.MS, "The sum of recoveries, from first error to first success."
+    "lost_ms",
+    "time lost",
+    Kind.MS,
+    "From first error to first success, or where none was seen to the last error; the sum.",
 )
 
 CLUSTERS: Final = Listing(
@@ -232,7 +235,7 @@ CLIENTS: Final = Listing(
         _EPISODES,
         _ERRORS,
         _LOST,
-        Column("longest_ms", "longest", Kind.MS, "The longest recovery."),
+        Column("longest_ms", "longest", Kind.MS, "The most that it lost at once."),
     ),
     50,
 )
@@ -246,7 +249,7 @@ TOPICS: Final = Listing(
         _ERRORS,
         Column("hints", "with hint", Kind.COUNT, "Errors that had a hint."),
         _LOST,
-        Column("longest_ms", "longest", Kind.MS, "The longest recovery."),
+        Column("longest_ms", "longest", Kind.MS, "The most that a client lost at once."),
     ),
     50,
 )
@@ -276,7 +279,7 @@ SKEW: Final = Listing(
         Column("sidecar", "sidecar", Kind.TEXT, "The sidecar."),
         Column("moves", "moves", Kind.COUNT, "Moves that others saw too."),
         Column("skew_ms", "ahead by", Kind.MS, "Compared to its cluster's median; an estimate."),
-        Column("bound_ms", "within", Kind.MS, "Nine of ten sightings are within this of it."),
+        Column("bound_ms", "within", Kind.MS, "The estimate may be wrong by so much."),
         Column("corrected", "corrected", Kind.YES, "Times in the tables were corrected by it."),
     ),
     100,

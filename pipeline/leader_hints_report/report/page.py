@@ -94,7 +94,8 @@ _SECTIONS: Final = (
     ),
     _Section(
         "Whether the figures can be trusted",
-        "Sidecars' clocks are compared by the moves that several of them saw. Journals are checked "
+        "Sidecars' clocks are compared by errors and the successes after them, and by the moves "
+        "that several of them saw. Journals are checked "
         "for missing event numbers. If a journal does not report why numbers are missing, a "
         "process was killed or a file was not collected.",
         None,

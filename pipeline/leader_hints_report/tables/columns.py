@@ -90,10 +90,14 @@ LEADER_MOVES: Final = Table(
         Column("leader", "int", "Node id of the leader from then on; -1: nobody."),
         Column("leader_before", "int", "Node id of the leader before; -1: nobody."),
         Column("moved", "boolean", "The leader is another one, and not only the epoch."),
-        Column("first_seen", "time", "When the first sidecar saw it, clocks as they were."),
+        Column("first_seen", "time", "When the first sidecar saw it; skew taken away."),
         Column("last_seen", "time", "When the last sidecar saw it for the first time."),
         Column("sidecars", "int", "How many sidecars saw it."),
-        Column("apart_ms", "double", "From the first sight to the last, milliseconds."),
+        Column(
+            "apart_ms",
+            "double",
+            "From the first sight to the last, clocks as they were, milliseconds.",
+        ),
         Column(
             "apart_corrected_ms",
             "double",
@@ -119,13 +123,24 @@ RECOVERIES: Final = Table(
         Column("recovered", "time", "The first success after it; null: none was seen."),
         Column("recovery_ms", "double", "From first_error to recovered, milliseconds."),
         Column(
+            "lost_ms",
+            "double",
+            "recovery_ms; where no success was seen, from the first error to the last: the client "
+            "was without its leader for at least so long.",
+        ),
+        Column(
             "uncertain_ms",
             "double",
             "recovery_ms may be wrong by so much, for two clocks were read; 0: one clock, null: "
-            "the skew of one of them is not known.",
+            "the two could not be compared, or not on the same day.",
         ),
         Column("errors", "int", "How many errors it met."),
         Column("hints", "int", "How many of these had a hint."),
+        Column(
+            "would_hints",
+            "int",
+            "How many would have had one: mode observe.",
+        ),
         Column("hinted", "boolean", "The first error was answered with a hint."),
         Column("would_hint", "boolean", "It was only counted, and would have been."),
         Column(
@@ -175,10 +190,11 @@ INCIDENTS: Final = Table(
         Column(
             "errors",
             "long",
-            "Errors that clients met from its first move until one minute after its last.",
+            "Errors of episodes that began before one minute after its last move, and were not "
+            "over before its first.",
         ),
         Column("clients", "long", "How many client ids met them."),
-        Column("lost_ms", "double", "The sum of the recoveries of these clients, milliseconds."),
+        Column("lost_ms", "double", "What these clients lost, milliseconds."),
     ),
 )
 HINT_EFFECTIVENESS: Final = Table(
@@ -190,7 +206,7 @@ HINT_EFFECTIVENESS: Final = Table(
         Column("topic", "string", "The topic's name."),
         Column("errors", "long", "Errors that they met."),
         Column("given", "long", "Hints that were given."),
-        Column("would_give", "long", "Hints that only would have been given: mode observe."),
+        Column("would_give", "long", "Errors that would have had a hint: mode observe."),
         Column("episodes", "long", "First errors, one for each client and partition."),
         Column("hinted", "long", "How many of the episodes began with a hint."),
         Column("used", "long", "How many of these hints were used at once."),
@@ -221,7 +237,7 @@ HINT_MISSES: Final = Table(
         ),
         Column("episodes", "long", "How many began so."),
         Column("errors", "long", "How many errors they met."),
-        Column("lost_ms", "double", "The sum of their recoveries, milliseconds."),
+        Column("lost_ms", "double", "What they lost, milliseconds."),
     ),
 )
 LATENCIES: Final = Table(
@@ -254,8 +270,8 @@ CLIENTS_WITHOUT_HINTS: Final = Table(
         *_CLIENT_SOFTWARE,
         Column("episodes", "long", "How many recoveries it had to wait for."),
         Column("errors", "long", "How many errors it met."),
-        Column("lost_ms", "double", "The sum of its recoveries, milliseconds."),
-        Column("longest_ms", "double", "The longest of them, milliseconds."),
+        Column("lost_ms", "double", "What it lost, milliseconds."),
+        Column("longest_ms", "double", "The most that it lost at once, milliseconds."),
     ),
 )
 CLOCK_SKEW: Final = Table(
@@ -264,16 +280,16 @@ CLOCK_SKEW: Final = Table(
     (
         Column("sidecar", "string", "The sidecar."),
         Column("moves", "long", "How many moves it saw that others saw too."),
-        Column("skew_ms", "double", "Its clock is ahead by so much, milliseconds: a median."),
         Column(
-            "bound_ms",
+            "skew_ms",
             "double",
-            "Nine of ten of its sights are within so much of that, milliseconds.",
+            "Its clock is ahead by so much, milliseconds; null: it could not be compared.",
         ),
+        Column("bound_ms", "double", "That may be wrong by so much, milliseconds."),
         Column(
             "corrected",
             "boolean",
-            "There were enough moves, so times of other tables had it taken away.",
+            "It could be compared, so times of other tables had the skew taken away.",
         ),
     ),
 )
@@ -287,7 +303,11 @@ BROKER_HOURS: Final = Table(
         Column("joined", "long", "Leaderships that came to it."),
         Column("errors", "long", "Errors that it answered."),
         Column("hints", "long", "How many of them had a hint."),
-        Column("lost_ms", "double", "Recoveries that began with its errors, milliseconds."),
+        Column(
+            "lost_ms",
+            "double",
+            "What clients lost that it refused first, milliseconds.",
+        ),
     ),
 )
 JOURNAL_RUNS: Final = Table(
@@ -300,7 +320,7 @@ JOURNAL_RUNS: Final = Table(
         Column("last_seq", "long", "The largest."),
         Column("events", "long", "Different events."),
         Column("duplicates", "long", "Lines that repeat an event."),
-        Column("missing", "long", "Numbers between first_seq and last_seq without an event."),
+        Column("missing", "long", "Numbers without an event, from the last of an earlier day on."),
         Column("told", "long", "How many of the missing gap events report."),
         Column("began", "boolean", "Its start event is there."),
         Column("stopped", "boolean", "Its stop event is there."),

@@ -27,7 +27,7 @@ def hint_effectiveness(recoveries: DataFrame) -> DataFrame:
     sums = [
         F.sum("errors").alias("errors"),
         F.sum("hints").cast("long").alias("given"),
-        _count("would_hint").alias("would_give"),
+        F.sum("would_hints").cast("long").alias("would_give"),
         F.count("*").alias("episodes"),
         _count("hinted").alias("hinted"),
         _count("used").alias("used"),
@@ -64,7 +64,7 @@ def hint_misses(recoveries: DataFrame) -> DataFrame:
     grouped = missed.groupBy(*_OF_CLIENTS, "reason").agg(
         F.count("*").alias("episodes"),
         F.sum("errors").alias("errors"),
-        F.coalesce(F.sum("recovery_ms"), F.lit(0.0)).alias("lost_ms"),
+        F.sum("lost_ms").alias("lost_ms"),
     )
     return grouped.select(*HINT_MISSES.schema.fieldNames())
 
@@ -77,8 +77,8 @@ def clients_without_hints(recoveries: DataFrame) -> DataFrame:
         .agg(
             F.count("*").alias("episodes"),
             F.sum("errors").alias("errors"),
-            F.coalesce(F.sum("recovery_ms"), F.lit(0.0)).alias("lost_ms"),
-            F.max("recovery_ms").alias("longest_ms"),
+            F.sum("lost_ms").alias("lost_ms"),
+            F.max("lost_ms").alias("longest_ms"),
         )
     )
     # Equal losses are ranked by name, so that a second run has the same result.

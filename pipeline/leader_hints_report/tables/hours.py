@@ -37,7 +37,7 @@ def broker_hours(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
         hour_of(F.col("first_error")).alias("hour"),
         none.alias("left"), none.alias("joined"),
         F.col("errors").cast("long").alias("errors"), F.col("hints").cast("long").alias("hints"),
-        F.coalesce("recovery_ms", F.lit(0.0)).alias("lost_ms"),
+        "lost_ms",
     )  # fmt: skip
     together = left.unionAll(joined).unionAll(met).where(F.col("node") >= 0)
     sums = [F.sum(name).alias(name) for name in ("left", "joined", "errors", "hints", "lost_ms")]

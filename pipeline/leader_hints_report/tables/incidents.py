@@ -16,10 +16,14 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.journal.events import day_of
+from leader_hints_report.tables.recoveries import PATIENCE_S
 
 PAUSE_S: Final = 300
 #: Errors so many seconds after the last move are counted to an incident.
 AFTERMATH_S: Final = 60
+#: Brokers refuse clients before a sidecar knows of the move, which it asks for each minute. Errors
+#: so many seconds before the first move are counted too if they lasted until then.
+LEAD_S: Final = 60
 
 
 class Rule(NamedTuple):
@@ -210,32 +214,44 @@ def _by_incident(brokers: DataFrame) -> DataFrame:
 
 def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
     """What clients met in each incident. They are joined by stretches of five minutes, so that a
-    recovery is compared with few incidents."""
+    recovery is compared with few incidents.
+
+    Incidents are further apart than lead and aftermath together, so a recovery is in one at most.
+    """
     began, ended = F.unix_micros("began"), F.unix_micros("ended") + AFTERMATH_S * 1_000_000
+    earliest = began - LEAD_S * 1_000_000
     stretch = PAUSE_S * 1_000_000
     spans = facts.select(
         "cluster",
         "incident",
-        began.alias("from_at"),
+        earliest.alias("from_at"),
+        began.alias("began_at"),
         ended.alias("until_at"),
         F.explode(
-            F.sequence(F.floor(began / stretch).cast("long"), F.floor(ended / stretch).cast("long"))
+            F.sequence(
+                F.floor(earliest / stretch).cast("long"), F.floor(ended / stretch).cast("long")
+            )
         ).alias("stretch"),
     )
     at = F.unix_micros("first_error")
+    # A client that was not seen to recover failed for as long as its success was waited for.
+    unseen_ms = F.when(F.col("recovery_ms").isNull(), PATIENCE_S * 1000).otherwise(0)
+    lasted_ms = F.greatest(F.col("lost_ms") + unseen_ms, "hold_ms")
     met = recoveries.select(
         "cluster",
         at.alias("at"),
+        (at + lasted_ms * 1000).alias("over_at"),
         F.floor(at / stretch).cast("long").alias("stretch"),
         "client_id",
         "errors",
-        "recovery_ms",
+        "lost_ms",
     )
     inside = met.join(F.broadcast(spans), ["cluster", "stretch"]).where(
         F.col("at").between(F.col("from_at"), F.col("until_at"))
+        & (F.col("over_at") >= F.col("began_at"))
     )
     return inside.groupBy("cluster", "incident").agg(
         F.sum("errors").alias("errors"),
         F.count_distinct("client_id").alias("clients"),
-        F.sum("recovery_ms").alias("lost_ms"),
+        F.sum("lost_ms").alias("lost_ms"),
     )

@@ -10,14 +10,20 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.journal.events import ENCOUNTER, LATENCY, MOVE, OVER, REST
+from leader_hints_report.journal.events import ENCOUNTER, LATENCY, MOVE, OPEN_PART, OVER, REST
 from leader_hints_report.journal.runs import journal_runs, repeated, words
 from leader_hints_report.tables.columns import TABLES
 from leader_hints_report.tables.hints import clients_without_hints, hint_effectiveness, hint_misses
 from leader_hints_report.tables.hours import broker_hours
 from leader_hints_report.tables.incidents import incidents, named
 from leader_hints_report.tables.latencies import latencies
-from leader_hints_report.tables.moves import apart_corrected_ms, leader_moves
+from leader_hints_report.tables.moves import (
+    corrected,
+    leader_moves,
+    on_true_days,
+    sighted,
+    wrong_clocks,
+)
 from leader_hints_report.tables.recoveries import recoveries
 from leader_hints_report.tables.skew import clock_skew, corrections
 
@@ -26,8 +32,11 @@ Derive = Callable[[DataFrame], DataFrame]
 
 
 @contextmanager
-def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
-    """Give the tables by name, from events with ``part`` and ``day``.
+def answers(
+    events: DataFrame, other_runs: DataFrame
+) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
+    """Give the tables by name, from events with ``part`` and ``day``. ``other_runs``: what is there
+    of the table `journal_runs` of other days.
 
     Those that are made of the table of recoveries are given as functions of it: it is large, so it
     is read again where it was written, and not kept besides. What else several tables are made of
@@ -40,27 +49,23 @@ def answers(events: DataFrame) -> Iterator[tuple[dict[str, DataFrame], dict[str,
         return frame
 
     try:
-        # A closed one was reported before, while it was open.
-        words_ = keep(words(events.where(F.col("part") != OVER)))
-        seen = keep(leader_moves(events.where(F.col("part") == MOVE)))
-        skew = keep(clock_skew(seen))
+        events = events.where(F.col("part") != OVER)
+        words_ = keep(words(events))
+        encounters = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
+        epochs = keep(sighted(events.where(F.col("part") == MOVE)))
+        wrong = keep(wrong_clocks(epochs))
+        seen = leader_moves(epochs, wrong)
+        encounters = on_true_days(encounters, wrong)
+        skew = keep(clock_skew(seen, encounters))
         right = corrections(skew)
-        apart = apart_corrected_ms(F.col("sights"), F.col("skews"))
-        moves = keep(
-            named(
-                seen.join(F.broadcast(right), ["day", "cluster"], "left")
-                .withColumn("apart_corrected_ms", apart)
-                .drop("sights", "skews", "bounds")
-            )
-        )
-        encounters = events.where(F.col("part").isin(ENCOUNTER, OVER))
+        moves = keep(named(corrected(seen, right)))
         samples = events.where(F.col("part") == LATENCY)
         tables = {
             "recoveries": recoveries(encounters, right),
             "leader_moves": moves,
             "latencies": latencies(samples, repeated(words_)),
             "clock_skew": skew,
-            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST)),
+            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST), other_runs),
         }
         derived: dict[str, Derive] = {
             "incidents": partial(incidents, moves),

@@ -11,12 +11,14 @@ One shuffle and one sort find all episodes, however many errors one has: what an
 error was is carried along, and read off where the episode ends.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.journal.events import day_of
+from leader_hints_report.tables.clock_pairs import epoch_after, released_at
 from leader_hints_report.tables.columns import RECOVERIES, UNKNOWN_CLUSTER
 
 #: Seconds after an error within which the next error or success belongs to it; the proxy waits as
@@ -24,13 +26,15 @@ from leader_hints_report.tables.columns import RECOVERIES, UNKNOWN_CLUSTER
 PATIENCE_S: Final = 30
 KEY: Final = ("cluster", "client_id", "api", "topic", "partition")
 _MICROS: Final = 1_000_000
+#: Clocks of which nothing is known are taken to be right to so many milliseconds.
+_WRONG_MS: Final = 1000.0
 #: The client and partition of a row.
 _PLACE: Final = ("place", "place_too")
 _ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
 #: A row's columns besides its key.
 _SAID: Final = (
     *("sidecar", "node", "hinted", "observed", "reason", "settling", "hold_ms", "leader", "epoch"),
-    *("epoch_before", "software", "software_version"),
+    *("epoch_before", "software", "software_version", "day"),
 )
 
 
@@ -70,17 +74,19 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     gives_up = ~success & (F.col("success_next").isNull() | F.col("paused_next"))
     counted = (~success & ~F.col("twin")).cast("int")
     before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    given, would_give = _hinted(F.col("said")), _would_hint(F.col("said"))
     rows = rows.select(
         *_ORDER,
         "said",
         begins.alias("begins"),
         (ends_well | gives_up).alias("ends"),
         F.sum(counted).over(before).alias("errors"),
-        F.sum(counted * _hinted(F.col("said")).cast("int")).over(before).alias("hints"),
+        F.sum(counted * given.cast("int")).over(before).alias("hints"),
+        F.sum(counted * would_give.cast("int")).over(before).alias("would_hints"),
     )
     # Each beginning has one end, and stands right before it once all between are left out.
     bounds = rows.where(F.col("begins") | F.col("ends"))
-    first = F.struct("at", "run", "errors", "hints", "said")
+    first = F.struct("at", "run", "errors", "hints", "would_hints", "said")
     bounds = bounds.withColumn("before", F.lag(first).over(in_order))
     bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
     return _told(bounds.where("ends"))
@@ -100,19 +106,59 @@ def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
     known = raw.join(F.broadcast(corrections), ["day", "cluster"], "left")
     skew = F.coalesce(F.try_element_at("skews", F.col("sidecar")), F.lit(0))
     bound = F.try_element_at("bounds", F.col("sidecar"))
-    return known.select(
+    rows = known.select(
         *(F.xxhash64(F.lit(number), *KEY).alias(name) for number, name in enumerate(_PLACE)),
         (arrived_at(event, F.col("time"), F.col("hold_ms")) - skew).alias("at"),
+        (released_at() - skew).alias("released"),
+        epoch_after().alias("after"),
         (event == "recovery").alias("success"),
         F.xxhash64("run").alias("run"),
         "seq",
         F.struct(*KEY, *_SAID, bound.alias("bound_ms")).alias("said"),
     )
+    return rows.withColumn("at", _in_order_of_epochs()).drop("released", "after")
+
+
+def _in_order_of_epochs() -> Column:
+    """When a row happened: a success not before the error that it followed.
+
+    That is an error right behind a success that ends none, of an epoch up to that of the success,
+    or with a hint to where that came from: its sidecar may not know the epoch yet. If clocks may be
+    wrong by so much, the success came at once.
+    """
+    in_order = Window.partitionBy(*_PLACE).orderBy("at", "success", "run", "seq")
+
+    def other(of: Callable[[str], Column], name: str) -> Column:
+        return of(name).over(in_order)
+
+    before_at, error = other(F.lag, "at"), other(F.lead, "said")
+    ends_none = F.coalesce(other(F.lag, "success"), F.lit(True)) | (
+        F.col("at") - before_at > PATIENCE_S * _MICROS
+    )
+    follows = (
+        F.col("success")
+        & ends_none
+        & ~other(F.lead, "success")
+        & (other(F.lead, "run") != F.col("run"))
+        & (
+            F.coalesce(other(F.lead, "after") <= F.col("after"), F.lit(False))
+            | (error["leader"] == F.col("said")["node"])
+        )
+    )
+    known_ms = F.col("said")["bound_ms"] + error["bound_ms"]
+    wrong_us = F.coalesce(known_ms, F.lit(_WRONG_MS)) * 1000
+    released = other(F.lead, "released")
+    return F.when(follows & (released - F.col("at") <= wrong_us), released).otherwise(F.col("at"))
 
 
 def _hinted(said: Column) -> Column:
     """Whether an error was answered with a hint, and not only counted."""
     return said["hinted"] & ~said["observed"]
+
+
+def _would_hint(said: Column) -> Column:
+    """Whether an error would have been answered with a hint, and was only counted."""
+    return said["hinted"] & said["observed"]
 
 
 def _told(ends: DataFrame) -> DataFrame:
@@ -121,8 +167,11 @@ def _told(ends: DataFrame) -> DataFrame:
     began, ended = first["said"], F.col("said")
     errors = F.col("errors") - first["errors"] + 1
     one_clock = F.col("run") == first["run"]
-    hinted = _hinted(began)
+    # The clocks of one day are compared with each other.
+    one_day = began["day"] == ended["day"]
+    hinted, would_hint = _hinted(began), _would_hint(began)
     hints = F.col("hints") - first["hints"] + hinted.cast("int")
+    would_hints = F.col("would_hints") - first["would_hints"] + would_hint.cast("int")
     columns = {
         **{name: ended[name] for name in KEY},
         "software": began["software"],
@@ -130,14 +179,16 @@ def _told(ends: DataFrame) -> DataFrame:
         "first_error": F.timestamp_micros(first["at"]),
         "recovered": F.when(success, F.timestamp_micros(F.col("at"))),
         "recovery_ms": F.when(success, (F.col("at") - first["at"]) / 1000),
+        "lost_ms": (F.col("at") - first["at"]) / 1000,
         "uncertain_ms": F.when(
             success,
-            F.when(one_clock, F.lit(0.0)).otherwise(ended["bound_ms"] + began["bound_ms"]),
+            F.when(one_clock, F.lit(0.0)).when(one_day, ended["bound_ms"] + began["bound_ms"]),
         ),
         "errors": errors.cast("int"),
         "hints": hints.cast("int"),
+        "would_hints": would_hints.cast("int"),
         "hinted": hinted,
-        "would_hint": began["hinted"] & began["observed"],
+        "would_hint": would_hint,
         "used": F.coalesce(
             hinted & success & (errors == 1) & (ended["node"] == began["leader"]), F.lit(False)
         ),

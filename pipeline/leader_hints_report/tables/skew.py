@@ -1,50 +1,124 @@
-"""How far clocks of sidecars are apart, by the moves that several of them saw.
+"""How far clocks of sidecars are apart.
 
-All sidecars of a cluster learn of a move from the brokers' Metadata within a short time that has
-no reason to favour one of them. So the middle of a sidecar's distance from the others, over many
-moves, is its clock's error, and the spread of that distance bounds what is known of it.
+Errors and successes compare two clocks within what a quick recovery takes: see
+:mod:`leader_hints_report.tables.clock_pairs`. Where there are too few, sights of moves do: sidecars
+learn of a move within a minute, by an error or at their next poll. What is learned by one poll is
+one sight, however many partitions moved. Only what is larger than the spread of these sights is a
+clock's error.
 
-Tested in ``tests/pipeline/tables/test_moves.py``.
+Tested in ``tests/pipeline/tables/test_skew.py``.
 """
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-#: With fewer common moves nothing is corrected.
+from leader_hints_report.tables.clock_pairs import clocks_by_pairs
+
+#: With fewer sights apart from each other nothing is corrected.
 ENOUGH: Final = 10
+_DAY: Final = ("day", "cluster")
+_MICROS: Final = 1_000_000
+#: Nine of ten sights are between these.
+_SHARES: Final = (0.05, 0.5, 0.95)
 
 
-def clock_skew(moves: DataFrame) -> DataFrame:
-    """The table of that name, from :func:`leader_hints_report.tables.moves.leader_moves`."""
+def clock_skew(moves: DataFrame, encounters: DataFrame | None = None) -> DataFrame:
+    """The table of that name.
+
+    ``moves``: of :func:`leader_hints_report.tables.moves.leader_moves`. ``encounters``: errors and
+    successes.
+    """
+    clocks = by_sights(moves, *_DAY)
+    low, high = F.col("spread")[0], F.col("spread")[2]
+    # Else it may be no error at all, and nothing is corrected; but so much it may be.
+    clear = F.greatest(low, -high) >= high - low
+    sights = clocks.select(
+        *_DAY,
+        "sidecar",
+        "moves",
+        F.when(clear, (low + high) / 2).otherwise(0.0).alias("seen_us"),
+        F.when(clear, (high - low) / 2)
+        .otherwise(F.greatest(F.abs(low), F.abs(high)))
+        .alias("seen_within_us"),
+        (F.col("apart") >= ENOUGH).alias("enough"),
+    )
+    for name in ("seen_us", "seen_within_us"):
+        sights = sights.withColumn(name, F.when(F.col("enough"), F.col(name)))
+    if encounters is None:
+        compared = sights.select(
+            *_DAY,
+            "sidecar",
+            *(F.lit(None).cast("double").alias(name) for name in ("ahead_us", "within_us")),
+            F.lit(False).alias("best"),
+        ).limit(0)
+    else:
+        compared = clocks_by_pairs(encounters)
+    return _together(sights.join(compared, [*_DAY, "sidecar"], "full"))
+
+
+def _together(clocks: DataFrame) -> DataFrame:
+    """Rows of the table, from what sights and pairs say of each clock."""
+    all_ = Window.partitionBy(*_DAY)
+    best = F.coalesce("best", F.lit(False))
+    compared = F.max(best).over(all_)
+
+    def of_best(name: str) -> Column:
+        """What sights say of the clock that pairs are compared with; null: they do not."""
+        value = F.max(F.when(best, F.col(name))).over(all_)
+        return F.when(compared, value).otherwise(0.0)
+
+    others = F.min(F.when(~best, F.col("within_us"))).over(all_)
+    clocks = clocks.withColumns(
+        {
+            "of": F.coalesce("ahead_us", F.col("seen_us") - of_best("seen_us")),
+            "within": F.coalesce(
+                F.when(best, others),
+                "within_us",
+                F.col("seen_within_us") + of_best("seen_within_us"),
+            ),
+        }
+    )
+    middle = F.percentile("of", F.lit(0.5)).over(all_)
+    return clocks.select(
+        "sidecar",
+        F.coalesce("moves", F.lit(0)).cast("long").alias("moves"),
+        ((F.col("of") - middle) / 1000).alias("skew_ms"),
+        (F.col("within") / 1000).alias("bound_ms"),
+        (F.col("of").isNotNull() & F.col("within").isNotNull()).alias("corrected"),
+        *_DAY,
+    )
+
+
+def by_sights(moves: DataFrame, *of: str) -> DataFrame:
+    """How far each sidecar's sights are from the middle ones of their moves.
+
+    ``moves``: with ``sights``, arrays of (sidecar, at). ``of``: by which columns. Rows have
+    ``sidecar``, ``moves``, ``apart``, how many sights are seconds apart from each other, and
+    ``spread``, microseconds.
+    """
     times = F.array_sort(F.transform("sights", lambda sight: sight["at"]))
     count = F.size("sights")
     # The middle one; of an even number the mean of the two in the middle.
     low = F.element_at(times, F.floor((count + 1) / 2).cast("int"))
     high = F.element_at(times, F.floor((count + 2) / 2).cast("int"))
     common = moves.where(count > 1).select(
-        "day", "cluster", ((low + high) / 2).alias("middle"), F.explode("sights").alias("sight")
+        *of, ((low + high) / 2).alias("middle"), F.explode("sights").alias("sight")
     )
-    offsets = common.select(
-        "day",
-        "cluster",
+    at = F.col("sight")["at"]
+    # Many partitions that one poll was about are one sight.
+    once = common.groupBy(
+        *of,
         F.col("sight")["sidecar"].alias("sidecar"),
-        ((F.col("sight")["at"] - F.col("middle")) / 1000).alias("offset_ms"),
-    )
-    spread = F.percentile("offset_ms", F.array(F.lit(0.05), F.lit(0.5), F.lit(0.95)))
-    estimated = offsets.groupBy("day", "cluster", "sidecar").agg(
-        F.count("*").alias("moves"), spread.alias("spread")
-    )
-    low_ms, middle_ms, high_ms = (F.col("spread")[i] for i in range(3))
-    return estimated.select(
-        "sidecar",
-        "moves",
-        middle_ms.alias("skew_ms"),
-        F.greatest(high_ms - middle_ms, middle_ms - low_ms).alias("bound_ms"),
-        (F.col("moves") >= ENOUGH).alias("corrected"),
-        "day",
-        "cluster",
+        F.floor(at / _MICROS).alias("own_second"),
+        F.floor(F.col("middle") / _MICROS).alias("middle_second"),
+    ).agg(F.count("*").alias("moves"), F.avg(at - F.col("middle")).alias("offset"))
+    own, middle = (F.size(F.collect_set(name)) for name in ("own_second", "middle_second"))
+    return once.groupBy(*of, "sidecar").agg(
+        F.sum("moves").alias("moves"),
+        F.least(own, middle).alias("apart"),
+        F.percentile("offset", F.array(*(F.lit(share) for share in _SHARES))).alias("spread"),
     )
 
 

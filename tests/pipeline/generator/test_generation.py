@@ -1,5 +1,6 @@
 """The tables of a generated fleet say what is known of it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,19 @@ from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.generator.fleet import Fleet
 from leader_hints_report.generator.generation import generate
+from leader_hints_report.journal.format import COLUMNS
 from tests.observe.journal_lines import checked
 from tests.pipeline.fleets import FLEET, Made
 
 _MOVE = ["cluster", "topic", "partition", "epoch", "leader", "leader_before", "moved", "sidecars"]
 _RECOVERY = [
     "cluster", "client_id", "software", "software_version", "api", "topic", "partition", "epoch",
-    "errors", "hinted", "reason", "node_from", "node_to",
+    "errors", "hinted", "would_hint", "would_hints", "observed", "reason", "settling", "node_from",
+    "node_to",
 ]  # fmt: skip
+
+#: Of these no table is made.
+_UNREAD = {"address", "uses", "action", "hint", "recovery_ms"}
 
 
 def _answers(spark: SparkSession, made: Made, name: str) -> DataFrame:
@@ -31,6 +37,21 @@ def test_lines_are_as_the_proxy_writes_them(made: Made) -> None:
     assert abs(len(good) - FLEET.events) < 0.02 * FLEET.events
     for line in good:
         checked(line)
+
+
+def test_there_is_each_column_that_tables_read(made: Made) -> None:
+    lines = [
+        json.loads(line)
+        for file in sorted((made.folder / "journal").rglob("*.jsonl"))
+        for line in file.read_bytes().splitlines()
+        if line.endswith(b"}")
+    ]
+    assert {name for line in lines for name in line} == set(COLUMNS) - _UNREAD
+    errors = [line for line in lines if line["event"] == "error"]
+    answers = {(line["hinted"], line["observed"]) for line in errors}
+    assert answers == {(hinted, observed) for hinted in (True, False) for observed in (True, False)}
+    assert {line.get("settling") for line in errors} == {None, "settled", "metadata_behind"}
+    assert {"epoch_before" in line for line in errors} == {True, False}
 
 
 def test_one_partition_has_half_of_all_events(made: Made) -> None:
@@ -105,6 +126,9 @@ def test_hints_sum_up_to_what_clients_met(made: Made) -> None:
     hours = made.store.table("broker_hours").collect()
     for name in ("errors", "hinted", "used"):
         assert sum(row[name] for row in told) == sum(row[name] for row in met)
+    would_give = sum(row["would_give"] for row in told)
+    assert would_give == sum(row["would_hints"] for row in met)
+    assert would_give > sum(row["would_hint"] for row in met) > 0
     assert sum(row["episodes"] for row in told) == len(met)
     assert sum(row["episodes"] for row in missed) == sum(not row["hinted"] for row in met)
     cannot = [row for row in met if row["reason"] == "version_without_field"]

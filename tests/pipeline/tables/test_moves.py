@@ -4,14 +4,19 @@ from typing import Any
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from leader_hints_report.tables.incidents import incidents, named
-from leader_hints_report.tables.moves import apart_corrected_ms, leader_moves
+from leader_hints_report.tables.moves import corrected, leader_moves, sighted, wrong_clocks
 from leader_hints_report.tables.recoveries import recoveries
 from leader_hints_report.tables.skew import ENOUGH, clock_skew, corrections
 from tests.pipeline.lines import BEGIN, Event, error, frame, move, success
+
+
+def _moves(stored: DataFrame) -> DataFrame:
+    epochs = sighted(stored)
+    return leader_moves(epochs, wrong_clocks(epochs))
 
 
 def test_a_move_is_one_however_many_sidecars_saw_it(spark: SparkSession) -> None:
@@ -23,7 +28,7 @@ def test_a_move_is_one_however_many_sidecars_saw_it(spark: SparkSession) -> None
         move(0.100, 1, 3, 2, 5, sidecar="c", epoch_before=2),
         move(1, 2, 2, 2, 6),
     ]
-    told = leader_moves(frame(spark, events)).select(
+    told = _moves(frame(spark, events)).select(
         "epoch", "epoch_before", "leader_before", "leader", "moved", "sidecars", "apart_ms"
     )
     expected = spark.sql(
@@ -36,7 +41,7 @@ def test_a_move_is_one_however_many_sidecars_saw_it(spark: SparkSession) -> None
 def test_the_same_epoch_an_hour_later_is_that_of_a_recreated_topic(spark: SparkSession) -> None:
     events = [move(s, n, 1, 2, 5) for n, s in enumerate((0, 3600, 7201))]
     events += [move(s + 0.5, n, 1, 2, 5, sidecar="b") for n, s in enumerate((0, 7201))]
-    told = leader_moves(frame(spark, events)).orderBy("first_seen").select("sidecars", "sights")
+    told = _moves(frame(spark, events)).orderBy("first_seen").select("sidecars", "sights")
     began = F.unix_micros(F.lit(BEGIN))
     seen = F.transform("sights", lambda of: F.struct(of["sidecar"], (of["at"] - began) / 1_000_000))
     rows = told.withColumn("sights", seen).collect()
@@ -54,18 +59,15 @@ def test_a_clock_is_corrected_by_the_moves_that_others_saw_too(spark: SparkSessi
         for n in range(ENOUGH)
         for sidecar, late, ahead in (("a", n % 5, 0), ("b", (n + 2) % 5, 0), ("c", 2, 0.050))
     ]
-    moves = leader_moves(frame(spark, events))
+    moves = _moves(frame(spark, events))
     skew = clock_skew(moves)
     rows = {row["sidecar"]: row for row in skew.collect()}
     middle = rows["a"]["skew_ms"] + (rows["b"]["skew_ms"] - rows["a"]["skew_ms"]) / 2
     assert rows["c"]["skew_ms"] - middle == pytest.approx(50, abs=4)
     assert all(row["bound_ms"] <= 5 and row["corrected"] for row in rows.values())
-    apart = moves.join(corrections(skew), ["day", "cluster"]).select(
-        "apart_ms", apart_corrected_ms(F.col("sights"), F.col("skews")).alias("corrected")
-    )
-    for row in apart.collect():
+    for row in corrected(moves, corrections(skew)).collect():
         assert row["apart_ms"] >= 46
-        assert row["corrected"] <= 8
+        assert row["apart_corrected_ms"] <= 8
 
 
 def test_with_few_common_moves_no_clock_is_corrected(spark: SparkSession) -> None:
@@ -74,15 +76,15 @@ def test_with_few_common_moves_no_clock_is_corrected(spark: SparkSession) -> Non
         for n in range(ENOUGH - 1)
         for sidecar, ahead in (("a", 0), ("b", 0.05))
     ]
-    skew = clock_skew(leader_moves(frame(spark, events)))
+    skew = clock_skew(_moves(frame(spark, events)))
     assert [row["corrected"] for row in skew.collect()] == [False, False]
     assert corrections(skew).count() == 0
 
 
 def _kinds(spark: SparkSession, events: list[Event]) -> list[Any]:
     stored = frame(spark, events)
-    nothing = corrections(clock_skew(leader_moves(stored)))
-    told = incidents(named(leader_moves(stored)), recoveries(stored, nothing))
+    nothing = corrections(clock_skew(_moves(stored)))
+    told = incidents(named(_moves(stored)), recoveries(stored, nothing))
     return told.orderBy("began").collect()
 
 
@@ -129,4 +131,27 @@ def test_an_incident_has_the_errors_until_a_minute_after_it(spark: SparkSession)
         error(61, 8, client_id="too-late"),
     ]
     (row,) = _kinds(spark, events)
-    assert (row["errors"], row["clients"], row["lost_ms"]) == (3, 2, 100.0)
+    # Who never recovered lost the time between its errors, at least.
+    assert (row["errors"], row["clients"], row["lost_ms"]) == (3, 2, 200.0)
+
+
+def test_an_incident_has_the_errors_that_came_before_its_move_was_known(
+    spark: SparkSession,
+) -> None:
+    events = [
+        move(0, 1, 1, 2, 5),
+        # Held until the move was known; the client never came back.
+        error(0.001, 2, hold_ms=40.0, hinted=True, leader=2, client_id="held"),
+        error(-30, 3, client_id="retries"),
+        error(-20, 4, client_id="retries"),
+        success(0.5, 5, client_id="retries"),
+        # Its success was not seen, so it may have come after the move.
+        error(-20, 10, client_id="unseen"),
+        error(-40, 11, client_id="unseen before"),
+        error(-61, 6, client_id="of another cause"),
+        error(-40, 7, client_id="of another cause"),
+        error(-20, 8, client_id="of another cause"),
+        success(0.5, 9, client_id="of another cause"),
+    ]
+    (row,) = _kinds(spark, events)
+    assert (row["errors"], row["clients"], row["lost_ms"]) == (4, 3, 30_500.0)

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from leader_hints_report.tables.hints import hint_effectiveness
 from leader_hints_report.tables.recoveries import PATIENCE_S, recoveries
 from tests.pipeline.lines import BEGIN, Event, error, frame, success
 
@@ -57,6 +58,16 @@ def test_a_hint_that_was_only_counted_is_none(spark: SparkSession) -> None:
     assert row["uncertain_ms"] == 0
 
 
+def test_hints_that_would_have_been_given_are_as_many_as_errors(spark: SparkSession) -> None:
+    observed = [error(n, n, hinted=True, observed=True, leader=2) for n in range(9)]
+    other = [error(0, 20, client_id="other", observed=True, reason="hold_expired")]
+    stored = frame(spark, [*observed, success(9, 9), *other])
+    met = recoveries(stored, spark.sql(_CORRECTIONS).limit(0))
+    assert [row["would_hints"] for row in met.orderBy("client_id").collect()] == [9, 0]
+    (row,) = hint_effectiveness(met).collect()
+    assert (row["errors"], row["given"], row["would_give"], row["episodes"]) == (10, 0, 9, 2)
+
+
 def test_what_came_of_an_error_that_waited_is_of_the_first_one(spark: SparkSession) -> None:
     waited, later = _told(
         spark,
@@ -80,6 +91,44 @@ def test_clocks_are_corrected_before_events_are_put_in_order(spark: SparkSession
     assert row["uncertain_ms"] == 3.5
 
 
+def test_a_success_that_seems_to_come_before_its_error_ends_it(spark: SparkSession) -> None:
+    """The clock of ``b`` is 20 ms behind, and nothing is known of that."""
+    events = [
+        error(0.003, 1, hold_ms=3.0, hinted=True, leader=2, epoch=5, node=1),
+        success(-0.010, 1, sidecar="b", epoch=5, node=2),
+        # A Fetch without a hint names the epoch before.
+        error(0, 2, client_id="fetch", epoch_before=4),
+        success(-0.010, 2, sidecar="b", client_id="fetch", epoch=6),
+        # The sidecar of the hinted leader does not know the epoch yet.
+        error(0, 3, client_id="early", hinted=True, leader=2, epoch=5, node=1),
+        success(-0.010, 7, sidecar="b", client_id="early", epoch=4, node=2),
+    ]
+    # These came before their errors: by the epoch, by a second, by the same clock, or nobody knows.
+    for number, (seconds, epoch, sidecar) in enumerate(
+        ((-0.010, 4, "b"), (-1.1, 5, "b"), (-0.010, 5, "a"), (-0.010, None, "b"))
+    ):
+        client = f"none-{number}"
+        events += [
+            error(0, 10 + number, client_id=client, hinted=True, leader=2, epoch=5),
+            success(seconds, 3 + number, client_id=client, sidecar=sidecar, epoch=epoch),
+        ]
+    rows = {row["client_id"]: row for row in _told(spark, events)}
+    assert (rows["app"]["recovery_ms"], rows["app"]["used"]) == (3.0, True)
+    assert rows["app"]["uncertain_ms"] is None
+    assert rows["fetch"]["recovery_ms"] == rows["early"]["recovery_ms"] == 0.0
+    assert [rows[f"none-{number}"]["recovery_ms"] for number in range(4)] == [None] * 4
+
+
+def test_a_success_of_another_client_of_the_same_id_stays_where_it_is(spark: SparkSession) -> None:
+    events = [
+        error(0, 1, hinted=True, leader=2, epoch=5),
+        success(0.05, 1, sidecar="b", epoch=5),
+        error(0.5, 2, hinted=True, leader=2, epoch=5),
+        success(0.55, 2, sidecar="b", epoch=5),
+    ]
+    assert [row["recovery_ms"] for row in _told(spark, events)] == [50.0, 50.0]
+
+
 def test_a_client_that_comes_without_an_error_did_not_recover(spark: SparkSession) -> None:
     assert _told(spark, [success(0, 1), success(1, 2), success(2, 3)]) == []
 
@@ -87,6 +136,8 @@ def test_a_client_that_comes_without_an_error_did_not_recover(spark: SparkSessio
 def test_who_is_not_seen_again_did_not_recover(spark: SparkSession) -> None:
     (row,) = _told(spark, [error(0, 1), error(1, 2)])
     assert (row["errors"], row["recovered"], row["recovery_ms"]) == (2, None, None)
+    # It was without its leader for at least so long.
+    assert row["lost_ms"] == 1000.0
 
 
 def test_clients_apis_and_partitions_are_apart(spark: SparkSession) -> None:
