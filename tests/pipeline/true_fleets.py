@@ -278,7 +278,11 @@ def _incidents(lines: list[Event], met: list[Episode]) -> list[tuple[int, int, i
             found.append([])
         found[-1].append(at)
     return [
-        (len(moves), *(_errors(met, moves[0] + margin, moves[-1]) for margin in (_CLOCK, -_CLOCK)))
+        (
+            len(moves),
+            _errors(met, moves[0] + _CLOCK, moves[-1]),
+            _errors(met, moves[0] - _CLOCK, moves[-1]),
+        )
         for moves in found
     ]
 
