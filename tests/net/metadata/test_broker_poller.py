@@ -12,7 +12,6 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata, Led, TopicMetadata
 from leader_hints.core.cluster.broker_identity import Probe, probing
-from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
@@ -88,7 +87,7 @@ class _Told:
 
     async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         probe: Probe = {}
-        list(probing(view, probe, Source(poller.node, self.route.name)))
+        list(probing(view, probe, poller.source))
         return probe
 
     def leadership(

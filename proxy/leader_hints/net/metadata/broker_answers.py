@@ -16,7 +16,6 @@ from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.cluster import Cluster, Clusters
-from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
@@ -205,8 +204,7 @@ class BrokerAnswers:
     async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         probe: Probe = {}
-        source = Source(poller.node, poller.route.name if poller.route is not None else "")
-        await self.slices.take(broker_identity.probing(view, probe, source))
+        await self.slices.take(broker_identity.probing(view, probe, poller.source))
         return probe
 
     def _learning(
@@ -227,7 +225,7 @@ class BrokerAnswers:
         view, judged = cluster.view, False
         #: Names and keys.
         answered: dict[Topic, None] = {}
-        route = poller.route.name if poller.route is not None else ""
+        route = poller.source.route
         for topic in answer.steps:
             if topic is not None:
                 view.hidden.take(topic)

@@ -18,7 +18,7 @@ from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
-from leader_hints.core.cluster.doubts import Reporter
+from leader_hints.core.cluster.doubts import Reporter, Source
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
 from leader_hints.core.route import Route
@@ -168,10 +168,14 @@ class BrokerPoller:
         return self.route.broker.proved_node if self.route is not None else self._node
 
     @property
-    def reporter(self) -> Reporter:
+    def source(self) -> Source:
         """As whose its answers count: the node's, or that of the route where it is not proved."""
-        node = self.node
-        return self.route.name if node is None and self.route is not None else node or 0
+        return Source(self.node, self.route.name if self.route is not None else "")
+
+    @property
+    def reporter(self) -> Reporter:
+        """What distinguishes it from other brokers."""
+        return self.source.name
 
     def refresh(
         self,
