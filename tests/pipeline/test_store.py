@@ -43,6 +43,13 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+def _copied(whole: Path, folder: Path) -> Path:
+    """A copy of what the run made, to be changed."""
+    out = folder / "out"
+    shutil.copytree(whole / "out", out)
+    return out
+
+
 def test_new_files_add_what_they_have_to_the_days_they_touch(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
@@ -70,8 +77,7 @@ def test_a_killed_run_is_made_good_by_the_next(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
     """It left half of its events and no word of its batch, and tables of which some are there."""
-    out = tmp_path / "out"
-    shutil.copytree(whole / "out", out)
+    out = _copied(whole, tmp_path)
     store = Store(spark, str(out))
     expected = rows_of(out)
     (batch,) = store.batches
@@ -113,8 +119,7 @@ def test_numbers_that_are_lost_while_a_run_was_quiet_for_days_are_missing(
 def test_impossible_values_of_an_earlier_version_end_no_refresh(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(whole / "out", out)
+    out = _copied(whole, tmp_path)
     store = Store(spark, str(out))
     good = frame(spark, [error(_SECONDS - 0.01, 7), latency(_SECONDS - 0.01, 8, 1.0)])
     impossible = [
@@ -137,8 +142,7 @@ def test_impossible_values_of_an_earlier_version_end_no_refresh(
 def test_a_rebuild_that_was_killed_is_completed_by_the_next_run(
     spark: SparkSession, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(whole / "out", out)
+    out = _copied(whole, tmp_path)
 
     def killed(*_: Any) -> None:
         shutil.rmtree(out / "tables" / "leader_moves")

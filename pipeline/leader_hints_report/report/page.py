@@ -45,8 +45,8 @@ _SECTIONS: Final = (
         "Incidents",
         "Leader moves of a cluster with less than five minutes between them are one incident. A "
         "mark shows its first move, and a line ends at its last. Rules classify an incident by its "
-        "moves alone; the last column names the rule. Time lost is the sum of the recoveries of "
-        "all clients.",
+        "moves alone; the last column names the rule. Time lost is the sum over all clients, "
+        "of those without a seen success up to their last error.",
         figures.incident_timeline,
         (listings.INCIDENTS,),
     ),

@@ -1,13 +1,12 @@
 """Leader moves: what each sidecar saw of one, put together."""
 
-from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from leader_hints_report.journal.events import day_of
-from leader_hints_report.tables.skew import ENOUGH, by_sights
+from leader_hints_report.tables.skew import ENOUGH, ahead_us, by_sights
 
 #: Seconds without a sighting of an epoch after which the same epoch is a different one: the topic
 #: was recreated.
@@ -82,9 +81,7 @@ def corrected(moves: DataFrame, corrections: DataFrame) -> DataFrame:
     """
     times = F.transform(
         "sights",
-        lambda sight: (
-            sight["at"] - F.coalesce(F.try_element_at("skews", sight["sidecar"]), F.lit(0))
-        ),
+        lambda sight: sight["at"] - ahead_us(F.col("skews"), sight["sidecar"]),
     )
     known = moves.join(F.broadcast(corrections), ["day", "cluster"], "left")
     known = known.withColumn("times", times)
@@ -102,8 +99,8 @@ def corrected(moves: DataFrame, corrections: DataFrame) -> DataFrame:
 def on_true_days(events: DataFrame, wrong: DataFrame) -> DataFrame:
     """Events with the day that it was, by :func:`wrong_clocks`: clocks are compared by days."""
     known = events.join(F.broadcast(wrong), "cluster", "left")
-    skew = F.coalesce(F.try_element_at("wrong", F.col("sidecar")), F.lit(0))
-    true_day = day_of(F.timestamp_micros(F.unix_micros("time") - skew))
+    at = F.unix_micros("time") - ahead_us(F.col("wrong"), F.col("sidecar"))
+    true_day = day_of(F.timestamp_micros(at))
     return known.withColumn(
         "day", F.when(F.col("wrong").isNull(), F.col("day")).otherwise(true_day)
     ).drop("wrong")
@@ -132,20 +129,15 @@ def wrong_clocks(epochs: DataFrame) -> DataFrame:
 def _roughly_corrected(sights: Column, wrong: Column) -> Column:
     """Sights in the order of ``rough_at``, their times by clocks that are right to the minute."""
     names = ("at", "sidecar", "epoch_before", "leader_before", "leader")
-
-    def with_time(rough_at: Callable[[Column], Column]) -> Column:
-        return F.transform(
-            sights,
-            lambda sight: F.struct(
-                rough_at(sight).alias("rough_at"), *(sight[name].alias(name) for name in names)
-            ),
-        )
-
-    right = with_time(lambda sight: sight["at"])
-    by_map = with_time(
-        lambda sight: sight["at"] - F.coalesce(F.try_element_at(wrong, sight["sidecar"]), F.lit(0))
+    rough = F.transform(
+        sights,
+        lambda sight: F.struct(
+            (sight["at"] - ahead_us(wrong, sight["sidecar"])).alias("rough_at"),
+            *(sight[name].alias(name) for name in names),
+        ),
     )
-    return F.when(wrong.isNull(), right).otherwise(F.array_sort(by_map))
+    # They are in the order of ``at``, which is that of right clocks.
+    return F.when(wrong.isNull(), rough).otherwise(F.array_sort(rough))
 
 
 def _generations(sights: Column) -> Column:

@@ -54,7 +54,7 @@ def answers(
         encounters = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
         epochs = keep(sighted(events.where(F.col("part") == MOVE)))
         wrong = keep(wrong_clocks(epochs))
-        seen = leader_moves(epochs, wrong)
+        seen = keep(leader_moves(epochs, wrong))
         encounters = on_true_days(encounters, wrong)
         skew = keep(clock_skew(seen, encounters))
         right = corrections(skew)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from leader_hints_report.journal.events import day_of
 from leader_hints_report.tables.clock_pairs import epoch_after, released_at
 from leader_hints_report.tables.columns import RECOVERIES, UNKNOWN_CLUSTER
+from leader_hints_report.tables.skew import ahead_us
 
 #: Seconds after an error within which the next error or success belongs to it; the proxy waits as
 #: long (proxy/leader_hints/core/hints/recovery.py).
@@ -104,7 +105,7 @@ def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
         "cluster", F.coalesce("cluster", F.lit(UNKNOWN_CLUSTER))
     )
     known = raw.join(F.broadcast(corrections), ["day", "cluster"], "left")
-    skew = F.coalesce(F.try_element_at("skews", F.col("sidecar")), F.lit(0))
+    skew = ahead_us(F.col("skews"), F.col("sidecar"))
     bound = F.try_element_at("bounds", F.col("sidecar"))
     rows = known.select(
         *(F.xxhash64(F.lit(number), *KEY).alias(name) for number, name in enumerate(_PLACE)),

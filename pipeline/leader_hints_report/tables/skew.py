@@ -24,7 +24,7 @@ _MICROS: Final = 1_000_000
 _SHARES: Final = (0.05, 0.5, 0.95)
 
 
-def clock_skew(moves: DataFrame, encounters: DataFrame | None = None) -> DataFrame:
+def clock_skew(moves: DataFrame, encounters: DataFrame) -> DataFrame:
     """The table of that name.
 
     ``moves``: of :func:`leader_hints_report.tables.moves.leader_moves`. ``encounters``: errors and
@@ -46,16 +46,7 @@ def clock_skew(moves: DataFrame, encounters: DataFrame | None = None) -> DataFra
     )
     for name in ("seen_us", "seen_within_us"):
         sights = sights.withColumn(name, F.when(F.col("enough"), F.col(name)))
-    if encounters is None:
-        compared = sights.select(
-            *_DAY,
-            "sidecar",
-            *(F.lit(None).cast("double").alias(name) for name in ("ahead_us", "within_us")),
-            F.lit(False).alias("best"),
-        ).limit(0)
-    else:
-        compared = clocks_by_pairs(encounters)
-    return _together(sights.join(compared, [*_DAY, "sidecar"], "full"))
+    return _together(sights.join(clocks_by_pairs(encounters), [*_DAY, "sidecar"], "full"))
 
 
 def _together(clocks: DataFrame) -> DataFrame:
@@ -120,6 +111,12 @@ def by_sights(moves: DataFrame, *of: str) -> DataFrame:
         F.least(own, middle).alias("apart"),
         F.percentile("offset", F.array(*(F.lit(share) for share in _SHARES))).alias("spread"),
     )
+
+
+def ahead_us(skews: Column, sidecar: Column) -> Column:
+    """By how many microseconds a sidecar's clock is ahead, from a map of such; one that is not in
+    it is taken to be right."""
+    return F.coalesce(F.try_element_at(skews, sidecar), F.lit(0))
 
 
 def corrections(skew: DataFrame) -> DataFrame:

@@ -59,8 +59,9 @@ def test_a_clock_is_corrected_by_the_moves_that_others_saw_too(spark: SparkSessi
         for n in range(ENOUGH)
         for sidecar, late, ahead in (("a", n % 5, 0), ("b", (n + 2) % 5, 0), ("c", 2, 0.050))
     ]
-    moves = _moves(frame(spark, events))
-    skew = clock_skew(moves)
+    stored = frame(spark, events)
+    moves = _moves(stored)
+    skew = clock_skew(moves, stored)
     rows = {row["sidecar"]: row for row in skew.collect()}
     middle = rows["a"]["skew_ms"] + (rows["b"]["skew_ms"] - rows["a"]["skew_ms"]) / 2
     assert rows["c"]["skew_ms"] - middle == pytest.approx(50, abs=4)
@@ -76,14 +77,15 @@ def test_with_few_common_moves_no_clock_is_corrected(spark: SparkSession) -> Non
         for n in range(ENOUGH - 1)
         for sidecar, ahead in (("a", 0), ("b", 0.05))
     ]
-    skew = clock_skew(_moves(frame(spark, events)))
+    stored = frame(spark, events)
+    skew = clock_skew(_moves(stored), stored)
     assert [row["corrected"] for row in skew.collect()] == [False, False]
     assert corrections(skew).count() == 0
 
 
 def _kinds(spark: SparkSession, events: list[Event]) -> list[Any]:
     stored = frame(spark, events)
-    nothing = corrections(clock_skew(_moves(stored)))
+    nothing = corrections(clock_skew(_moves(stored), stored))
     told = incidents(named(_moves(stored)), recoveries(stored, nothing))
     return told.orderBy("began").collect()
 

@@ -124,8 +124,9 @@ def test_a_clock_that_is_hours_ahead_makes_no_second_move(spark: SparkSession) -
         for n, start in enumerate((0, 7200))
         for sidecar, late in (("a", 0), ("b", 0.002), ("c", ahead))
     ]
-    moves = _moves(frame(spark, events + recreated))
+    stored = frame(spark, events + recreated)
+    moves = _moves(stored)
     rows = moves.collect()
     assert [row["sidecars"] for row in rows] == [3] * 14
-    skew = {row["sidecar"]: row["skew_ms"] for row in clock_skew(moves).collect()}
+    skew = {row["sidecar"]: row["skew_ms"] for row in clock_skew(moves, stored).collect()}
     assert skew["c"] - skew["a"] == pytest.approx(1000 * ahead, abs=10)
