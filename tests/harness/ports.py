@@ -1,9 +1,12 @@
 """Free loopback ports that stay free until their process binds them."""
 
+import fcntl
 import os
 import random
 import socket
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 _LOWEST = 10_000
@@ -29,43 +32,48 @@ def free_ports(count: int) -> list[int]:
     calls a port where nothing listens could even be joined to itself.
     """
     below = range(_LOWEST, _first_ephemeral_port())
-    ports = _own_share([port for port in below if port not in _OTHERS])
+    ports = [port for port in below if port not in _OTHERS]
     found: list[int] = []
     while len(found) < count:
         port = random.choice(ports)
-        if port not in _given and _can_bind(port):
-            _given.add(port)
+        if _reserve([port]):
             found.append(port)
     return found
 
 
 def free_range(count: int) -> int:
-    """Return the first of ``count`` ports that follow each other.
-
-    They lie below those of :func:`free_ports`, in a stretch that is this process's alone.
-    """
-    workers, number = _worker()
-    size = len(_RANGES) // workers
-    own = _RANGES[number * size : (number + 1) * size]
+    """Return the first of ``count`` ports that follow each other, below those of free_ports."""
     while True:
-        first = random.choice(own[:-count])
-        ports = range(first, first + count)
-        if _given.isdisjoint(ports) and all(map(_can_bind, ports)):
-            _given.update(ports)
+        first = random.choice(_RANGES[:-count])
+        if _reserve(range(first, first + count)):
             return first
 
 
-def _own_share(ports: Sequence[int]) -> Sequence[int]:
-    """Return what is this process's alone where pytest-xdist runs the tests in several."""
-    workers, number = _worker()
-    return ports[number::workers]
+def _reserve(ports: Iterable[int]) -> bool:
+    """Take free ports until this process ends: none that a process of this or another run took."""
+    wanted = list(ports)
+    if not _given.isdisjoint(wanted) or not all(map(_can_bind, wanted)):
+        return False
+    if not all(map(_lock, wanted)):
+        # Those before it stay locked, which nobody misses.
+        return False
+    _given.update(wanted)
+    return True
 
 
-def _worker() -> tuple[int, int]:
-    """How many processes run the tests, and which of them this is."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return workers, number
+def _lock(port: int) -> bool:
+    try:
+        fcntl.lockf(_locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _locks() -> int:
+    """A file of which a process locks one byte for each of its ports; its end unlocks them all."""
+    file = Path(tempfile.gettempdir()) / f"leader-hints-ports-{os.getuid()}"
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _can_bind(port: int) -> bool:
