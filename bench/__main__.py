@@ -3,6 +3,7 @@
 import click
 
 from bench import (
+    consuming_report,
     control_report,
     cost_report,
     kip951_report,
@@ -26,6 +27,7 @@ benchmarks = click.Group(
         cost_report.cost,
         cost_report.recoding,
         cost_report.watching,
+        consuming_report.main,
         control_report.main,
         kip951_report.main,
         memory_report.main,

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
+import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -14,15 +15,16 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Does a fixed amount of work through one address and says in one line of JSON what it took.
  *
- * <p>Arguments: {@code produce|consume|single} BOOTSTRAP TOPIC AMOUNT SIZE CONNECTIONS.
+ * <p>Arguments: {@code produce|consume|single} BOOTSTRAP TOPIC AMOUNT SIZE CONNECTIONS PARTITIONS.
  *
  * <ul>
  *   <li>produce: AMOUNT bytes in records of 1000 bytes, batches of SIZE bytes;
- *   <li>consume: AMOUNT bytes from the start of the partition, at most SIZE bytes in a response;
+ *   <li>consume: AMOUNT bytes from the start of the partitions, at most SIZE bytes of each in a
+ *       response;
  *   <li>single: AMOUNT records of SIZE bytes, each acknowledged before the next is sent.
  * </ul>
  *
- * CONNECTIONS clients share the work, each with connections and a partition of its own.
+ * CONNECTIONS clients share the work, each with connections and PARTITIONS partitions of its own.
  */
 final class Load {
     private static final int RECORD = 1000;
@@ -37,9 +39,14 @@ final class Load {
         int size = Integer.parseInt(args[4]);
         int connections = Integer.parseInt(args[5]);
         List<Worker> workers = new ArrayList<>();
-        for (int partition = 0; partition < connections; partition++) {
-            TopicPartition to = new TopicPartition(topic, partition);
-            workers.add(new Worker(kind, bootstrap, to, amount / connections, size));
+        int partitions = Integer.parseInt(args[6]);
+        for (int client = 0; client < connections; client++) {
+            int first = client * partitions;
+            List<TopicPartition> own =
+                    IntStream.range(first, first + partitions)
+                            .mapToObj(partition -> new TopicPartition(topic, partition))
+                            .toList();
+            workers.add(new Worker(kind, bootstrap, own, amount / connections, size));
         }
         long began = System.nanoTime();
         workers.forEach(Thread::start);
@@ -72,16 +79,21 @@ final class Load {
     private static final class Worker extends Thread {
         private final String kind;
         private final String bootstrap;
-        private final TopicPartition partition;
+        private final List<TopicPartition> partitions;
         private final long amount;
         private final int size;
         private long[] latencies = {};
         private Exception failure;
 
-        Worker(String kind, String bootstrap, TopicPartition partition, long amount, int size) {
+        Worker(
+                String kind,
+                String bootstrap,
+                List<TopicPartition> partitions,
+                long amount,
+                int size) {
             this.kind = kind;
             this.bootstrap = bootstrap;
-            this.partition = partition;
+            this.partitions = partitions;
             this.amount = amount;
             this.size = size;
         }
@@ -117,16 +129,19 @@ final class Load {
             return new KafkaProducer<>(properties, bytes, bytes);
         }
 
-        private ProducerRecord<byte[], byte[]> record(byte[] value) {
+        /** A record of which each partition in turn gets {@code batch} bytes. */
+        private ProducerRecord<byte[], byte[]> record(byte[] value, long at, int batch) {
+            int turn = (int) (at / batch % partitions.size());
+            TopicPartition partition = partitions.get(turn);
             return new ProducerRecord<>(partition.topic(), partition.partition(), null, value);
         }
 
         private void produce() throws Exception {
             byte[] value = new byte[RECORD];
             try (var producer = producer(size, 50)) {
-                var last = producer.send(record(value));
+                var last = producer.send(record(value, 0, size));
                 for (long sent = RECORD; sent < amount; sent += RECORD) {
-                    last = producer.send(record(value));
+                    last = producer.send(record(value, sent, size));
                 }
                 producer.flush();
                 last.get();
@@ -139,7 +154,7 @@ final class Load {
             try (var producer = producer(16384, 0)) {
                 for (int i = 0; i < took.length; i++) {
                     long began = System.nanoTime();
-                    producer.send(record(value)).get();
+                    producer.send(record(value, i, 1)).get();
                     took[i] = System.nanoTime() - began;
                 }
             }
@@ -149,12 +164,11 @@ final class Load {
         private void consume() {
             Properties properties = properties();
             properties.put("max.partition.fetch.bytes", size);
-            properties.put("fetch.max.bytes", size);
             properties.put("max.poll.records", 100_000);
             ByteArrayDeserializer bytes = new ByteArrayDeserializer();
             try (var consumer = new KafkaConsumer<>(properties, bytes, bytes)) {
-                consumer.assign(List.of(partition));
-                consumer.seekToBeginning(List.of(partition));
+                consumer.assign(partitions);
+                consumer.seekToBeginning(partitions);
                 long read = 0;
                 while (read < amount) {
                     for (var record : consumer.poll(Duration.ofSeconds(10))) {

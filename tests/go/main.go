@@ -4,6 +4,8 @@
 //
 // A line is "produce ID name=value...", the same with "consume", "offsets" and "administer", or
 // "stop ID", with tabs between the fields. The process ends when its input does.
+//
+// With the arguments "read" BOOTSTRAP TOPIC AMOUNT PARTITIONS it does what its file says instead.
 package main
 
 import (
@@ -15,6 +17,13 @@ import (
 )
 
 func main() {
+	if os.Args[1] == "read" {
+		if err := read(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	stops := map[string]context.CancelFunc{}
 	commands := bufio.NewScanner(os.Stdin)
 	commands.Buffer(nil, 1<<20)

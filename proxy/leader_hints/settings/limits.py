@@ -33,7 +33,8 @@ class LimitSettings(Group):
         65536,
         68719476736,
         "Most that all links together keep, of held responses also what is known of their failed "
-        "partitions. At least link_buffer_bytes.",
+        "partitions. At least link_buffer_bytes. Besides that, up to a quarter of it is kept for a "
+        "second or two after large frames, for the next ones.",
     )
     requests_in_flight: int = whole(
         10000,

@@ -946,3 +946,19 @@ def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: lis
         assert driven.to_client[before:] == expected
     assert driven.to_broker == _SENT
     assert not at.traffic.raw
+
+
+def test_nothing_of_an_earlier_frame_is_seen_in_memory_that_is_used_again() -> None:
+    """What is gathered of the second stands where the first one was, which was longer."""
+    driven = Driven(route())
+    expected = b""
+    contents = [(b"\xff", 1_500_000), (b"r", 1_000_000), (b"s", 90_000)]
+    for number, (fill, size) in enumerate(contents):
+        parts = [(topic_id(1), partition, 0, fill * size) for partition in range(2)]
+        driven.up(fetch_request(16, number, dict.fromkeys(((topic_id(1), n) for n in (0, 1)), 3)))
+        answer = fetch_answer(15, number, parts)
+        expected += answer
+        driven.down(answer)
+        assert driven.to_client == expected
+    memory = driven.budget.memory.take(65_536, 1 << 22)
+    assert memory.startswith(answer[:1000])

@@ -112,6 +112,16 @@ async def test_the_budget_returns_to_nothing(link_buffer: int) -> None:
             rig.hold_timer.review()
 
 
+def test_memory_that_no_frame_needs_any_more_is_not_kept() -> None:
+    with opened(Rig()) as rig:
+        gathered = rig.budget.memory.take(100_000, 100_000)
+        rig.sweep(0)
+        assert rig.budget.memory.take(100_000, 100_000) is gathered
+        rig.sweep(1)
+        rig.sweep(2)
+        assert rig.budget.memory.take(100_000, 100_000) is not gathered
+
+
 async def test_hints_that_do_not_come_are_reported_and_the_response_is_unchanged() -> None:
     route = hinting_route()
     route.broker.reachable = False

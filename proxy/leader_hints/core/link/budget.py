@@ -2,6 +2,8 @@
 
 from ipaddress import AddressValueError, IPv6Address
 
+from leader_hints.core.link.frame_memory import FrameMemory
+
 #: Of the whole: what links may keep together whose broker has answered nothing yet, half of it for
 #: one address. That is no less than most first requests need if requests must be kept until all of
 #: them is there.
@@ -9,6 +11,8 @@ _UNAUTHENTICATED = 1 / 2
 _LEAST_UNAUTHENTICATED = 1 << 23
 #: The part of the whole that copies of requests may take is one by this.
 _COPIES = 2
+#: The part of the whole that memory may be which is kept to be used again, one by this.
+_UNUSED = 4
 
 
 class Budget:
@@ -18,7 +22,8 @@ class Budget:
     kept for links that nobody has authenticated yet; see :class:`Account`. ``by_address``: the same
     by the clients' addresses. ``copied``: copies of requests, which thousands of consumers have
     under way all the time. They leave half of it for responses with errors: an error without a copy
-    may get its hint later, one that cannot be kept gets none.
+    may get its hint later, one that cannot be kept gets none. ``memory``: what frames are gathered
+    into.
     """
 
     def __init__(self, per_link: int, total: int) -> None:
@@ -28,6 +33,7 @@ class Budget:
         self.unauthenticated = 0
         self.by_address: dict[str, int] = {}
         self.copied = 0
+        self.memory = FrameMemory(total // _UNUSED)
         self._most_copied = total // _COPIES
         self._share = max(int(total * _UNAUTHENTICATED), min(total, _LEAST_UNAUTHENTICATED))
 
@@ -81,13 +87,14 @@ class Account:
     they have. The first other answer ends that: see :meth:`trust`.
     """
 
-    __slots__ = ("_address", "_budget", "kept", "noted", "per_link", "trusted")
+    __slots__ = ("_address", "_budget", "kept", "memory", "noted", "per_link", "trusted")
 
     def __init__(self, budget: Budget, address: str = "") -> None:
         """``address``: HOST:PORT of the client, "" if it is not known."""
         self._budget = budget
         self._address = network_of(address)
         self.per_link = budget.per_link
+        self.memory = budget.memory
         self.kept = 0
         #: Of it: what is noted of requests, from other bytes than theirs.
         self.noted = 0

@@ -20,6 +20,7 @@ class GatheredFrame:
 
     __slots__ = (
         "_account",
+        "_whole",
         "exchange",
         "filled",
         "memory",
@@ -31,6 +32,8 @@ class GatheredFrame:
 
     def __init__(self, account: Account, begun: memoryview, size: int, *, must: bool) -> None:
         self._account = account
+        #: What ``memory`` is the beginning of: memory that is used again may be larger.
+        self._whole = memoryview(b"")
         self.memory = begun
         self.filled = len(begun)
         self.size = size
@@ -49,7 +52,8 @@ class GatheredFrame:
         if more and not take(more):
             return False
         self.reserved += more
-        memory = memoryview(bytearray(capacity))
-        memory[: self.filled] = self.memory
-        self.memory = memory
+        if capacity > len(self._whole):
+            self._whole = memoryview(account.memory.take(capacity, self.size))
+            self._whole[: self.filled] = self.memory
+        self.memory = self._whole[:capacity]
         return True

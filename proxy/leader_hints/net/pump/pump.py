@@ -130,6 +130,7 @@ class Pump:
         Each step is short, and links may be served in between.
         """
         self._queues.sweep()
+        self._budget.memory.sweep()
         yield from self._endings.sweep(now)
 
     def end_held(self, error: Exception) -> None:
