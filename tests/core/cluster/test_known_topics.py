@@ -41,7 +41,7 @@ def test_the_former_topics_leader_brings_no_epoch_into_a_recreated_one() -> None
     assert not view.disagreements
 
 
-def test_a_view_that_is_new_has_no_higher_epoch_from_a_broker_that_may_lead_a_former_topic() -> None:
+def test_a_new_view_has_no_higher_epoch_from_a_broker_that_may_lead_a_former_topic() -> None:
     """It does not know whether the topic has been recreated just now.
 
     In simulated worlds consumers were hinted at such a leader, by the ids of the recreated topic.

@@ -1,7 +1,7 @@
 """What the broker of a route has answered itself about a topic that held responses wait for.
 
 It is kept once for all of them, and each failed partition gets it when it is judged: one answer may
-concern very many. What was answered about one topic says nothing of another that has its name since.
+concern very many. What was answered about one topic says nothing of another that has its name.
 """
 
 import math
