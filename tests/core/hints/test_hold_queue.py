@@ -1040,7 +1040,7 @@ def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(syntheti
 
 
 def test_what_the_broker_said_of_one_topic_proves_nothing_of_another_of_its_name() -> None:
-    """A view that is new takes for the newer topic whichever it hears of last.
+    """A view that is new takes for the newer topic whichever it learns of last.
 
     What a broker had said of the recreated one had a consumer hinted at the former one.
     """

@@ -35,7 +35,7 @@ _LEARNT_AT_ONCE = 100
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
-#: Seconds for which a broker may go on to serve the former topic after one was heard of: brokers
+#: Seconds for which a broker may go on to serve the former topic after one was learnt of: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 _LAG = 10.0
 

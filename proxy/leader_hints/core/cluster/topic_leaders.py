@@ -17,7 +17,7 @@ class TopicLeaders:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
-    clients may give the topic. ``since``: when it was first heard of. ``retired``: former ids of
+    clients may give the topic. ``since``: when it was first learnt of. ``retired``: former ids of
     the name, and ``claimed``: the one of them that the last poll of each broker reported.
     ``contradicted``: which partitions the last poll of each broker contradicted. ``behind``: by
     partition, since when polls of a broker have reported lower epochs than the known one, and
