@@ -9,7 +9,7 @@ import pytest
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
-from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
@@ -1037,6 +1037,29 @@ def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(syntheti
     learn(link.route, {0: (2, 1)}, source=1, topic_id=topic_id(2))
     counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.003)
     assert counter.review(time.now + 0.004) == [[hint(2, 1)]]
+
+
+def test_what_the_broker_said_of_one_topic_proves_nothing_of_another_of_its_name() -> None:
+    """A view that is new takes for the newer topic whichever it learns of last.
+
+    What a broker had said of the recreated one had a consumer hinted at the former one.
+    """
+    time = _Time()
+    link, counter = LinkState(route(clock=time), 1), Counter()
+    learn(link.route, {0: (2, 0)}, topic_id=topic_id(2))
+    time.now += 100
+    assert counter.fetch(link, time.now, {0: 0}) is None
+    learn(link.route, {0: (2, 0)}, source=1, topic_id=topic_id(2))
+    counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.001)
+    assert counter.review(time.now + 0.002) == []
+    learn(link.route, {0: (3, 1)}, source=3, topic_id=topic_id(1))
+    assert counter.review(time.now + 0.003) == []
+    for _ in range(2):
+        recreated = TopicMetadata(0, "t", topic_id(2), (Led(0, 2, 1),))
+        _view(link).learn(recreated, 1, poll=True)
+    assert counter.review(time.now + 0.004) == []
+    counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.005)
+    assert counter.review(time.now + 0.006) == [[hint(2, 1)]]
 
 
 def test_no_former_leader_is_named_by_a_broker_that_leads_at_an_epoch_that_is_not_believed() -> (

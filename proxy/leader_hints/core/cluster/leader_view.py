@@ -5,8 +5,6 @@ only moves to a higher epoch, except where a topic was recreated
 (:mod:`leader_hints.core.cluster.leader_reports`).
 """
 
-import math
-from collections import OrderedDict
 from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Protocol
@@ -37,11 +35,9 @@ _LEARNT_AT_ONCE = 100
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
-#: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
+#: Seconds for which a broker may go on to serve the former topic after one was learnt of: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 _LAG = 10.0
-#: Names of forgotten topics that are remembered.
-_MOST_FORGOTTEN = 10_000
 
 
 class LeaderView:
@@ -62,13 +58,11 @@ class LeaderView:
         self.unknown_ids = UnknownIds(clock)
         self.changes = TopicChanges()
         self._clock = clock
-        #: When the topic with an id that had this name was forgotten last.
-        self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
         self.disagreements = Disagreements()
-        self.topics = KnownTopics(cluster_id, self.changes, self._forget)
+        self.topics = KnownTopics(cluster_id, self.changes, self._forget, clock)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
         self._reports = LeaderReports(
@@ -232,14 +226,15 @@ class LeaderView:
 
         It was asked by name. Just after a topic with an id was recreated, a broker that lags leads
         the former one, and nothing would ever correct that epoch: then only Metadata, which has the
-        id, brings a higher one. It may also be the view that has the former id. So until that node
-        agrees, its answers prove no hint.
+        id, brings a higher one. A view that is new does not know whether a topic has been recreated
+        just now. It may also be the view that has the former id. So until that node agrees, its
+        answers prove no hint.
         """
         topic = self.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.epochs):
             return []
-        forgotten_at = self._forgotten_at.get(name, -math.inf) if topic.id else -math.inf
-        if leader.epoch > topic.epochs[partition] and self._clock() < forgotten_at + _LAG:
+        is_new = topic.id and self._clock() < topic.since + _LAG
+        if is_new and leader.epoch > topic.epochs[partition]:
             place, known = (topic.key, partition), topic.leader(partition)
             self.disagreements.begin(place)
             self.disagreements.report(place, Source(leader.node), leader, known)
@@ -286,11 +281,6 @@ class LeaderView:
 
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""
-        if topic.id:
-            self._forgotten_at[topic.name] = self._clock()
-            self._forgotten_at.move_to_end(topic.name)
-            if len(self._forgotten_at) > _MOST_FORGOTTEN:
-                self._forgotten_at.popitem(last=False)
         for place in _places(topic, self._moves):
             self._moves.drop(place)
         for place in _places(topic, self._doubts):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Failure, LeaderHint
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.topic_leaders import TopicLeaders
 from leader_hints.core.hints.miss_reason import MissReason, Settling
 
 #: Reasons that no further answer of a broker would change.
@@ -22,7 +23,8 @@ class FailedPartition:
     ``since``: when the error came. ``led``: the epoch at which the answering broker was known to
     lead at that time, -1 if it was not. ``asked``: the answering broker was asked after the error,
     and its answer cannot be about another topic of the name. ``serves``: whether it has reported
-    since that it leads; ``None``: it has reported nothing. ``known``: the view's leader.
+    since that it leads; ``None``: it has reported nothing. ``about``: of which topic both are.
+    ``known``: the view's leader.
     ``found``: a good hint, first found at ``found_at``; it is given at ``good_at`` even if its
     leader has confirmed nothing. ``hint``: the hint that is given; ``reason``: why there is none.
     ``settles``: its client can use no hint; its error waits until all brokers name the hint's
@@ -30,6 +32,7 @@ class FailedPartition:
     """
 
     __slots__ = (
+        "about",
         "asked",
         "client_epoch",
         "failure",
@@ -59,6 +62,7 @@ class FailedPartition:
         self.since = since
         self.led = led
         self.settles = settles
+        self.about: TopicLeaders | None = None
         self.asked = False
         self.serves: bool | None = None
         self.known: Leader | None = None

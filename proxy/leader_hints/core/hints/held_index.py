@@ -1,7 +1,7 @@
 """Finds the held responses that news is about, without a walk through all of them."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
 from leader_hints.apis.fetch_response import Topic
@@ -54,10 +54,21 @@ class _OfRoute:
                 self.answers.pop(topic, None)
 
     def answers_about(self, topic: Topic) -> OwnAnswers:
+        view = self.route.broker.view
+        about = view.topics.get(topic) if view is not None else None
         answers = self.answers.get(topic)
-        if answers is None:
-            answers = self.answers[topic] = OwnAnswers()
+        if answers is None or answers.about is not about:
+            if answers is not None:
+                # They were about another topic of the name, so the next one is news again.
+                self.unasked[topic] = {**self.by_topic[topic]}
+            answers = self.answers[topic] = OwnAnswers(about)
         return answers
+
+    def _renew_answers(self, topics: Iterable[Topic]) -> None:
+        """Have answers about what these topics were before not count."""
+        for topic in topics:
+            if topic in self.answers:
+                self.answers_about(topic)
 
     def topics_of(self, topics: Collection[Topic]) -> Iterator[Topic]:
         """Iterate over the waiting topics that are among ``topics``, which are names and keys."""
@@ -78,6 +89,7 @@ class _OfRoute:
         if basis != self.basis:
             self.basis = basis
             self.seen = view.changes.count if view is not None else 0
+            self._renew_answers([*self.answers])
             yield from self.responses
         elif view is not None and view.changes.count != self.seen:
             since = view, self.seen
@@ -85,12 +97,14 @@ class _OfRoute:
                 news[since] = _changed_since(*since)
             topics, self.seen = news[since], view.changes.count
             if topics is None:
+                self._renew_answers([*self.answers])
                 yield from self.responses
                 return
             waiting = self.by_topic
             # There may be very many of either.
             for topic in waiting if len(waiting) < len(topics) else topics:
                 if topic in topics:
+                    self._renew_answers((topic,))
                     yield from waiting.get(topic, ())
 
 

@@ -1,13 +1,14 @@
 """What the broker of a route has answered itself about a topic that held responses wait for.
 
 It is kept once for all of them, and each failed partition gets it when it is judged: one answer may
-concern very many.
+concern very many. What was answered about one topic says nothing of another that has its name.
 """
 
 import math
 from typing import NamedTuple
 
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer
+from leader_hints.core.cluster.topic_leaders import TopicLeaders
 from leader_hints.core.hints.failed_partition import FailedPartition
 
 
@@ -26,12 +27,14 @@ class _Said(NamedTuple):
 class OwnAnswers:
     """A broker's answers about one topic; it is asked one thing after the other.
 
-    ``asked_at``: when it was asked last by Metadata; before all errors if it was not.
+    ``about``: what the view has of the topic. ``asked_at``: when it was asked last by Metadata;
+    before all errors if it was not.
     """
 
-    __slots__ = ("_said", "asked_at")
+    __slots__ = ("_said", "about", "asked_at")
 
-    def __init__(self) -> None:
+    def __init__(self, about: TopicLeaders | None = None) -> None:
+        self.about = about
         self.asked_at = -math.inf
         #: By partition.
         self._said: dict[int, _Said] = {}
@@ -57,6 +60,8 @@ class OwnAnswers:
 
     def apply_to(self, partition: FailedPartition) -> None:
         """Note on a failed partition what the broker has answered since its error."""
+        if partition.about is not self.about:
+            partition.about, partition.asked, partition.serves = self.about, False, None
         if self.asked_at >= partition.since:
             partition.asked = True
         said = self._said.get(partition.failure.partition)

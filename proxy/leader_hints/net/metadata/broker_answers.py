@@ -4,6 +4,7 @@ Tested in ``tests/net/metadata/test_refresher.py``.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import trio
@@ -45,6 +46,11 @@ _LARGEST_READ = 500
 _ANSWERED, _HELD = 2, 6
 #: Names and keys of topics for which one step looks up which held responses wait for an answer.
 _ANSWERED_AT_ONCE = 2000
+#: Partitions of Metadata that passes by which one step takes, as how many of them a topic counts
+#: besides, and responses of which the rest waits for its turn: of more only the beginning is taken.
+_PASSING_AT_ONCE = 1500
+_PASSING_TOPIC = 3
+_MOST_PASSING = 16
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
 _CONNECTING_AT_ONCE = 5
@@ -82,6 +88,8 @@ class BrokerAnswers:
         self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
+        #: What is left of large ones.
+        self._rest, self._rests = trio.open_memory_channel[Iterator[None]](_MOST_PASSING)
 
     async def turn(self) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
@@ -253,8 +261,27 @@ class BrokerAnswers:
             self._hold_timer.queue.asked(poller.route, topics, asked_at)
 
     def snooped(self, route: Route, version: int, payload: bytes) -> None:
-        """Take a Metadata response that went by on a link of ``route``."""
+        """Take a Metadata response that went by on a link of ``route``.
+
+        Some of it now, since links wait meanwhile, and the rest in turns of :meth:`read_on`.
+        """
+        steps = self._passing(route, version, payload)
+        for _ in steps:
+            with suppress(trio.WouldBlock):
+                self._rest.send_nowait(steps)
+            break
+
+    async def read_on(self) -> None:
+        """Take what is left of large Metadata responses that went by, until cancelled."""
+        async for steps in self._rests:
+            try:
+                await self.slices.take(steps)
+            except Exception as error:
+                self.failed(error)
+
+    def _passing(self, route: Route, version: int, payload: bytes) -> Iterator[None]:
         moves: list[LeaderMoved] = []
+        left = _PASSING_AT_ONCE
         try:
             reader = Reader(payload, 4)
             reader.skip_tags()
@@ -262,10 +289,17 @@ class BrokerAnswers:
             answer = metadata.read_response(reader, version, before)
             if not answer.tells or self._is_contradicted(route, answer.cluster_id):
                 return
-            view = self._place(route, answer).view
+            view, node = self._place(route, answer).view, route.broker.proved_node
             self._passed[route.name] = answer.brokers
             for topic in answer.topics:
-                moves += view.learn(topic, route.broker.proved_node, route=route.name)
+                left -= _PASSING_TOPIC + len(topic.partitions)
+                moves += view.learn(topic, node, route=route.name)
+                if left <= 0:
+                    left = _PASSING_AT_ONCE
+                    self._report(moves)
+                    moves = []
+                    self._hold_timer.news()
+                    yield
         except WireError:
             route.traffic.raw["not understood"] += 1
             return

@@ -63,6 +63,7 @@ class Refresher:
         """Poll and refresh until cancelled."""
         async with trio.open_nursery() as nursery:
             self._pollers.start(nursery)
+            nursery.start_soon(self._answers.read_on)
             await self._refresh()
 
     def follow(self, route: Route, address: Address) -> None:
