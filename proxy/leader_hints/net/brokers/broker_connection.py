@@ -115,22 +115,30 @@ class BrokerConnection:
             raise BrokerError(failed)
 
     async def _authenticate(self) -> None:
+        try:
+            lifetime = await self._begin_session()
+        except trio.TooSlowError:
+            what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"
+            raise BrokerError(f"SASL: {what}") from None
+        until = trio.current_time() + _RENEWED_AFTER * lifetime
+        self._authenticate_at = until if lifetime else math.inf
+
+    async def _begin_session(self) -> float:
+        """Authenticate; return for how many seconds that holds, 0 for ever.
+
+        :raises TooSlowError: secrets are not read and hashed in time.
+        """
         assert self._credentials is not None
         used: list[str] = []
         try:
             body = sasl_handshake.write_request_body(self._credentials.mechanism)
             reader = await self._ask(ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION, body)
             _check_offer(self._credentials.mechanism, sasl_handshake.read_response(reader))
-            lifetime = await self._converse(self._credentials.converse(used))
+            return await self._converse(self._credentials.converse(used))
         except (BrokerError, ConfigurationError) as error:
             # In a thread: it reads secrets, and a file may be on a disk that hangs.
             words = await self._in_thread(self._credentials.hidden, str(error), used)
             raise BrokerError(f"SASL: {words}") from None
-        except trio.TooSlowError:
-            what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"
-            raise BrokerError(f"SASL: {what}") from None
-        until = trio.current_time() + _RENEWED_AFTER * lifetime
-        self._authenticate_at = until if lifetime else math.inf
 
     async def _converse(self, conversation: Conversation) -> float:
         """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""
