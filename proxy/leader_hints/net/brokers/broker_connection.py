@@ -3,7 +3,7 @@
 import math
 import ssl
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar, TypeVarTuple, Unpack
 
 import trio
@@ -91,8 +91,14 @@ class BrokerConnection:
             raise BrokerError("answer to another request")
         return response_body(key, version, memoryview(payload))
 
-    async def wait(self, event: trio.Event) -> None:
+    async def wait(
+        self,
+        event: trio.Event,
+        turn: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    ) -> None:
         """Wait for ``event`` without a request under way.
+
+        ``turn``: awaited before an end of the connection is acted upon.
 
         :raises BrokerError: the broker ended the connection, or spoke unasked.
         """
@@ -105,6 +111,7 @@ class BrokerConnection:
                 failed = "answer to no request" if data else "connection closed by the broker"
             except trio.BrokenResourceError as error:
                 failed = _broken(error)
+            await turn()
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:

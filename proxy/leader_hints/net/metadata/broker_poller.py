@@ -67,7 +67,7 @@ class Listener(Protocol):
     """Takes what a poller learns."""
 
     async def turn(self) -> None:
-        """Wait until the poller may begin to connect, or to tell that it is not connected."""
+        """Wait until the poller may begin to connect, or act upon the end of its connection."""
 
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
@@ -283,7 +283,7 @@ class BrokerPoller:
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
             with trio.move_on_at(poll_at):
-                await connection.wait(self._pending.due)
+                await connection.wait(self._pending.due, self._listener.turn)
             if not self.leaving:
                 await self._refresh(connection)
         self.connected = False
@@ -297,7 +297,7 @@ class BrokerPoller:
             # Nothing that it is to be asked is of use.
             self._pending.take()
             with trio.move_on_after(self._settings.poll):
-                await connection.wait(self._pending.due)
+                await connection.wait(self._pending.due, self._listener.turn)
             await connection.ask(ApiKey.API_VERSIONS, 0, b"")
             self._pause.reset()
 
