@@ -35,8 +35,8 @@ _CONNECT, _TAKEN = 2.0, 1.0
 #: Routes from which is looked at the same time. A look at an address that takes no connection lasts
 #: some seconds, and hundreds of brokers may advertise such addresses.
 _LOOKS = 5
-#: Routes and findings that are looked at before other tasks get their turn: each of these may be
-#: compared with all of the others.
+#: Routes and findings that are looked at before other tasks get their turn, of which each may be
+#: compared with all of the others; and IP addresses of a name.
 _AT_ONCE = 20
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
 _OTHERS = 4
@@ -176,7 +176,13 @@ async def _after_some(number: int) -> None:
 
 
 async def _is_here(address: Address) -> bool:
-    return any(map(host.is_here, await endpoint_probe.resolve(address.host, address.port)))
+    found = await endpoint_probe.resolve(address.host, address.port)
+    for number, ip in enumerate(found, 1):
+        if host.is_here(ip):
+            return True
+        # An answer of a name server has room for thousands.
+        await _after_some(number)
+    return False
 
 
 async def _node(connector: Connector, address: Address, view: LeaderView) -> int | None:
