@@ -1,17 +1,23 @@
 """When the watch looks again; what it finds is tested on real brokers."""
 
+import socket
+from itertools import pairwise
+from typing import Any
+
+import pytest
 import trio
 from trio.testing import MockClock
 
 from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
-from leader_hints.check.route_watch import RouteWatch, Watched
+from leader_hints.check.route_watch import RouteWatch, Watched, _is_here
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.destination import Look
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connectors
-from leader_hints.net.brokers.own_connections import OwnConnections
+from leader_hints.net.brokers.own_connections import Made, OwnConnections
 
 
 def _others(watch: RouteWatch, route: Route) -> list[int]:
@@ -65,6 +71,45 @@ async def test_what_is_advertised_no_longer_is_forgotten_without_another_look(
         await watch.run()
     assert not any(route.advertised.crossed for route in routes)
     assert view.misled == frozenset()
+
+
+async def test_addresses_that_take_no_connection_keep_nothing_else_waiting(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 300 routes with such addresses each round took ten minutes. So long a crossing that was
+    over was not forgotten, and the address of one more route not looked at.
+    """
+    looked: dict[int, float] = {}
+
+    async def open_to_none(self: OwnConnections, at: Address, patience: float, made: Made) -> None:
+        looked.setdefault(at.port, trio.current_time())
+        await trio.sleep(patience)
+        raise BrokerError("no connection")
+
+    monkeypatch.setattr(OwnConnections, "open", open_to_none)
+    view = LeaderView("k")
+    endpoints = {node: Endpoint("host", node, None) for node in range(1, 301)}
+    routes = [Route(f"r{node}", Mode.ON) for node in endpoints]
+    for node, route in zip(endpoints, routes, strict=True):
+        route.broker.node, route.broker.view, route.broker.endpoints = node, view, endpoints
+    watched = [Watched(route, Address("up", 9092), Connectors()) for route in routes]
+    watch = RouteWatch(watched, OwnConnections(), lambda event: None)
+    for now in (0.0, 2.0):
+        look = Look(node=7, endpoint=endpoints[7], own=7, found=99)
+        watch._destinations.take(routes[6], look, now)
+    begin = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch.run)
+        await trio.sleep(5)
+        assert routes[6].advertised.crossed
+        # It is not known any more which node its broker is.
+        routes[6].broker.node = None
+        await trio.sleep(3)
+        assert not routes[6].advertised.crossed
+        await trio.sleep(150)
+        nursery.cancel_scope.cancel()
+    assert len(looked) >= 299
+    assert max(looked.values()) - begin <= 130
 
 
 async def test_an_address_that_is_crossed_is_looked_at_in_each_round_however_many_others_there_are(
@@ -152,3 +197,50 @@ async def test_an_address_of_another_listener_is_looked_at_until_it_is_right(
     watch._destinations.take(one, Look(node=3, endpoint=inside, away=True), 4.0)
     assert not two.advertised.crossed
     assert view.misled == frozenset()
+
+
+class _Names(trio.abc.HostnameResolver):
+    """Each name leads to as many addresses as an answer of a name server can have."""
+
+    async def getaddrinfo(
+        self,
+        host: bytes | None,
+        port: bytes | str | int | None,
+        family: int = 0,
+        type: int = 0,
+        proto: int = 0,
+        flags: int = 0,
+    ) -> list[Any]:
+        addresses = (f"203.0.{number >> 8}.{number & 255}" for number in range(4000))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in addresses]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
+        raise OSError
+
+
+async def test_others_get_their_turn_while_the_addresses_of_a_name_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thousands of them took 37 ms of one step."""
+    asked = 0
+
+    def is_here(ip: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    monkeypatch.setattr("leader_hints.check.host.is_here", is_here)
+    trio.socket.set_custom_hostname_resolver(_Names())
+    seen = [0]
+
+    async def look() -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+            seen.append(asked)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        assert not await _is_here(Address("many", 9092))
+        nursery.cancel_scope.cancel()
+    assert asked == 4000
+    assert max(later - earlier for earlier, later in pairwise(seen)) <= 40

@@ -92,6 +92,41 @@ async def test_files_that_could_not_be_read_once_are_read_again_without_a_change
     assert await security.reload() == []
 
 
+async def test_files_that_hang_keep_no_others_from_being_read(
+    encrypted_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their disk hangs, say. No file was read again until the process was started again, if what
+    hung never ended.
+    """
+    monkeypatch.setattr("leader_hints.net.tls.route_security._PATIENCE", 0.5)
+    one, other = tmp_path / "one", tmp_path / "other"
+    for password in (one, other):
+        password.write_bytes(_PASSWORD)
+    security = Security([_route(encrypted_key, password) for password in (one, other)], 1.0)
+    one.unlink()
+    # To open one waits for who writes.
+    os.mkfifo(one)
+    pipe = tmp_path / "pipe"
+    try:
+        (refused,) = await security.reload()
+        assert isinstance(refused, CertificatesRefused)
+        assert "hang" in refused.reason
+        assert await security.reload() == []
+        other.write_bytes(_PASSWORD + b"\n")
+        reloaded: Event = CertificatesReloaded(route="r", group="client_tls")
+        assert await security.reload() == [reloaded]
+        one.rename(pipe)
+        one.write_bytes(_PASSWORD)
+        assert await security.reload(all_of_them=True) == [reloaded, reloaded]
+    finally:
+        # What hangs ends.
+        os.close(os.open(pipe if pipe.exists() else one, os.O_RDWR | os.O_NONBLOCK))
+    with trio.fail_after(10):
+        while await security.reload() != [reloaded]:  # noqa: ASYNC110 - it is a thread that ends
+            await trio.sleep(0.01)
+    assert await security.reload() == []
+
+
 def _out_of_descriptors(setting: str) -> str:
     raise ConfigurationError("too many open files")
 

@@ -32,8 +32,11 @@ from leader_hints.wire.errors import WireError
 _PAUSE = 2.0
 #: Seconds to connect, and in which a connection to a listener of this process is taken.
 _CONNECT, _TAKEN = 2.0, 1.0
-#: Routes and findings that are looked at before other tasks get their turn: each of these may be
-#: compared with all of the others.
+#: Routes from which is looked at the same time. A look at an address that takes no connection lasts
+#: some seconds, and hundreds of brokers may advertise such addresses.
+_LOOKS = 5
+#: Routes and findings that are looked at before other tasks get their turn, of which each may be
+#: compared with all of the others; and IP addresses of a name.
 _AT_ONCE = 20
 #: Other brokers whose addresses a route looks at in one round; the next ones at the next.
 _OTHERS = 4
@@ -62,17 +65,30 @@ class RouteWatch:
         self._bases: dict[str, object] = {}
         self._looked: dict[str, float] = {}
         self._turn: dict[str, int] = {}
+        #: Those from which is looked now, or soon.
+        self._looking: set[str] = set()
 
     async def run(self) -> None:
         """Look until cancelled."""
-        while True:
-            for number, watched in enumerate(self._routes, 1):
-                if self._due(watched.route):
-                    await self._look_around(watched)
-                await _after_some(number)
-            for number, _ in enumerate(self._destinations.forgetting(), 1):
-                await _after_some(number)
-            await trio.sleep(_PAUSE)
+        limiter = trio.CapacityLimiter(_LOOKS)
+        async with trio.open_nursery() as nursery:
+            while True:
+                for number, watched in enumerate(self._routes, 1):
+                    if watched.route.name not in self._looking and self._due(watched.route):
+                        self._looking.add(watched.route.name)
+                        nursery.start_soon(self._look_in_turn, watched, limiter)
+                    await _after_some(number)
+                # Beside the looks, which may take minutes: what was found may be over.
+                for number, _ in enumerate(self._destinations.forgetting(), 1):
+                    await _after_some(number)
+                await trio.sleep(_PAUSE)
+
+    async def _look_in_turn(self, watched: Watched, limiter: trio.CapacityLimiter) -> None:
+        try:
+            async with limiter:
+                await self._look_around(watched)
+        finally:
+            self._looking.discard(watched.route.name)
 
     def _due(self, route: Route) -> bool:
         if route.broker.node is None or route.broker.view is None:
@@ -160,7 +176,13 @@ async def _after_some(number: int) -> None:
 
 
 async def _is_here(address: Address) -> bool:
-    return any(map(host.is_here, await endpoint_probe.resolve(address.host, address.port)))
+    found = await endpoint_probe.resolve(address.host, address.port)
+    for number, ip in enumerate(found, 1):
+        if host.is_here(ip):
+            return True
+        # An answer of a name server has room for thousands.
+        await _after_some(number)
+    return False
 
 
 async def _node(connector: Connector, address: Address, view: LeaderView) -> int | None:

@@ -207,10 +207,10 @@ class Destinations:
     def forgetting(self) -> Iterator[None]:
         """Forget what holds no longer, and note what follows for each route.
 
-        In steps: there may be hundreds of routes and crossings.
+        In steps, between which looks may be taken: there may be hundreds of routes and crossings.
         """
-        for address, finding in [*self._findings.items()]:
-            if not self._holds(address, finding):
+        for address in [*self._findings]:
+            if not self._holds(address, self._of(address)):
                 self._keep(address, _NOTHING)
             yield
         for route in self._routes.values():

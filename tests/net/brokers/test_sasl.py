@@ -328,6 +328,28 @@ async def test_a_secret_that_is_never_read_ends_the_connection(
         os.close(os.open(tmp_path / "password", os.O_RDWR | os.O_NONBLOCK))
 
 
+async def test_a_secret_that_is_never_read_again_ends_the_connection(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """It is read to hide it in the broker's words. It was called a defect of the proxy, and ended
+    the test of all advertised addresses.
+    """
+
+    def judge() -> Judge:
+        yield b""
+        (tmp_path / "password").unlink()
+        os.mkfifo(tmp_path / "password")
+        raise RefusedError("wrong")
+
+    try:
+        known = credentials(tmp_path, "PLAIN")
+        async with connected(Broker("PLAIN", judge), known) as connection:
+            with pytest.raises(BrokerError, match=r"^SASL: the secret was not read"):
+                await ask(connection)
+    finally:
+        os.close(os.open(tmp_path / "password", os.O_RDWR | os.O_NONBLOCK))
+
+
 def test_no_secret_is_shown_by_settings_or_credentials(tmp_path: Path) -> None:
     known = credentials(tmp_path, "PLAIN")
     for text in (repr(known), repr(vars(known)), json.dumps(known._settings.model_dump())):

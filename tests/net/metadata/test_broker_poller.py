@@ -296,6 +296,47 @@ async def test_an_old_broker_is_not_asked_for_leaders_until_a_newer_one_stands_t
         assert scene.told.opened_with[1:] == [LEGACY]
 
 
+async def test_an_old_broker_is_left_if_its_name_leads_to_a_newer_one_by_now(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection lasts for as long as it runs. All that time clients of the newer one got no
+    hints.
+    """
+    monkeypatch.setattr(
+        "leader_hints.net.brokers.broker_connection.peer_of", lambda stream: "10.0.0.1"
+    )
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.maxima = {**LEGACY, METADATA: 8}
+        await trio.sleep(1)
+        newer = FakeBroker(1, _BROKERS, _ONE_TOPIC)
+        scene.net.brokers[_ADDRESS] = newer
+        for _ in range(65):
+            scene.poller.reached("10.0.0.2")
+            await trio.sleep(1)
+        assert scene.poller.connected
+        assert (len(scene.broker.streams), len(newer.streams)) == (0, 1)
+
+
+async def test_an_old_broker_is_left_if_it_is_to_be_asked_elsewhere(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.maxima = {**LEGACY, METADATA: 8}
+        await trio.sleep(1)
+        # Nothing else makes a difference to it.
+        scene.poller.refresh(["t"])
+        scene.poller.identify()
+        await trio.sleep(1)
+        assert {a.key for a in scene.broker.asked} == {API_VERSIONS}
+        newer = FakeBroker(1, _BROKERS, _ONE_TOPIC)
+        scene.poller.address = Address("another", 9092)
+        scene.net.brokers[scene.poller.address] = newer
+        scene.poller.reconnect()
+        await trio.sleep(1)
+        assert scene.poller.connected
+        assert (len(scene.broker.streams), len(newer.streams)) == (0, 1)
+
+
 async def test_polls_between_full_ones_ask_slices_of_the_known_topics(
     autojump_clock: MockClock,
 ) -> None:

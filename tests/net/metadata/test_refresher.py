@@ -1003,6 +1003,29 @@ async def test_others_get_their_turn_while_many_brokers_leave(
         assert max(steps.per_round) < 60
 
 
+async def test_the_loss_of_many_brokers_at_once_is_reported_some_at_a_time(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a thousand was written to the log in one round of the event loop, of 0.3 s."""
+    count = 200
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    async with _scene(1) as scene:
+        await trio.sleep(10)
+        assert all(broker.streams for broker in scene.brokers.values())
+        for broker in scene.brokers.values():
+            for stream in broker.streams:
+                assert isinstance(stream, trio.StapledStream)
+                stream.send_stream.close()
+        seen = [0]
+        while seen[-1] < count:
+            await trio.lowlevel.checkpoint()
+            seen.append(len(scene.told(SubscriptionLost)))
+        assert max(later - earlier for earlier, later in pairwise(seen)) <= 10
+
+
 async def test_others_get_their_turn_while_many_brokers_are_asked_again_in_doubt(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 import math
 import ssl
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar, TypeVarTuple, Unpack
 
 import trio
@@ -91,8 +91,14 @@ class BrokerConnection:
             raise BrokerError("answer to another request")
         return response_body(key, version, memoryview(payload))
 
-    async def wait(self, event: trio.Event) -> None:
+    async def wait(
+        self,
+        event: trio.Event,
+        turn: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
+    ) -> None:
         """Wait for ``event`` without a request under way.
+
+        ``turn``: awaited before an end of the connection is acted upon.
 
         :raises BrokerError: the broker ended the connection, or spoke unasked.
         """
@@ -105,6 +111,7 @@ class BrokerConnection:
                 failed = "answer to no request" if data else "connection closed by the broker"
             except trio.BrokenResourceError as error:
                 failed = _broken(error)
+            await turn()
             nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
@@ -115,22 +122,30 @@ class BrokerConnection:
             raise BrokerError(failed)
 
     async def _authenticate(self) -> None:
+        try:
+            lifetime = await self._begin_session()
+        except trio.TooSlowError:
+            what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"
+            raise BrokerError(f"SASL: {what}") from None
+        until = trio.current_time() + _RENEWED_AFTER * lifetime
+        self._authenticate_at = until if lifetime else math.inf
+
+    async def _begin_session(self) -> float:
+        """Authenticate; return for how many seconds that holds, 0 for ever.
+
+        :raises TooSlowError: secrets are not read and hashed in time.
+        """
         assert self._credentials is not None
         used: list[str] = []
         try:
             body = sasl_handshake.write_request_body(self._credentials.mechanism)
             reader = await self._ask(ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION, body)
             _check_offer(self._credentials.mechanism, sasl_handshake.read_response(reader))
-            lifetime = await self._converse(self._credentials.converse(used))
+            return await self._converse(self._credentials.converse(used))
         except (BrokerError, ConfigurationError) as error:
             # In a thread: it reads secrets, and a file may be on a disk that hangs.
             words = await self._in_thread(self._credentials.hidden, str(error), used)
             raise BrokerError(f"SASL: {words}") from None
-        except trio.TooSlowError:
-            what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"
-            raise BrokerError(f"SASL: {what}") from None
-        until = trio.current_time() + _RENEWED_AFTER * lifetime
-        self._authenticate_at = until if lifetime else math.inf
 
     async def _converse(self, conversation: Conversation) -> float:
         """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""

@@ -67,7 +67,7 @@ class Listener(Protocol):
     """Takes what a poller learns."""
 
     async def turn(self) -> None:
-        """Wait until the poller may begin to connect."""
+        """Wait until the poller may begin to connect, or act upon the end of its connection."""
 
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
@@ -206,13 +206,13 @@ class BrokerPoller:
         ``peer``: the IP address where that was, "" if it is not known.
         """
         self._pause.end()
-        if self._peer.has_moved(peer, trio.current_time()) and self.connected:
+        if self._peer.has_moved(peer, trio.current_time()):
             self.reconnect()
 
     async def run(self) -> None:
         """Ask until cancelled; connect again whenever the connection is lost."""
         while True:
-            connected = False
+            connected, reason = False, None
             try:
                 connection = await self._connect()
                 connected = True
@@ -220,13 +220,17 @@ class BrokerPoller:
                     await self._open(connection)
                     await self._serve(connection)
             except (BrokerError, WireError) as error:
-                self.connected = False
-                self._listener.lost(self, str(error))
+                reason = str(error)
             except Exception as error:
                 # A defect of the proxy must end one connection and not all of them.
-                self.connected = False
                 self._listener.failed(error)
-                self._listener.lost(self, "a defect of leader-hints; see its log")
+                reason = "a defect of leader-hints; see its log"
+            self.connected = False
+            self._peer.connected("", trio.current_time())
+            if reason is not None:
+                # In turn as well: all may be lost at once, as behind a firewall that restarts.
+                await self._listener.turn()
+                self._listener.lost(self, reason)
             await self._pause.wait(connected=connected)
 
     async def _connect(self) -> BrokerConnection:
@@ -279,7 +283,7 @@ class BrokerPoller:
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
             with trio.move_on_at(poll_at):
-                await connection.wait(self._pending.due)
+                await connection.wait(self._pending.due, self._listener.turn)
             if not self.leaving:
                 await self._refresh(connection)
         self.connected = False
@@ -289,9 +293,11 @@ class BrokerPoller:
 
         What comes back in its place may be a newer one.
         """
-        while True:
+        while not self.leaving:
+            # Nothing that it is to be asked is of use.
+            self._pending.take()
             with trio.move_on_after(self._settings.poll):
-                await connection.wait(trio.Event())
+                await connection.wait(self._pending.due, self._listener.turn)
             await connection.ask(ApiKey.API_VERSIONS, 0, b"")
             self._pause.reset()
 

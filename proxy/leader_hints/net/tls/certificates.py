@@ -40,6 +40,7 @@ class TlsFiles:
 
     ``context``: the newest that could be made. Links keep the one that they began with.
     ``refused``: why the last attempt to make one failed; "": it did not.
+    ``hangs``: nobody knows when an attempt to read them ends.
     ``expires``: when the first of its own certificates does, in seconds since 1970; ``None``: it
     has none, or none that is understood.
     """
@@ -52,6 +53,7 @@ class TlsFiles:
         self._settings = settings
         self._stamp = self._look()
         self.refused = ""
+        self.hangs = False
         self.context = _context(settings)
         self.expires = _expires(settings.certificate)
 

@@ -3,6 +3,7 @@
 Tested in ``tests/net/tls/test_tls.py``.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,9 @@ from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
 
 #: Seconds between two looks whether files have changed.
 LOOK_SECONDS = 10.0
+#: Seconds in which all of them must be looked at and read.
+_PATIENCE = 60.0
+_HANG = f"its files were not read within {_PATIENCE:g} s; their disk may hang"
 
 
 class Security:
@@ -90,17 +94,28 @@ class Security:
         """Read again the files that have changed, or all; return what came of it.
 
         Links go on with what they began with. Where new files are not right the old ones hold.
-        Abandoned when it is cancelled: a disk that hangs must not keep the process from ending.
+        Abandoned when it is cancelled, or takes too long: a disk that hangs must neither keep the
+        process from ending, nor new files from being read for ever. Those that hang are read again
+        when they do no longer, or with all.
         """
-        return await trio.to_thread.run_sync(
-            lambda: [*self._reload(all_of_them)],
-            abandon_on_cancel=True,
-            # Not one of those that look-ups of names may have all of, which hang.
-            limiter=trio.CapacityLimiter(1),
-        )
+        reading = _Reading()
+        with trio.move_on_after(_PATIENCE):
+            await trio.to_thread.run_sync(
+                self._reload,
+                reading,
+                all_of_them,
+                abandon_on_cancel=True,
+                # Not one of those that look-ups of names may have all of, which hang.
+                limiter=trio.CapacityLimiter(1),
+            )
+        return reading.give_up()
 
-    def _reload(self, all_of_them: bool) -> Iterator[Event]:
+    def _reload(self, reading: "_Reading", all_of_them: bool) -> None:
         for route, group, files in self._files:
+            if files.hangs and not all_of_them:
+                continue
+            if not reading.goes_on(route, group, files):
+                return
             # What has changed is noted, whether or not that was the question. Files that could not
             # be read may be readable later without a change: permissions, descriptors.
             news, before = files.changed() or all_of_them, files.refused
@@ -110,9 +125,50 @@ class Security:
                 files.reload()
             except ConfigurationError as error:
                 if news or str(error) != before:
-                    yield CertificatesRefused(route=route, group=group, reason=str(error))
+                    event = CertificatesRefused(route=route, group=group, reason=str(error))
+                    reading.events.append(event)
             else:
-                yield CertificatesReloaded(route=route, group=group)
+                # Whatever became of an attempt that hung.
+                files.hangs = False
+                reading.events.append(CertificatesReloaded(route=route, group=group))
+        reading.is_over()
+
+
+class _Reading:
+    """One look at all files, in a thread. ``events``: what came of it."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._lock = threading.Lock()
+        self._at: tuple[str, str, TlsFiles] | None = None
+        self._given_up = False
+
+    def goes_on(self, route: str, group: str, files: TlsFiles) -> bool:
+        """Whether the next files are still to be read."""
+        with self._lock:
+            if not self._given_up:
+                self._at = route, group, files
+                return True
+        self.is_over()
+        return False
+
+    def is_over(self) -> None:
+        """Note that nothing is read any more; what had hung is read again."""
+        with self._lock:
+            if self._given_up and self._at is not None:
+                _, _, files = self._at
+                files.hangs, files.refused = False, _HANG
+            self._at = None
+
+    def give_up(self) -> list[Event]:
+        """Return what came of it so far; where it is not over, some files hang."""
+        with self._lock:
+            if self._at is None:
+                return self.events
+            self._given_up = True
+            route, group, files = self._at
+            files.hangs = True
+        return [*self.events, CertificatesRefused(route=route, group=group, reason=_HANG)]
 
 
 def make_connector(tls: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
