@@ -17,7 +17,7 @@ from tests.harness import franz_go, maven
 _DOCS = maven.ROOT / "docs"
 _SECTION = "consuming"
 _BYTES = 300_000_000
-#: What Java and franz-go ask for of a partition at most, unless they are told otherwise.
+#: Bytes of a partition that Java and franz-go ask for at most by default.
 _PARTITION = 1 << 20
 _ARMS = (HAPROXY, OFF, ON)
 WORKS = [

@@ -17,7 +17,7 @@ import trio.testing
 
 from leader_hints import app
 from leader_hints.address import Address
-from leader_hints.app import admin_view, fixed_routes, periodic
+from leader_hints.app import admin_view, fixed_routes, joining, periodic
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.net.admin.admin import Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages
@@ -743,3 +743,16 @@ async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(
             await client.aclose()
             assert line["links"] == 1
         nursery.cancel_scope.cancel()
+
+
+async def test_the_system_takes_much_for_a_client_that_reads_slowly() -> None:
+    """Trio has it take 16 KB: the pump was woken ten times for each megabyte."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stream = await trio.open_tcp_stream(*listener.getsockname())
+        client, _ = listener.accept()
+        taken = 0
+        with client, joining._detached(stream) as ours, contextlib.suppress(BlockingIOError):
+            while taken < 1 << 24:
+                taken += ours.send(bytes(65_536))
+    assert 1 << 20 <= taken < 1 << 24

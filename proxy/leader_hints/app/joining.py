@@ -33,6 +33,11 @@ from leader_hints.net.pump.tls_socket import TlsSocket, Transport
 from leader_hints.net.tls.handshake_turns import HandshakeTurns
 from leader_hints.net.tls.route_security import Security
 
+#: Bytes of a connection that the system takes although they cannot be sent yet. Trio has it take 16
+#: KB: a task that sends is to find out early that its peer is slow. Here each message is on its way
+#: already, and to be woken once for every 16 KB costs as much as to move them.
+_UNSENT = 1 << 20
+
 #: Puts something between a client and its link; returns what replaces the client.
 Interpose = Callable[[Route, trio.SocketStream], trio.SocketStream]
 
@@ -186,4 +191,6 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     sock.setblocking(False)
     # A client whose machine vanished must not keep its link for ever.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
     return sock

@@ -9,5 +9,6 @@ connections end, is in net/pump.
 - link_state: what both share: client, its topic_ids, request_policies (what is done with each
   kind of request), exchanges.
 - exchange: a request that awaits its response; held: an error response that waits for its hints.
-- budget: bytes that may be kept; traffic_counters, latency_sampler: what is counted and timed.
+- budget: bytes that may be kept; frame_memory: what large frames are gathered into.
+- traffic_counters, latency_sampler: what is counted and timed.
 """

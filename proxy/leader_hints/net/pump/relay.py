@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.endings import Endings
-from leader_hints.net.pump.pipe import UnfitError
+from leader_hints.net.pump.pipe import Pipe, UnfitError
 from leader_hints.net.pump.poller import DUE, PEER_CLOSED, READ, WRITE
 from leader_hints.net.pump.reports import Reports
 from leader_hints.net.pump.send_queues import SendQueues
 from leader_hints.net.pump.socket_pair import Side, SocketPair
-from leader_hints.net.pump.watched_sides import WatchedSides
+from leader_hints.net.pump.watched_sides import WatchedSides, may_be_read
 
-#: Bytes that go on as they come, whatever they are, from which on they are moved within the system.
-_MOVED = 65_536
+#: Bytes that go on as they come, whatever they are, from which on they are moved within the system;
+#: and as many as these, received at once, are seldom the last.
+_MUCH = 65_536
+#: How often a side that sends so much is served before others get their turn. Each time it is a
+#: quarter of a megabyte at most.
+_TIMES = 4
 
 
 class Relay:
@@ -48,8 +52,15 @@ class Relay:
 
     def readable(self, side: Side) -> None:
         """Receive what is there, and send what becomes of it to the other side."""
-        flow, queues = side.flow, self._queues
-        pipe = queues.pipe_from(side) if flow.passing >= _MOVED else None
+        for _ in range(_TIMES):
+            # Mostly more has come meanwhile. To have the poller say so costs more than to look.
+            if not self._receive(side):
+                return
+
+    def _receive(self, side: Side) -> bool:
+        """Receive once; return whether it is to be tried again at once."""
+        pair, flow, queues = side.pair, side.flow, self._queues
+        pipe = queues.pipe_from(side) if flow.passing >= _MUCH else None
         try:
             if pipe is not None:
                 size = queues.fill(pipe, side)
@@ -61,27 +72,27 @@ class Relay:
         except UnfitError:
             # It is tried in the other way at once: the socket stays ready.
             queues.stop_moving()
-            return
+            return False
         except (BlockingIOError, InterruptedError):
-            return
+            return False
         except OSError:
-            if side is side.pair.client:
-                self._endings.close(side.pair)
-                return
-            if not side.pair.answered:
-                self._endings.turn_away(side.pair)
-                return
+            if side is pair.client:
+                self._endings.close(pair)
+                return False
+            if not pair.answered:
+                self._endings.turn_away(pair)
+                return False
             # A reset broker: the answers that came before it are good all the same.
             size = 0
         if not size:
             self._endings.end(side)
-            return
-        if pipe is not None:
-            flow.passed(size)
-            error = queues.pour(side.peer, pipe)
+            return False
+        if pipe is None:
+            self._went_on(side, size, queues.send(side.peer, flow.received(size)))
         else:
-            error = queues.send(side.peer, flow.received(size))
-        self._went_on(side, size, error)
+            flow.passed(size)
+            self._went_on(side, size, queues.pour(side.peer, pipe))
+        return size >= _MUCH and pair.open and may_be_read(side)
 
     def _resume(self, side: Side) -> None:
         """Go on with what was left of what a side has received."""
@@ -112,6 +123,8 @@ class Relay:
             self._responded(pair)
 
     def _writable(self, side: Side) -> None:
+        pair, peer = side.pair, side.peer
+        moved = isinstance(side.queue[0], Pipe)
         try:
             if not self._queues.flush(side):
                 return
@@ -120,9 +133,12 @@ class Relay:
             return
         if side.shut:
             self._endings.shut(side)
-        if side.pair.open:
+        if moved and pair.open and may_be_read(peer):
+            # Where the reader is slow the next bytes are here already.
+            self.readable(peer)
+        if pair.open:
             self._watched.update(side)
-            self._watched.update(side.peer)
+            self._watched.update(peer)
 
     def _requested(self, pair: SocketPair) -> None:
         if pair.link.state.events:

@@ -27,11 +27,10 @@ class WatchedSides:
         if side.flow.unfinished:
             # What is left goes on only where there is room for it.
             events |= 0 if side.peer.queue else DUE
-        elif not side.ended:
-            if not side.peer.queue and _may_read(side):
-                events |= READ
-            elif not side.peer_closed:
-                events |= PEER_CLOSED
+        elif may_be_read(side):
+            events |= READ
+        elif not (side.ended or side.peer_closed):
+            events |= PEER_CLOSED
         if events == side.events:
             return
         descriptor = side.socket.fileno()
@@ -66,7 +65,10 @@ class WatchedSides:
         self._left = [(d, events, self.by_descriptor.get(d)) for d, events in rest]
 
 
-def _may_read(side: Side) -> bool:
+def may_be_read(side: Side) -> bool:
+    """Whether the proxy has room and time for what a socket has received."""
+    if side.ended or side.flow.unfinished or side.peer.queue:
+        return False
     pair = side.pair
     if side is pair.client:
         return not pair.link.crowded
