@@ -1,6 +1,7 @@
 """Lines that are events, and lines that are none."""
 
 import json
+import re
 from datetime import date
 from math import inf, nan
 
@@ -122,3 +123,13 @@ def test_hostile_texts_pass_unchanged(spark: SparkSession) -> None:
     row = frame(spark, [_GOOD | {"client_id": hostile, "cluster": "../../x=1/y"}]).head()
     assert row is not None
     assert (row["client_id"], row["cluster"]) == (hostile, "../../x=1/y")
+
+
+def test_java_compiles_what_lines_are_judged_by(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its compilers leave out methods of more than 8000 bytes, which it then interprets."""
+    frame(spark, [_GOOD]).explain("codegen")
+    sizes = re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)
+    assert sizes
+    assert max(int(size) for size in sizes) < 8000
