@@ -4,12 +4,14 @@ import json
 import re
 from datetime import date
 from math import inf, nan
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from leader_hints_report.journal.events import quarantined
-from tests.pipeline.lines import error, event, frame, latency, move, success
+from leader_hints_report.journal.events import quarantined, read
+from tests.pipeline.lines import as_text, error, event, frame, latency, move, success
 
 _GOOD = latency(0, 1, 2.5)
 _GAP = event("gap", 0, 1, reason="full", dropped=1, first_seq=0, last_seq=0)
@@ -126,10 +128,13 @@ def test_hostile_texts_pass_unchanged(spark: SparkSession) -> None:
 
 
 def test_java_compiles_what_lines_are_judged_by(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its compilers leave out methods of more than 8000 bytes, which it then interprets."""
-    frame(spark, [_GOOD]).explain("codegen")
+    # Of a file, since Spark works out rows that it knows without any code for them.
+    (tmp_path / "a.jsonl").write_text(as_text([_GOOD]))
+    lines = spark.read.text(str(tmp_path)).select(F.lit("file").alias("source"), "value")
+    read(lines.withColumnRenamed("value", "line")).explain("codegen")
     sizes = re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)
     assert sizes
     assert max(int(size) for size in sizes) < 8000
