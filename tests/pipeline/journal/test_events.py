@@ -133,7 +133,11 @@ def test_java_compiles_what_lines_are_judged_by(
     """Its compilers leave out methods of more than 8000 bytes, which it then interprets."""
     # Of a file, since Spark works out rows that it knows without any code for them.
     (tmp_path / "a.jsonl").write_text(as_text([_GOOD]))
-    lines = spark.read.text(str(tmp_path)).select(F.lit("file").alias("source"), "value")
+    session = spark.newSession()
+    # As outside of tests.
+    session.conf.set("spark.sql.codegen.wholeStage", True)
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    lines = session.read.text(str(tmp_path)).select(F.lit("file").alias("source"), "value")
     read(lines.withColumnRenamed("value", "line")).explain("codegen")
     sizes = re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)
     assert sizes
