@@ -117,26 +117,20 @@ def read(lines: DataFrame) -> DataFrame:
     since Spark would read each line once for the filter and once more for what passes.
     """
     full = lines.where(F.trim("line") != "")
-    judged = full.withColumn("event", parsed(F.col("line")))
-    event = F.col("event")
-    judged = judged.select(
-        *(
-            instant(event[name]).alias(name) if name == "time" else event[name].alias(name)
-            for name in COLUMNS
-        ),
-        "source",
-        "line",
-        fault(event).alias("fault"),
-    )
-    is_bad = F.col("fault").isNotNull()
+    # Judged where it is parsed, which Spark does once for a projection. Together with what follows
+    # the judgement would be one generated method of over 8000 bytes, which Java never compiles.
+    event = parsed(F.col("line"))
+    judged = full.select("source", "line", event.alias("event"), fault(event).alias("fault"))
+    event, is_bad = F.col("event"), F.col("fault").isNotNull()
+    columns = {name: event[name] for name in COLUMNS} | {"time": instant(event["time"])}
     # Its characters are counted where it is cut, so only what is kept is cut.
     shown = {"source": F.col("source"), "line": F.substring("line", 1, _LONGEST_LINE)}
     return judged.select(
-        *COLUMNS,
+        *(of.alias(name) for name, of in columns.items()),
         *(F.when(is_bad, text).alias(name) for name, text in shown.items()),
         "fault",
-        F.when(is_bad, BAD_PART).otherwise(part_of(F.col("event"))).alias("part"),
-        F.when(~is_bad, day_of(F.col("time"))).alias("day"),
+        F.when(is_bad, BAD_PART).otherwise(part_of(event["event"])).alias("part"),
+        F.when(~is_bad, day_of(columns["time"])).alias("day"),
     )
 
 

@@ -24,7 +24,10 @@ _WRONG: Final = 0.1
 _UNKNOWN: Final = 1e18
 _MICROS: Final = 1_000_000
 _DAY: Final = ("day", "cluster")
-_KEY: Final = (*_DAY, "client_id", "api", "topic", "partition", "after")
+#: A client at a leader epoch of a partition, and its 128 bits of hash, which are moved in place of
+#: the words.
+_MET: Final = ("client_id", "api", "topic", "partition", "after")
+_PLACE: Final = ("place", "place_too")
 
 
 def epoch_after() -> Column:
@@ -91,34 +94,41 @@ def _pairs(events: DataFrame) -> DataFrame:
         "after", epoch_after()
     )
     is_error = F.col("event") == "error"
+    rows = known.where(F.col("after").isNotNull() & F.col("cluster").isNotNull()).select(
+        *_DAY,
+        "sidecar",
+        *(F.xxhash64(F.lit(number), *_MET).alias(name) for number, name in enumerate(_PLACE)),
+        F.when(is_error, released_at()).alias("failed"),
+        F.when(~is_error, F.unix_micros("time")).alias("served"),
+    )
+    # Here, so that neither of the two groupings needs a shuffle of its own.
+    rows = rows.repartition(*_PLACE)
     # Numbers only, which need no list of all that a client met.
-    each = (
-        known.where(F.col("after").isNotNull() & F.col("cluster").isNotNull())
-        .groupBy(*_KEY, "sidecar")
-        .agg(
-            F.max(F.when(is_error, released_at())).alias("failed"),
-            F.min(F.when(~is_error, F.unix_micros("time"))).alias("served"),
+    each = rows.groupBy(*_DAY, *_PLACE, "sidecar").agg(
+        F.max("failed").alias("failed"), F.min("served").alias("served")
+    )
+    both = each.groupBy(*_DAY, *_PLACE).agg(
+        _known("failed", "one").alias("errors"), _known("served", "other").alias("successes")
+    )
+    error, success = F.col("error"), F.col("success")
+    # Code is generated for these, but not for functions of arrays.
+    return (
+        both.select(*_DAY, F.explode("errors").alias("error"), "successes")
+        .select(*_DAY, "error", F.explode("successes").alias("success"))
+        .where(error["one"] != success["other"])
+        .select(
+            *_DAY,
+            error["one"].alias("one"),
+            success["other"].alias("other"),
+            (success["served"] - error["failed"]).alias("took"),
         )
     )
-    both = each.groupBy(*_KEY).agg(
-        F.collect_list(F.struct("sidecar", "failed", "served")).alias("of")
-    )
-    pairs = F.transform(
-        "of",
-        lambda one: F.transform(
-            "of",
-            lambda other: F.struct(
-                one["sidecar"].alias("one"),
-                other["sidecar"].alias("other"),
-                (other["served"] - one["failed"]).alias("took"),
-            ),
-        ),
-    )
-    return (
-        both.where(F.size("of") > 1)
-        .select(*_DAY, F.inline_outer(F.flatten(pairs)))
-        .where((F.col("one") != F.col("other")) & F.col("took").isNotNull())
-    )
+
+
+def _known(time: str, sidecar: str) -> Column:
+    """All (sidecar, time) of a group whose time is known, the sidecar under another name."""
+    sight = F.struct(F.col("sidecar").alias(sidecar), time)
+    return F.collect_list(F.when(F.col(time).isNotNull(), sight))
 
 
 def _bounds(pairs: DataFrame) -> DataFrame:

@@ -26,7 +26,7 @@ def sighted(events: DataFrame) -> DataFrame:
         events.where(F.col("event") == "leader_change")
         .withColumn("at", F.unix_micros("time"))
         .groupBy(*_KEY)
-        .agg(F.array_sort(F.collect_list(sight)).alias("sights"))
+        .agg(F.sort_array(F.collect_list(sight)).alias("sights"))
     )
 
 
@@ -56,7 +56,7 @@ def leader_moves(epochs: DataFrame, wrong: DataFrame) -> DataFrame:
         _of_each(F.col("sights")).alias("sights"),
         F.element_at("sights", 1)["rough_at"].alias("rough_at"),
     )
-    change, times = F.col("change"), F.transform("sights", lambda sight: sight["at"])
+    change, times = F.col("change"), F.col("sights")["at"]
     first_at, last_at = F.array_min(times), F.array_max(times)
     return moves.select(
         *_KEY,
@@ -115,7 +115,7 @@ def wrong_clocks(epochs: DataFrame) -> DataFrame:
     far = epochs.where(lasted > _PAUSE)
     # Nobody saw them twice, so no topic was recreated.
     once = epochs.join(F.broadcast(far.select("cluster").distinct()), "cluster", "left_semi").where(
-        F.size("sights") == F.size(_of_each(F.col("sights")))
+        F.size("sights") == F.size(F.array_distinct(F.col("sights")["sidecar"]))
     )
     clocks = by_sights(once.withColumn("sights", _of_each(F.col("sights"))), "cluster")
     middle = F.round(F.col("spread")[1]).cast("long")
@@ -137,7 +137,7 @@ def _roughly_corrected(sights: Column, wrong: Column) -> Column:
         ),
     )
     # They are in the order of ``at``, which is that of right clocks.
-    return F.when(wrong.isNull(), rough).otherwise(F.array_sort(rough))
+    return F.when(wrong.isNull(), rough).otherwise(F.sort_array(rough))
 
 
 def _generations(sights: Column) -> Column:
@@ -163,7 +163,7 @@ def _generations(sights: Column) -> Column:
 
 def _of_each(sights: Column) -> Column:
     """The first sight of each sidecar, as (sidecar, at), from sights in order."""
-    sidecars = F.transform(sights, lambda sight: sight["sidecar"])
+    sidecars = sights["sidecar"]
     first = F.filter(
         sights, lambda sight, number: F.array_position(sidecars, sight["sidecar"]) == number + 1
     )

@@ -132,7 +132,11 @@ def _in_order_of_epochs() -> Column:
     def other(of: Callable[[str], Column], name: str) -> Column:
         return of(name).over(in_order)
 
-    before_at, error = other(F.lag, "at"), other(F.lead, "said")
+    def of_error(name: str) -> Column:
+        # Not all that it says: that would be copied.
+        return F.lead(F.col("said")[name]).over(in_order)
+
+    before_at = other(F.lag, "at")
     ends_none = F.coalesce(other(F.lag, "success"), F.lit(True)) | (
         F.col("at") - before_at > PATIENCE_S * _MICROS
     )
@@ -143,10 +147,10 @@ def _in_order_of_epochs() -> Column:
         & (other(F.lead, "run") != F.col("run"))
         & (
             F.coalesce(other(F.lead, "after") <= F.col("after"), F.lit(False))
-            | (error["leader"] == F.col("said")["node"])
+            | (of_error("leader") == F.col("said")["node"])
         )
     )
-    known_ms = F.col("said")["bound_ms"] + error["bound_ms"]
+    known_ms = F.col("said")["bound_ms"] + of_error("bound_ms")
     wrong_us = F.coalesce(known_ms, F.lit(_WRONG_MS)) * 1000
     released = other(F.lead, "released")
     return F.when(follows & (released - F.col("at") <= wrong_us), released).otherwise(F.col("at"))

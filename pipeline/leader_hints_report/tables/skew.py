@@ -89,7 +89,7 @@ def by_sights(moves: DataFrame, *of: str) -> DataFrame:
     ``sidecar``, ``moves``, ``apart``, how many sights are seconds apart from each other, and
     ``spread``, microseconds.
     """
-    times = F.array_sort(F.transform("sights", lambda sight: sight["at"]))
+    times = F.sort_array(F.col("sights")["at"])
     count = F.size("sights")
     # The middle one; of an even number the mean of the two in the middle.
     low = F.element_at(times, F.floor((count + 1) / 2).cast("int"))

@@ -1,14 +1,17 @@
 """Lines that are events, and lines that are none."""
 
 import json
+import re
 from datetime import date
 from math import inf, nan
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from leader_hints_report.journal.events import quarantined
-from tests.pipeline.lines import error, event, frame, latency, move, success
+from leader_hints_report.journal.events import quarantined, read
+from tests.pipeline.lines import as_text, error, event, frame, latency, move, success
 
 _GOOD = latency(0, 1, 2.5)
 _GAP = event("gap", 0, 1, reason="full", dropped=1, first_seq=0, last_seq=0)
@@ -122,3 +125,20 @@ def test_hostile_texts_pass_unchanged(spark: SparkSession) -> None:
     row = frame(spark, [_GOOD | {"client_id": hostile, "cluster": "../../x=1/y"}]).head()
     assert row is not None
     assert (row["client_id"], row["cluster"]) == (hostile, "../../x=1/y")
+
+
+def test_java_compiles_what_lines_are_judged_by(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its compilers leave out methods of more than 8000 bytes, which it then interprets."""
+    # Of a file, since Spark works out rows that it knows without any code for them.
+    (tmp_path / "a.jsonl").write_text(as_text([_GOOD]))
+    session = spark.newSession()
+    # As outside of tests.
+    session.conf.set("spark.sql.codegen.wholeStage", True)
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    lines = session.read.text(str(tmp_path)).select(F.lit("file").alias("source"), "value")
+    read(lines.withColumnRenamed("value", "line")).explain("codegen")
+    sizes = re.findall(r"maxMethodCodeSize:(\d+)", capsys.readouterr().out)
+    assert sizes
+    assert max(int(size) for size in sizes) < 8000
