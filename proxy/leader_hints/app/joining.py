@@ -191,6 +191,7 @@ def _detached(stream: trio.SocketStream) -> socket.socket:
     sock.setblocking(False)
     # A client whose machine vanished must not keep its link for ever.
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+    # Not where faults are put in between by a pair of Unix sockets, nor on all systems.
+    if sock.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
     return sock

@@ -32,8 +32,8 @@ from leader_hints.wire.errors import WireError
 _PAUSE = 2.0
 #: Seconds to connect, and in which a connection to a listener of this process is taken.
 _CONNECT, _TAKEN = 2.0, 1.0
-#: Routes from which is looked at the same time. A look at an address that takes no connection lasts
-#: some seconds, and hundreds of brokers may advertise such addresses.
+#: Routes whose addresses are looked at together. A look at one that takes no connection lasts some
+#: seconds, and hundreds of brokers may advertise such addresses.
 _LOOKS = 5
 #: Routes and findings that are looked at before other tasks get their turn, of which each may be
 #: compared with all of the others; and IP addresses of a name.
@@ -65,7 +65,7 @@ class RouteWatch:
         self._bases: dict[str, object] = {}
         self._looked: dict[str, float] = {}
         self._turn: dict[str, int] = {}
-        #: Those from which is looked now, or soon.
+        #: Names of those whose addresses are looked at now, or soon.
         self._looking: set[str] = set()
 
     async def run(self) -> None:
