@@ -1,5 +1,6 @@
 """What a step costs, in lines of Python that it executes: no times, so load changes nothing."""
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -15,12 +16,16 @@ def lines_of(step: Callable[[], object]) -> int:
         lines += event == "line"
         return trace
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    # A collection would have the lines counted with which objects of other tests end.
+    gc.disable()
     sys.settrace(trace)
     try:
         step()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return lines
 
 
