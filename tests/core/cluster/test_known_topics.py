@@ -41,23 +41,6 @@ def test_the_former_topics_leader_brings_no_epoch_into_a_recreated_one() -> None
     assert not view.disagreements
 
 
-def test_a_new_view_has_no_higher_epoch_from_a_broker_that_may_lead_a_former_topic() -> None:
-    """It does not know whether the topic has been recreated just now.
-
-    In simulated worlds consumers were hinted at such a leader, by the ids of the recreated topic.
-    """
-    time = _Time()
-    view = LeaderView("cluster", time)
-    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), None)
-    time.now += 9.0
-    assert not view.leader_confirms("t", 0, Leader(1, 1))
-    assert view.leader("t", 0) == Leader(3, 0)
-    assert view.learn(answer({0: (2, 1)}, topic=topic_id(2)), None)
-    assert view.leader("t", 0) == Leader(2, 1)
-    time.now += 2.0
-    assert view.leader_confirms("t", 0, Leader(1, 2))
-
-
 def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:
     view = view_of({0: (1, 50)}, topic=topic_id(1))
     view.learn(answer({0: (2, 0)}, topic=topic_id(2)), None)

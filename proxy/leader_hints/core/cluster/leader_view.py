@@ -227,18 +227,16 @@ class LeaderView:
         It was asked by name. Just after a topic with an id was recreated, a broker that lags leads
         the former one, and nothing would ever correct that epoch: then only Metadata, which has the
         id, brings a higher one. It may also be the view that has the former id. So until that node
-        agrees, its answers prove no hint. A view that is new does not know whether a topic has been
-        recreated just now: it waits for Metadata, too.
+        agrees, its answers prove no hint.
         """
         topic = self.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.epochs):
             return []
-        is_new = topic.id and self._clock() < topic.since + _LAG
+        is_new = topic.retired and self._clock() < topic.since + _LAG
         if is_new and leader.epoch > topic.epochs[partition]:
-            if topic.retired:
-                place, known = (topic.key, partition), topic.leader(partition)
-                self.disagreements.begin(place)
-                self.disagreements.report(place, Source(leader.node), leader, known)
+            place, known = (topic.key, partition), topic.leader(partition)
+            self.disagreements.begin(place)
+            self.disagreements.report(place, Source(leader.node), leader, known)
             return []
         return self._reports.leads(topic, partition, leader)
 
