@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterator
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
-from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.topic_changes import TopicChanges
@@ -45,14 +44,12 @@ class KnownTopics:
         cluster_id: str,
         changes: TopicChanges,
         on_forgotten: Callable[[TopicLeaders], None],
-        clock: Clock,
     ) -> None:
         self.forgotten = 0
         self.partitions = 0
         self._cluster_id = cluster_id
         self._changes = changes
         self._on_forgotten = on_forgotten
-        self._clock = clock
         self._with_ids = 0
         self._topics: dict[Topic, TopicLeaders] = {}
         self._keys: dict[str, Topic] = {}
@@ -175,7 +172,7 @@ class KnownTopics:
                 yield
 
     def _add(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> TopicLeaders:
-        topic = TopicLeaders(name, topic_id, retired, self.synthesize_id(name), self._clock())
+        topic = TopicLeaders(name, topic_id, retired, self.synthesize_id(name))
         self._changes.add(topic.aliases)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic_id)

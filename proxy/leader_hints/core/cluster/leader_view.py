@@ -5,6 +5,8 @@ only moves to a higher epoch, except where a topic was recreated
 (:mod:`leader_hints.core.cluster.leader_reports`).
 """
 
+import math
+from collections import OrderedDict
 from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Protocol
@@ -35,9 +37,11 @@ _LEARNT_AT_ONCE = 100
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
-#: Seconds for which a broker may go on to serve the former topic after one was learnt of: brokers
+#: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 _LAG = 10.0
+#: Names of forgotten topics that are remembered.
+_MOST_FORGOTTEN = 10_000
 
 
 class LeaderView:
@@ -58,11 +62,13 @@ class LeaderView:
         self.unknown_ids = UnknownIds(clock)
         self.changes = TopicChanges()
         self._clock = clock
+        #: When the topic with an id that had this name was forgotten last.
+        self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
         self.disagreements = Disagreements()
-        self.topics = KnownTopics(cluster_id, self.changes, self._forget, clock)
+        self.topics = KnownTopics(cluster_id, self.changes, self._forget)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
         self._reports = LeaderReports(
@@ -232,8 +238,8 @@ class LeaderView:
         topic = self.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.epochs):
             return []
-        is_new = topic.retired and self._clock() < topic.since + _LAG
-        if is_new and leader.epoch > topic.epochs[partition]:
+        forgotten_at = self._forgotten_at.get(name, -math.inf) if topic.id else -math.inf
+        if leader.epoch > topic.epochs[partition] and self._clock() < forgotten_at + _LAG:
             place, known = (topic.key, partition), topic.leader(partition)
             self.disagreements.begin(place)
             self.disagreements.report(place, Source(leader.node), leader, known)
@@ -280,6 +286,11 @@ class LeaderView:
 
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""
+        if topic.id:
+            self._forgotten_at[topic.name] = self._clock()
+            self._forgotten_at.move_to_end(topic.name)
+            if len(self._forgotten_at) > _MOST_FORGOTTEN:
+                self._forgotten_at.popitem(last=False)
         for place in _places(topic, self._moves):
             self._moves.drop(place)
         for place in _places(topic, self._doubts):

@@ -17,11 +17,11 @@ class TopicLeaders:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
-    clients may give the topic. ``since``: when it was first learnt of. ``retired``: former ids of
-    the name, and ``claimed``: the one of them that the last poll of each broker reported.
-    ``contradicted``: which partitions the last poll of each broker contradicted. ``behind``: by
-    partition, since when polls of a broker have reported lower epochs than the known one, and
-    nobody that one. ``absent``: how many polls in a row lacked the topic.
+    clients may give the topic. ``retired``: former ids of the name, and ``claimed``: the one of
+    them that the last poll of each broker reported. ``contradicted``: which partitions the last
+    poll of each broker contradicted. ``behind``: by partition, since when polls of a broker have
+    reported lower epochs than the known one, and nobody that one. ``absent``: how many polls in a
+    row lacked the topic.
     """
 
     __slots__ = (
@@ -36,23 +36,16 @@ class TopicLeaders:
         "leaders",
         "name",
         "retired",
-        "since",
     )
 
     def __init__(
-        self,
-        name: str,
-        topic_id: bytes,
-        retired: tuple[bytes, ...],
-        synthetic_id: bytes,
-        since: float = 0.0,
+        self, name: str, topic_id: bytes, retired: tuple[bytes, ...], synthetic_id: bytes
     ) -> None:
         self.aliases: tuple[Topic, ...] = (name, synthetic_id, *([topic_id] if topic_id else ()))
         self.name = name
         self.id = topic_id
         self.key: Topic = topic_id or name
         self.retired = retired
-        self.since = since
         self.claimed: dict[Reporter, bytes] = {}
         self.leaders = array("i")
         self.epochs = array("i")
