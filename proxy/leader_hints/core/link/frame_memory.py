@@ -28,7 +28,6 @@ class FrameMemory:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._bytes = 0
         self._kept: list[_Kept] = []
 
     def take(self, least: int, most: int) -> bytearray:
@@ -49,22 +48,17 @@ class FrameMemory:
 
     def sweep(self) -> None:
         """Forget what nobody used since the last sweep; call it about every second."""
-        self._retain([kept for kept in self._kept if kept.used])
+        self._kept = [kept for kept in self._kept if kept.used]
         for kept in self._kept:
             kept.used = _is_viewed(kept.memory)
 
     def _new(self, least: int) -> bytearray:
         memory = bytearray(-(-least // _UNIT) * _UNIT)
         # What is free was too small for this frame, and would be for others like it.
-        self._retain([kept for kept in self._kept if _is_viewed(kept.memory)])
-        if self._bytes + len(memory) <= self._most:
-            self._bytes += len(memory)
+        self._kept = [kept for kept in self._kept if _is_viewed(kept.memory)]
+        if sum(len(kept.memory) for kept in self._kept) + len(memory) <= self._most:
             self._kept.append(_Kept(memory))
         return memory
-
-    def _retain(self, kept: list[_Kept]) -> None:
-        self._kept = kept
-        self._bytes = sum(len(each.memory) for each in kept)
 
 
 def _fits_better(size: int, other: int, most: int) -> bool:
