@@ -265,11 +265,10 @@ class BrokerAnswers:
 
         Some of it now, since links wait meanwhile, and the rest in turns of :meth:`read_on`.
         """
-        steps = self._passing(route, version, payload)
-        for _ in steps:
+        steps, over = self._passing(route, version, payload), object()
+        if next(steps, over) is not over:
             with suppress(trio.WouldBlock):
                 self._rest.send_nowait(steps)
-            break
 
     async def read_on(self) -> None:
         """Take what is left of large Metadata responses that went by, until cancelled."""

@@ -286,7 +286,6 @@ class BrokerPoller:
                 await connection.wait(self._pending.due, self._listener.turn)
             if not self.leaving:
                 await self._refresh(connection)
-        self.connected = False
 
     async def _watch(self, connection: BrokerConnection) -> None:
         """Keep to a broker whose word on leaders cannot be relied upon, until it goes.

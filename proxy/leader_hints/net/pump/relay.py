@@ -15,8 +15,8 @@ from leader_hints.net.pump.watched_sides import WatchedSides, may_be_read
 #: Bytes that go on as they come, whatever they are, from which on they are moved within the system;
 #: and as many as these, received at once, are seldom the last.
 _MUCH = 65_536
-#: How often a side that sends so much is served before others get their turn. Each time it is a
-#: quarter of a megabyte at most.
+#: How often a side that sends so much is served before others get their turn: each time it is a
+#: pipe full of bytes that are not copied at most, or a buffer full of others.
 _TIMES = 4
 
 
