@@ -1,6 +1,5 @@
 """What a proxy costs where a consumer reads several partitions: CPU seconds, MB/s, page faults."""
 
-import random
 import shutil
 import tempfile
 from collections import defaultdict
@@ -9,9 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import click
-
-from bench.cost import TOPIC, CostArm, cpu_seconds, relay
+from bench.cost import TOPIC, CostArm, alternating, cpu_seconds, relay, report
 from bench.load import Work, do
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
@@ -41,21 +38,15 @@ def run(arms: Sequence[CostArm], works: Sequence[Work], rounds: int) -> Consumpt
             RealCluster(version, "zk", folder=folder / "cluster", brokers=1, jvm_options=())
         )
         _fill(cluster, {work.topic: work for work in works}.values())
-        for number in range(rounds + 1):
-            for arm in random.sample(arms, len(arms)):
-                place = folder / f"{number}-{arms.index(arm)}"
-                place.mkdir()
-                for work, cpu, speed, faults in _round(arm, works, cluster, place):
-                    if number:
-                        into = figures[arm, work]
-                        into.cpu.append(cpu)
-                        into.mb_per_s.append(speed)
-                        into.faults.append(faults)
-                    click.echo(
-                        f"round {number}, {arm.label}, {work.label}: {cpu:.3f} s, "
-                        f"{speed:.0f} MB/s, {faults} page faults",
-                        err=True,
-                    )
+        for number, arm, place in alternating(arms, rounds, folder):
+            for work, cpu, speed, faults in _round(arm, works, cluster, place):
+                if number:
+                    into = figures[arm, work]
+                    into.cpu.append(cpu)
+                    into.mb_per_s.append(speed)
+                    into.faults.append(faults)
+                shown = f"{cpu:.3f} s, {speed:.0f} MB/s, {faults} page faults"
+                report(number, arm, work, shown)
     shutil.rmtree(folder)
     return figures
 

@@ -1,7 +1,6 @@
 """``python -m bench consuming``: consumers of several partitions, compared with HAProxy."""
 
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Iterator
 
 import click
 
@@ -9,9 +8,8 @@ from bench.consuming import Consumed, Consumption, run
 from bench.cost import missing_tools
 from bench.cost_report import HAPROXY, OFF, ON
 from bench.load import Work
-from bench.report import Verdict, finish, table, target_table
+from bench.report import Verdict, finish, judge_ratio, table, target_table, with_interval
 from bench.samples import Samples, from_samples_option
-from bench.statistics import interval, ratio_interval
 from tests.harness import franz_go, maven
 
 _DOCS = maven.ROOT / "docs"
@@ -48,7 +46,7 @@ def main(rounds: int, from_samples: bool, write: bool) -> None:
     figures = {
         (arm, work): samples.get(Consumed, work.label, arm.label) for arm in _ARMS for work in WORKS
     }
-    verdicts = [_cpu(work, figures) for work in WORKS] + [_speed(work, figures) for work in WORKS]
+    verdicts = [*_verdicts(figures)]
     head = ["300 MB", *(arm.label for arm in _ARMS)]
     text = "\n\n".join(
         [
@@ -76,29 +74,15 @@ def _measured(rounds: int) -> Samples:
 
 
 def _rows(figures: Consumption, name: str, digits: int) -> list[list[str]]:
-    def figure(values: Sequence[float]) -> str:
-        low, high = interval(values)
-        return f"{median(values):.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
-
     return [
-        [work.label, *(figure(getattr(figures[arm, work], name)) for arm in _ARMS)]
+        [work.label, *(with_interval(getattr(figures[arm, work], name), digits) for arm in _ARMS)]
         for work in WORKS
     ]
 
 
-def _cpu(work: Work, figures: Consumption) -> Verdict:
-    ours, theirs = figures[ON, work].cpu, figures[HAPROXY, work].cpu
-    ratio, text = _ratio(ours, theirs)
-    return f"CPU, {work.label}", text, f"at most {MOST_CPU}", ratio <= MOST_CPU
-
-
-def _speed(work: Work, figures: Consumption) -> Verdict:
-    ours, theirs = figures[ON, work].mb_per_s, figures[HAPROXY, work].mb_per_s
-    ratio, text = _ratio(ours, theirs)
-    return f"MB/s, {work.label}", text, f"at least {LEAST_SPEED}", ratio >= LEAST_SPEED
-
-
-def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, str]:
-    ratio = median(ours) / median(theirs)
-    low, high = ratio_interval(ours, theirs)
-    return ratio, f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+def _verdicts(figures: Consumption) -> Iterator[Verdict]:
+    pairs = [(work.label, figures[ON, work], figures[HAPROXY, work]) for work in WORKS]
+    for label, ours, theirs in pairs:
+        yield judge_ratio(f"CPU, {label}", ours.cpu, theirs.cpu, most=MOST_CPU)
+    for label, ours, theirs in pairs:
+        yield judge_ratio(f"MB/s, {label}", ours.mb_per_s, theirs.mb_per_s, least=LEAST_SPEED)

@@ -80,30 +80,43 @@ def run(arms: Sequence[CostArm], works: Sequence[Work], rounds: int) -> Costs:
             )
             for version in sorted({arm.version for arm in arms})
         }
-        for number in range(rounds + 1):
-            for arm in random.sample(arms, len(arms)):
-                place = folder / f"{number}-{arms.index(arm)}"
-                place.mkdir()
-                for work, cost in _round(
-                    arm, works, clusters[arm.version], place, f"c-{place.name}"
-                ):
-                    if number:
-                        into = costs[arm, work]
-                        into.cpu += cost.cpu
-                        into.client_cpu += cost.client_cpu
-                        into.p50 += cost.p50
-                        into.p99 += cost.p99
-                    click.echo(_line(number, arm, work, cost), err=True)
+        for number, arm, place in alternating(arms, rounds, folder):
+            for work, cost in _round(arm, works, clusters[arm.version], place, f"c-{place.name}"):
+                if number:
+                    into = costs[arm, work]
+                    into.cpu += cost.cpu
+                    into.client_cpu += cost.client_cpu
+                    into.p50 += cost.p50
+                    into.p99 += cost.p99
+                report(
+                    number,
+                    arm,
+                    work,
+                    f"{cost.cpu[0]:.3f} s, client {cost.client_cpu[0]:.1f} s, "
+                    f"p50 {cost.p50[0]:.0f} us, p99 {cost.p99[0]:.0f} us",
+                )
     shutil.rmtree(folder)
     return costs
 
 
-def _line(number: int, arm: CostArm, work: Work, cost: Cost) -> str:
+def alternating(
+    arms: Sequence[CostArm], rounds: int, folder: Path
+) -> Iterator[tuple[int, CostArm, Path]]:
+    """Iterate over the number of each round, each arm, and a new folder for it.
+
+    The arms have another order in each round. Round 0 does not count.
+    """
+    for number in range(rounds + 1):
+        for arm in random.sample(arms, len(arms)):
+            place = folder / f"{number}-{arms.index(arm)}"
+            place.mkdir()
+            yield number, arm, place
+
+
+def report(number: int, arm: CostArm, work: Work, figures: str) -> None:
+    """Show what came of a work."""
     kind = f"round {number}" if number else "warm-up"
-    return (
-        f"{kind}, {arm.label}, {work.label}: {cost.cpu[0]:.3f} s, client {cost.client_cpu[0]:.1f} s"
-        f", p50 {cost.p50[0]:.0f} us, p99 {cost.p99[0]:.0f} us"
-    )
+    click.echo(f"{kind}, {arm.label}, {work.label}: {figures}", err=True)
 
 
 def _round(

@@ -9,9 +9,8 @@ import click
 from bench.cost import Cost, CostArm, Costs, missing_tools, run
 from bench.load import Work
 from bench.plot import plot_cost
-from bench.report import Verdict, finish, table, target_table
+from bench.report import Verdict, finish, judge_ratio, table, target_table, with_interval
 from bench.samples import Samples, from_samples_option
-from bench.statistics import interval, ratio_interval
 from tests.harness import maven
 
 _DOCS = maven.ROOT / "docs"
@@ -105,7 +104,9 @@ def _report(of: _Comparison, rounds: int, from_samples: bool, write: bool) -> No
         (arm, work): samples.get(Cost, work.label, arm.label) for arm in arms for work in works
     }
     verdicts = [
-        _verdict(work, costs[of.above, work], costs[of.below, work], of.most[work])
+        judge_ratio(
+            work.label, costs[of.above, work].cpu, costs[of.below, work].cpu, most=of.most[work]
+        )
         for work in works
     ]
     if DIRECT in arms:
@@ -140,12 +141,9 @@ def _measured(of: _Comparison, rounds: int) -> Samples:
 
 
 def _rows(costs: Costs, arms: Sequence[CostArm], works: Sequence[Work]) -> list[list[str]]:
-    return [[work.label, *(_figure(costs[arm, work].cpu) for arm in arms)] for work in works]
-
-
-def _figure(values: Sequence[float]) -> str:
-    low, high = interval(values)
-    return f"{median(values):.3f} ({low:.3f} to {high:.3f})"
+    return [
+        [work.label, *(with_interval(costs[arm, work].cpu, 3) for arm in arms)] for work in works
+    ]
 
 
 def _latencies(costs: Costs, arms: Sequence[CostArm], works: Sequence[Work]) -> list[list[str]]:
@@ -174,9 +172,3 @@ def _added(costs: Costs, name: str) -> Verdict:
         f"at most {MOST_ADDED}",
         ours <= MOST_ADDED * theirs,
     )
-
-
-def _verdict(work: Work, above: Cost, below: Cost, most: float) -> Verdict:
-    ratio = median(above.cpu) / median(below.cpu)
-    low, high = ratio_interval(above.cpu, below.cpu)
-    return work.label, f"{ratio:.2f} ({low:.2f} to {high:.2f})", f"at most {most}", ratio <= most

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 import click
 
 from bench import arms as compared_arms
 from bench.learning import Floor, floor_of
 from bench.measured_clients import BY_NAME
-from bench.report import Verdict, finish, target_table
+from bench.report import Verdict, finish, judge_ratio, target_table
 from bench.samples import FOLDER, Samples, from_samples_option
 from bench.stall import Arm, Sample
 from bench.stall_report import Setup, beside_table, hint_table, run, spread_table, stall_table
-from bench.statistics import quantile, ratio_interval
+from bench.statistics import quantile
 from tests.harness import maven
 from tests.harness.cluster import RealCluster
 
@@ -163,12 +162,8 @@ def judge(of: Comparison) -> list[Verdict]:
     for kind in _KINDS:
         on = of.stalls(ON, kind)
         for label, most in ((OFF, _MOST_OF_OFF), (NATIVE, _MOST_OF_NATIVE)):
-            other = of.stalls(label, kind)
-            ratio = median(on) / median(other)
-            low, high = ratio_interval(on, other)
-            shown = f"{ratio:.2f} ({low:.2f} to {high:.2f})"
             name = f"median stall, {kind}, hints on / {label}"
-            verdicts.append((name, shown, f"at most {most}", ratio <= most))
+            verdicts.append(judge_ratio(name, on, of.stalls(label, kind), most=most))
         ratio = quantile(on, 0.9) / quantile(of.stalls(NATIVE, kind), 0.9)
         name = f"p90 of the stall, {kind}, hints on / {NATIVE}"
         verdicts.append(

@@ -4,11 +4,13 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import NoReturn
 
 import click
 
 from bench.samples import Samples
+from bench.statistics import interval, ratio_interval
 
 #: What was measured, the figure, its target, and whether that is met.
 Verdict = tuple[str, str, str, bool]
@@ -37,6 +39,30 @@ def target_table(verdicts: Iterable[Verdict], what: str = "figure") -> str:
     """Return a table of all targets, and whether each is met."""
     rows = [[*texts, "yes" if met else "no"] for *texts, met in verdicts]
     return table([what, "measured", "target", "met"], rows)
+
+
+def with_interval(values: Sequence[float], digits: int) -> str:
+    """Return a median and its 95 % interval."""
+    low, high = interval(values)
+    return f"{median(values):.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def judge_ratio(
+    name: str,
+    above: Sequence[float],
+    below: Sequence[float],
+    *,
+    most: float | None = None,
+    least: float | None = None,
+) -> Verdict:
+    """Compare two medians: their ratio, its 95 % interval, and whether it is within a target."""
+    ratio = median(above) / median(below)
+    low, high = ratio_interval(above, below)
+    text = f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+    if least is not None:
+        return name, text, f"at least {least}", ratio >= least
+    assert most is not None
+    return name, text, f"at most {most}", ratio <= most
 
 
 def finish(

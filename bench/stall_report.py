@@ -14,10 +14,10 @@ from bench import arms
 from bench.latencies import write_latencies
 from bench.measured_clients import JAVA, Client
 from bench.plot import plot_stalls
-from bench.report import Verdict, finish, table, target_table
+from bench.report import Verdict, finish, judge_ratio, table, target_table
 from bench.samples import Samples, from_samples_option
 from bench.stall import FAST_REPLICATION, RECORD_BYTES, Arm, Sample, clusters, measure
-from bench.statistics import interval, quantile, quantile_interval, ratio_interval
+from bench.statistics import interval, quantile, quantile_interval
 from tests.harness import maven
 from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import Hints
@@ -217,17 +217,8 @@ def judge(pools: Mapping[Arm, Sample]) -> list[Verdict]:
     for hints, most in limits:
         base, sample = by_hints[hints]
         for kind in ("produce", "consume"):
-            above, below = getattr(on, kind), getattr(sample, kind)
-            ratio = median(above) / median(below)
-            low, high = ratio_interval(above, below)
-            verdicts.append(
-                (
-                    f"median stall, {kind}, hints on / {base.label}",
-                    f"{ratio:.2f} ({low:.2f} to {high:.2f})",
-                    f"at most {most}",
-                    ratio <= most,
-                )
-            )
+            name = f"median stall, {kind}, hints on / {base.label}"
+            verdicts.append(judge_ratio(name, getattr(on, kind), getattr(sample, kind), most=most))
     errors = on.given + on.missed.total()
     share = on.given / errors if errors else 0.0
     verdicts.append(
