@@ -28,6 +28,7 @@ from leader_hints.net.pump.turns import Turns
 from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
+from tests.harness.resolver import ResolverTo
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
@@ -672,19 +673,10 @@ async def test_a_route_that_began_without_hints_gets_them(log: _Log) -> None:
         nursery.cancel_scope.cancel()
 
 
-class _AllHere(trio.abc.HostnameResolver):
-    """Every name is this machine's, which no configuration shows."""
-
-    async def getaddrinfo(self, host: Any, port: Any, *others: Any) -> Any:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
-
-    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        raise NotImplementedError
-
-
 @pytest.mark.parametrize("routes", [1, 2, 3])
 async def test_a_route_that_leads_to_itself_ends_after_one_round(log: _Log, routes: int) -> None:
-    trio.socket.set_custom_hostname_resolver(_AllHere())
+    # Every name is this machine's, which no configuration shows.
+    trio.socket.set_custom_hostname_resolver(ResolverTo(["127.0.0.1"]))
     held = [_bound() for _ in range(routes)]
     listens = [address for _, address in held]
     for sock, _ in held:

@@ -1,8 +1,6 @@
 """When the watch looks again; what it finds is tested on real brokers."""
 
-import socket
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import trio
@@ -18,6 +16,7 @@ from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
+from tests.harness.resolver import ResolverTo
 
 
 def _others(watch: RouteWatch, route: Route) -> list[int]:
@@ -199,25 +198,6 @@ async def test_an_address_of_another_listener_is_looked_at_until_it_is_right(
     assert view.misled == frozenset()
 
 
-class _Names(trio.abc.HostnameResolver):
-    """Each name leads to as many addresses as an answer of a name server can have."""
-
-    async def getaddrinfo(
-        self,
-        host: bytes | None,
-        port: bytes | str | int | None,
-        family: int = 0,
-        type: int = 0,
-        proto: int = 0,
-        flags: int = 0,
-    ) -> list[Any]:
-        addresses = (f"203.0.{number >> 8}.{number & 255}" for number in range(4000))
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in addresses]
-
-    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        raise OSError
-
-
 async def test_others_get_their_turn_while_the_addresses_of_a_name_are_looked_at(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -230,7 +210,9 @@ async def test_others_get_their_turn_while_the_addresses_of_a_name_are_looked_at
         return False
 
     monkeypatch.setattr("leader_hints.check.host.is_here", is_here)
-    trio.socket.set_custom_hostname_resolver(_Names())
+    # As many as an answer of a name server has room for.
+    many = [f"203.0.{number >> 8}.{number & 255}" for number in range(4000)]
+    trio.socket.set_custom_hostname_resolver(ResolverTo(many))
     seen = [0]
 
     async def look() -> None:

@@ -4,10 +4,9 @@ All that the world knows of the proxy's classes is in this file.
 """
 
 import math
-import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import trio
 
@@ -41,6 +40,7 @@ from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
 from tests.core.rules import DEFAULT_RULES
+from tests.harness.resolver import ResolverTo
 from tests.world.model.truth import Leader
 from tests.world.network import End, Network, Stream
 from tests.world.wire import Endpoint
@@ -167,7 +167,8 @@ class Proxy:
 
     async def _run(self) -> None:
         with self._scope:
-            trio.socket.set_custom_hostname_resolver(_Elsewhere())
+            # No name leads to this machine: TEST-NET-1 (RFC 5737).
+            trio.socket.set_custom_hostname_resolver(ResolverTo(["192.0.2.1"]))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._timer.run)
                 nursery.start_soon(self._refresher.run)
@@ -339,28 +340,6 @@ class _OwnConnections:
             made.arrived = f"r{reached[0]}"
             await stream.aclose()
         return stream
-
-
-class _Elsewhere(trio.abc.HostnameResolver):
-    """No name leads to this machine."""
-
-    async def getaddrinfo(
-        self,
-        host: bytes | None,
-        port: bytes | str | int | None,
-        family: int = 0,
-        type: int = 0,
-        proto: int = 0,
-        flags: int = 0,
-    ) -> Any:
-        """See :class:`trio.abc.HostnameResolver`."""
-        await trio.lowlevel.checkpoint()
-        # TEST-NET-1 (RFC 5737).
-        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 0))]
-
-    async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        """See :class:`trio.abc.HostnameResolver`."""
-        raise NotImplementedError
 
 
 class _Relay:

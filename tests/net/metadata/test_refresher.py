@@ -181,6 +181,14 @@ def _shown(node: int) -> Address:
     return Address(_SHOWN[node - 1].host, 9092)
 
 
+def _show_many(monkeypatch: pytest.MonkeyPatch, count: int, *, leaders: int) -> None:
+    """Have so many brokers in scenes, of which the first ``leaders`` lead a partition each."""
+    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", many)
+    led: Leaders = {"t": [(node, 5) for node in range(1, leaders + 1)]}
+    monkeypatch.setattr(f"{__name__}._BEFORE", led)
+
+
 def _lagging(correlation: int, version: int) -> bytes:
     """Answer as a broker that has not learnt of the present leader yet."""
     topics = {"t": [messages.Partition(0, 1, 5)]}
@@ -965,10 +973,7 @@ async def test_brokers_of_a_large_cluster_are_connected_to_some_at_a_time(
 ) -> None:
     """All of a thousand began in one round of the event loop, six rounds of 40 ms each."""
     count = 200
-    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
-    monkeypatch.setattr(f"{__name__}._SHOWN", many)
-    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
-    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    _show_many(monkeypatch, count, leaders=count)
     async with _scene(1, before=_count_attempts) as scene:
         per_round = scene.per_round
         assert sum(per_round) == count
@@ -985,10 +990,7 @@ async def test_others_get_their_turn_while_many_brokers_leave(
 ) -> None:
     """To drop a thousand at once stopped all links for 28 to 110 ms."""
     count = 200
-    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
-    monkeypatch.setattr(f"{__name__}._SHOWN", many)
-    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
-    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    _show_many(monkeypatch, count, leaders=count)
     async with _scene(1) as scene:
         await trio.sleep(10)
         assert all(broker.streams for broker in scene.brokers.values())
@@ -1008,10 +1010,7 @@ async def test_the_loss_of_many_brokers_at_once_is_reported_some_at_a_time(
 ) -> None:
     """That of a thousand was written to the log in one round of the event loop, of 0.3 s."""
     count = 200
-    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
-    monkeypatch.setattr(f"{__name__}._SHOWN", many)
-    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
-    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    _show_many(monkeypatch, count, leaders=count)
     async with _scene(1) as scene:
         await trio.sleep(10)
         assert all(broker.streams for broker in scene.brokers.values())
@@ -1031,9 +1030,7 @@ async def test_others_get_their_turn_while_many_brokers_are_asked_again_in_doubt
 ) -> None:
     """Anybody can cause that. A thousand stopped all links for 50 ms, some rounds in a row."""
     count = 200
-    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
-    monkeypatch.setattr(f"{__name__}._SHOWN", many)
-    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5)]})
+    _show_many(monkeypatch, count, leaders=1)
     async with _scene(1, before=_all_proxied, synthesize=True) as scene:
         await trio.sleep(10)
         before = scene.addresses()
@@ -1051,9 +1048,7 @@ async def test_brokers_that_come_back_before_they_were_dropped_are_still_asked(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = 100
-    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
-    monkeypatch.setattr(f"{__name__}._SHOWN", many)
-    monkeypatch.setattr(f"{__name__}._BEFORE", {"t": [(1, 5)]})
+    _show_many(monkeypatch, count, leaders=1)
     async with _scene(1) as scene:
         await trio.sleep(10)
         pollers, view = scene.refresher._pollers, scene.route.broker.view
@@ -1078,10 +1073,7 @@ async def test_others_get_their_turn_while_many_brokers_are_asked(
 ) -> None:
     """To ask all of a thousand brokers once stopped all links for 70 ms."""
     count = 200
-    many = [Broker(node, f"b-{node}", 9092) for node in range(1, count + 1)]
-    monkeypatch.setattr(f"{__name__}._SHOWN", many)
-    leaders: Leaders = {"t": [(node, 5) for node in range(1, count + 1)]}
-    monkeypatch.setattr(f"{__name__}._BEFORE", leaders)
+    _show_many(monkeypatch, count, leaders=count)
     async with _scene(1) as scene:
         await trio.sleep(5)
 
