@@ -243,7 +243,7 @@ async def test_a_defect_in_what_is_learnt_of_a_broker_costs_one_connection_to_it
             assert "_ask" in failed["traceback"]
             assert "a defect" not in failed["traceback"]
             assert failed["traceback"].endswith("KeyError")
-            (lost,) = log.events("subscription_lost")
+            (lost,) = await until_true(lambda: log.events("subscription_lost"))
             assert lost["error"] == "a defect of leader-hints; see its log"
             await until_true(lambda: len(log.events("subscription_ready")) == 2)
             await _is_served(address)
