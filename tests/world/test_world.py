@@ -107,6 +107,36 @@ def test_brokers_that_lag_at_the_same_time_bring_no_former_topic_back() -> None:
     assert known == [Leader(2, 0)] * 3
 
 
+def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_recreated() -> None:
+    """A broker that has not learnt of that leads the former topic at the epoch that comes next."""
+    of = replace(
+        profile(0),
+        kraft=True,
+        ids=True,
+        releases=("3.6",) * 3,
+        lag=0.02,
+        fronted=(1, 2),
+        sidecars=True,
+        hidden=(),
+        idle=0,
+        crossed=(),
+        large=True,
+        synthesize=False,
+        rogue=False,
+        later="",
+        partitions=1,
+        slots=1000,
+        clients=(("kafka-python", FETCH), ("java", FETCH), ("java", PRODUCE), ("franz-go", FETCH)),
+    )
+    begin = [Happening(3.7 + 0.3 * node, "process", 0, node) for node in (1, 2)]
+    former = [Happening(3.0, "move", 0, 3), Happening(3.4, "stale", 0, 3, 5.0)]
+    moved = [Happening(3.5, "recreate", 0, 1), *begin, Happening(4.8, "move", 0, 1)]
+    world = World(0, of, [*former, *moved], proxied=True)
+    world.run()
+    assert not [*hint_was_true(Lived(world, lambda *_: world, lambda *_: world))]
+    assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
+
+
 def test_no_request_that_a_broker_refuses_costs_the_proxy_its_own_connection() -> None:
     of = replace(
         profile(0),

@@ -41,6 +41,37 @@ def test_the_former_topics_leader_brings_no_epoch_into_a_recreated_one() -> None
     assert not view.disagreements
 
 
+def test_in_a_new_view_a_node_leads_at_a_higher_epoch_if_its_metadata_has_the_topics_id() -> None:
+    """Another may lead a former topic of the name: it may have been recreated just before.
+
+    In simulated worlds consumers were hinted at such a leader, by the ids of the recreated topic.
+    """
+    time = _Time()
+    view = LeaderView("cluster", time)
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 3)
+    assert not view.leader_confirms("t", 0, Leader(1, 1))
+    # It may be the answer of any other broker.
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), None)
+    assert not view.leader_confirms("t", 0, Leader(1, 1))
+    assert view.leader("t", 0) == Leader(3, 0)
+    # It has learnt of the topic, but not of its own leadership: of that a broker's Metadata lags.
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 1)
+    assert view.leader_confirms("t", 0, Leader(1, 1))
+    assert view.leader("t", 0) == Leader(1, 1)
+    assert not view.disagreements
+
+
+def test_in_a_view_that_is_old_a_node_leads_at_a_higher_epoch() -> None:
+    """No broker lags for so long: it cannot lead a former topic of the name any more."""
+    time = _Time()
+    view = LeaderView("cluster", time)
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 3)
+    time.now += 11.0
+    assert view.leader_confirms("t", 0, Leader(1, 1))
+    view.learn(answer({0: (3, 2)}, topic=topic_id(2)), 3)
+    assert view.leader_confirms("t", 0, Leader(2, 3))
+
+
 def test_a_lagging_broker_does_not_bring_the_old_topic_back() -> None:
     view = view_of({0: (1, 50)}, topic=topic_id(1))
     view.learn(answer({0: (2, 0)}, topic=topic_id(2)), None)

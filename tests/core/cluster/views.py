@@ -34,3 +34,13 @@ def view_of(*answers: Partitions, topic: bytes = ZERO_ID) -> LeaderView:
     for partitions in answers:
         view.learn(answer(partitions, topic=topic), None)
     return view
+
+
+def old_view_of(*answers: Partitions, topic: bytes) -> LeaderView:
+    """Do as :func:`view_of`; no broker has not learnt of the topic any more."""
+    now = [0.0]
+    view = LeaderView("cluster", lambda: now[0])
+    for partitions in answers:
+        view.learn(answer(partitions, topic=topic), None)
+    now[0] = 100.0
+    return view

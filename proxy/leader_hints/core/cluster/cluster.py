@@ -20,13 +20,15 @@ class Learnt(NamedTuple):
     """What a broker's answers about its leadership bring.
 
     ``moves``: that the view did not know. ``confirmed``: the topics of partitions of which the
-    broker is the first to say that it leads them since they moved there. ``of_the_view``: the
-    errors of partitions that were asked about at the view's own epoch. ``epoch_over``: an epoch is
-    over, and that is news.
+    broker is the first to say that it leads them since they moved there. ``doubted``: the topics of
+    those at whose higher epochs it may lead a former topic. ``of_the_view``: the errors of
+    partitions that were asked about at the view's own epoch. ``epoch_over``: an epoch is over, and
+    that is news.
     """
 
     moves: list[LeaderMoved]
     confirmed: dict[str, None]
+    doubted: dict[str, None]
     of_the_view: dict[Partition, int]
     epoch_over: bool
 
@@ -72,7 +74,7 @@ class Cluster:
         view = self.view
         # In doubt it was asked about another epoch than the view's.
         of_the_view = {place: e for place, e in errors.items() if not view.in_doubt(*place)}
-        learnt = Learnt([], {}, of_the_view, epoch_over=False)
+        learnt = Learnt([], {}, {}, of_the_view, epoch_over=False)
         if node is None:
             return learnt
         epoch_over = False
@@ -85,6 +87,8 @@ class Cluster:
                 after = view.leader(name, partition), view.is_confirmed(name, partition)
                 if before != after == (leader, True):
                     learnt.confirmed[name] = None
+                elif (known := after[0]) is not None and known.epoch < epoch:
+                    learnt.doubted[name] = None
             elif answer is not None and answer.denies:
                 learnt.moves.extend(view.leader_denies(name, partition, leader))
             elif answer is LeadershipAnswer.UNAWARE:

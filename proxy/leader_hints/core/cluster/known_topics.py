@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.topic_changes import TopicChanges
@@ -44,12 +45,14 @@ class KnownTopics:
         cluster_id: str,
         changes: TopicChanges,
         on_forgotten: Callable[[TopicLeaders], None],
+        clock: Clock,
     ) -> None:
         self.forgotten = 0
         self.partitions = 0
         self._cluster_id = cluster_id
         self._changes = changes
         self._on_forgotten = on_forgotten
+        self._clock = clock
         self._with_ids = 0
         self._topics: dict[Topic, TopicLeaders] = {}
         self._keys: dict[str, Topic] = {}
@@ -131,8 +134,9 @@ class KnownTopics:
         none = answer.id in (ZERO_ID, synthetic_id(self._cluster_id, answer.name))
         topic_id = _NO_ID if none else answer.id
         if known is None:
-            return self._add(answer.name, topic_id, ())
+            return self._add(answer.name, topic_id, (), source)
         if known.id == topic_id:
+            known.reported_by(source.node, self._clock())
             if known.claimed and (poll or _NO_ID in known.claimed.values()):
                 known.claimed.clear()
             return known
@@ -143,7 +147,7 @@ class KnownTopics:
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.
         former = (*known.retired, known.id) if known.id and topic_id else known.retired
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
-        return self._add(answer.name, topic_id, retired)
+        return self._add(answer.name, topic_id, retired, source)
 
     def has(self, topic: TopicLeaders) -> bool:
         """Whether a topic is still known, and was neither forgotten nor recreated."""
@@ -171,8 +175,12 @@ class KnownTopics:
                 self._forget(topic)
                 yield
 
-    def _add(self, name: str, topic_id: bytes, retired: tuple[bytes, ...]) -> TopicLeaders:
-        topic = TopicLeaders(name, topic_id, retired, self.synthesize_id(name))
+    def _add(
+        self, name: str, topic_id: bytes, retired: tuple[bytes, ...], source: Source
+    ) -> TopicLeaders:
+        now = self._clock()
+        topic = TopicLeaders(name, topic_id, retired, self.synthesize_id(name), now)
+        topic.reported_by(source.node, now)
         self._changes.add(topic.aliases)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic_id)

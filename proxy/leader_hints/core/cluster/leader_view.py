@@ -23,7 +23,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import LAG, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderMoved
 
@@ -37,9 +37,6 @@ _LEARNT_AT_ONCE = 100
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
-#: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
-#: learn of that in tenths of a second, in a large cluster within seconds.
-_LAG = 10.0
 #: Names of forgotten topics that are remembered.
 _MOST_FORGOTTEN = 10_000
 
@@ -68,7 +65,7 @@ class LeaderView:
         self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
         self.disagreements = Disagreements()
-        self.topics = KnownTopics(cluster_id, self.changes, self._forget)
+        self.topics = KnownTopics(cluster_id, self.changes, self._forget, clock)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
         self._reports = LeaderReports(
@@ -230,16 +227,14 @@ class LeaderView:
     def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
         """Take a node's answer that it leads at an epoch; return the move, if it is new.
 
-        It was asked by name. Just after a topic with an id was recreated, a broker that lags leads
-        the former one, and nothing would ever correct that epoch: then only Metadata, which has the
-        id, brings a higher one. It may also be the view that has the former id. So until that node
+        It was asked by name, so it may lead a former topic of that name: then only Metadata brings
+        a higher epoch. It may also be the view that has the former topic's id. So until that node
         agrees, its answers prove no hint.
         """
         topic = self.topics.get(name)
         if topic is None or not 0 <= partition < len(topic.epochs):
             return []
-        forgotten_at = self._forgotten_at.get(name, -math.inf) if topic.id else -math.inf
-        if leader.epoch > topic.epochs[partition] and self._clock() < forgotten_at + _LAG:
+        if leader.epoch > topic.epochs[partition] and self._may_lead_former(topic, leader.node):
             place, known = (topic.key, partition), topic.leader(partition)
             self.disagreements.begin(place)
             self.disagreements.report(place, Source(leader.node), leader, known)
@@ -283,6 +278,18 @@ class LeaderView:
         leader = self.leader(topic, partition)
         if leader is not None and leader.node == node:
             self._moves.served((self.topics.key(topic), partition))
+
+    def _may_lead_former(self, topic: TopicLeaders, node: int) -> bool:
+        """Whether a node may lead a former topic of the name, at an epoch that never ends here.
+
+        Just after a topic with an id was recreated a broker that lags does. It may have been
+        recreated just before the view began. So in that time a node must have reported the id.
+        """
+        if not topic.id:
+            return False
+        now = self._clock()
+        forgotten_at = self._forgotten_at.get(topic.name, -math.inf)
+        return now < forgotten_at + LAG or not topic.is_known_to(node, now)
 
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""

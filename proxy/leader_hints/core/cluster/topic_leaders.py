@@ -11,17 +11,21 @@ from leader_hints.core.cluster.leader import Leader
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
 _NO_EPOCH = array("i", [UNKNOWN])
+#: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
+#: learn of that in tenths of a second, in a large cluster within seconds.
+LAG = 10.0
 
 
 class TopicLeaders:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
-    clients may give the topic. ``retired``: former ids of the name, and ``claimed``: the one of
-    them that the last poll of each broker reported. ``contradicted``: which partitions the last
-    poll of each broker contradicted. ``behind``: by partition, since when polls of a broker have
-    reported lower epochs than the known one, and nobody that one. ``absent``: how many polls in a
-    row lacked the topic.
+    clients may give the topic. ``since``: when the view learnt of it. ``knowing``: the nodes that
+    have reported this id, while others may still lead a former topic of the name. ``retired``:
+    former ids of the name, and ``claimed``: the one of them that the last poll of each broker
+    reported. ``contradicted``: which partitions the last poll of each broker contradicted.
+    ``behind``: by partition, since when polls of a broker have reported lower epochs than the known
+    one, and nobody that one. ``absent``: how many polls in a row lacked the topic.
     """
 
     __slots__ = (
@@ -33,25 +37,47 @@ class TopicLeaders:
         "epochs",
         "id",
         "key",
+        "knowing",
         "leaders",
         "name",
         "retired",
+        "since",
     )
 
     def __init__(
-        self, name: str, topic_id: bytes, retired: tuple[bytes, ...], synthetic_id: bytes
+        self,
+        name: str,
+        topic_id: bytes,
+        retired: tuple[bytes, ...],
+        synthetic_id: bytes,
+        since: float = 0.0,
     ) -> None:
         self.aliases: tuple[Topic, ...] = (name, synthetic_id, *([topic_id] if topic_id else ()))
         self.name = name
         self.id = topic_id
         self.key: Topic = topic_id or name
         self.retired = retired
+        self.since = since
+        self.knowing: set[int] | None = set() if topic_id else None
         self.claimed: dict[Reporter, bytes] = {}
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: dict[Reporter, set[int]] = {}
         self.behind: dict[int, dict[Reporter, float]] = {}
         self.absent = 0
+
+    def reported_by(self, node: int | None, now: float) -> None:
+        """Take note that a node has reported the topic with its id."""
+        if self.knowing is None:
+            return
+        if now >= self.since + LAG:
+            self.knowing = None
+        elif node is not None:
+            self.knowing.add(node)
+
+    def is_known_to(self, node: int, now: float) -> bool:
+        """Whether a node that is asked by name can only mean this topic."""
+        return self.knowing is None or node in self.knowing or now >= self.since + LAG
 
     def leader(self, partition: int) -> Leader:
         """Return the known leader of a partition, with its epoch."""

@@ -369,22 +369,31 @@ class BrokerAnswers:
         learnt = cluster.learn_leadership(poller.node, epochs, errors)
         self._report(learnt.moves)
         if len(epochs) <= _ANSWERED and self._hold_timer.queue.held <= _HELD:
-            self._ask_too(poller, cluster.view, learnt.confirmed)
+            self._ask_too(poller, cluster.view, learnt.confirmed, learnt.doubted)
         if learnt.epoch_over:
             self.epoch_over()
         if poller.route is not None:
             self._hold_timer.queue.probed(poller.route, learnt.of_the_view, asked_at)
         self._hold_timer.news()
 
-    def _ask_too(self, poller: BrokerPoller, view: LeaderView, topics: Collection[str]) -> None:
-        """Ask another broker that has come to lead partitions of ``topics`` for Metadata as well.
+    def _ask_too(
+        self,
+        poller: BrokerPoller,
+        view: LeaderView,
+        confirmed: Collection[str],
+        doubted: Collection[str],
+    ) -> None:
+        """Ask a broker that has come to lead partitions of these topics for Metadata as well.
 
-        Its answer passes the process in front of it, which so learns that its broker leads, and not
-        at a poll up to a minute later. Until then it could not hold a Produce error of that broker:
-        it would not know that the broker has led (rule 9 of
-        :mod:`leader_hints.core.hints.hold_queue`).
+        Metadata shows whether it is a ``doubted`` topic that it leads, or a former one of that name.
+
+        Another broker than a route's is asked after each move: its answer passes the process in
+        front of it, which so learns that its broker leads, and not at a poll up to a minute later.
+        Until then it could not hold a Produce error of that broker: it would not know that the
+        broker has led (rule 9 of :mod:`leader_hints.core.hints.hold_queue`).
         """
-        if poller.route is None and topics and sum(map(view.partitions, topics)) <= _LARGEST_READ:
+        topics = doubted if poller.route is not None else [*confirmed, *doubted]
+        if topics and sum(map(view.partitions, topics)) <= _LARGEST_READ:
             poller.refresh(topics)
 
     def _report(self, moves: Sequence[LeaderMoved]) -> None:
