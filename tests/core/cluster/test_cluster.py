@@ -17,6 +17,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved, TopicsHidden
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from tests.core.samples import topic_id
 from tests.harness.lines import lines_of
 
 _ENDPOINTS = {node: Endpoint(f"b-{node}", 9092, None) for node in (1, 2, 3)}
@@ -140,8 +141,19 @@ def test_that_an_epoch_is_over_is_news_once() -> None:
 def test_answers_of_a_broker_that_is_not_proved_are_no_nodes() -> None:
     cluster = _cluster((1, 5))
     learnt = cluster.learn_leadership(None, {_T0: 6}, {_T0: ErrorCode.NONE})
-    assert learnt == ([], {}, {_T0: 0}, False)
+    assert learnt == ([], {}, {}, {_T0: 0}, False)
     assert cluster.view.leader(*_T0) == Leader(1, 5)
+
+
+def test_one_that_may_lead_a_former_topic_is_to_be_asked_for_its_metadata() -> None:
+    cluster = Cluster(LeaderView("k"))
+    cluster.view.learn(TopicMetadata(0, "t", topic_id(1), (Led(0, 1, 5),)), 1)
+    answers = ({_T0: 6}, {_T0: ErrorCode.NONE})
+    learnt = cluster.learn_leadership(2, *answers)
+    assert (learnt.moves, [*learnt.doubted]) == ([], ["t"])
+    cluster.view.learn(TopicMetadata(0, "t", topic_id(1), (Led(0, 1, 5),)), 2)
+    learnt = cluster.learn_leadership(2, *answers)
+    assert (len(learnt.moves), learnt.doubted) == (1, {})
 
 
 def test_in_doubt_an_answer_is_not_about_the_epoch_of_the_view() -> None:

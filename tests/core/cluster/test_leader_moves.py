@@ -11,7 +11,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import MOST_GONE, LeaderMoves
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import LeaderMoved
-from tests.core.cluster.views import answer, led_by_each, view_of
+from tests.core.cluster.views import answer, led_by_each, old_view_of, view_of
 from tests.core.samples import topic_id
 
 
@@ -117,7 +117,7 @@ def test_a_move_is_confirmed_by_the_new_leader_itself() -> None:
 
 
 def test_a_node_that_answers_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
-    view = view_of({0: (1, 5)}, topic=topic_id(1))
+    view = old_view_of({0: (1, 5)}, topic=topic_id(1))
     (moved,) = view.leader_confirms("t", 0, Leader(2, 6))
     assert (moved.leader_before, moved.epoch_before) == (1, 5)
     assert (moved.leader, moved.epoch) == (2, 6)

@@ -11,7 +11,7 @@ from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from tests.core.cluster.views import Partitions, answer, led_by_each, view_of
+from tests.core.cluster.views import Partitions, answer, led_by_each, old_view_of, view_of
 from tests.core.samples import topic_id
 from tests.harness.lines import lines_of
 
@@ -34,7 +34,7 @@ def test_a_leader_without_an_epoch_is_not_known() -> None:
 
 
 def test_what_a_node_alone_has_said_is_withdrawn_if_another_broker_has_said_it() -> None:
-    view = view_of(dict.fromkeys(range(4), (2, 5)), topic=topic_id(1))
+    view = old_view_of(dict.fromkeys(range(4), (2, 5)), topic=topic_id(1))
     for partition, node in enumerate((1, 1, 3)):
         view.leader_confirms("t", partition, Leader(node, 6))
     view.learn(answer({1: (1, 6)}, topic=topic_id(1)), 2)

@@ -385,7 +385,7 @@ class BrokerAnswers:
     ) -> None:
         """Ask a broker that has come to lead partitions of these topics for Metadata as well.
 
-        Metadata shows whether it is a ``doubted`` topic that it leads, or a former one of that name.
+        Metadata shows whether it leads a ``doubted`` topic, or a former one of that name.
 
         Another broker than a route's is asked after each move: its answer passes the process in
         front of it, which so learns that its broker leads, and not at a poll up to a minute later.
