@@ -33,6 +33,10 @@ class ListenError(LeaderHintsError):
     """The machine or the operator is at fault: an address cannot be listened on."""
 
 
+class TakeoverError(LeaderHintsError):
+    """The other process of a takeover is at fault, or who started the two."""
+
+
 class BrokerError(LeaderHintsError):
     """A broker is at fault: it is out of reach, does not answer, or breaks the protocol."""
 

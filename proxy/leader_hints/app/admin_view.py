@@ -21,6 +21,8 @@ from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.admin.shared_work import SharedWork
 from leader_hints.observe.status import route_statuses, status
 
+#: What listens at the admin server's address; no route is called so.
+ADMIN = "the admin server"
 #: Seconds between two looks at brokers to which no client can be connected.
 _LOOK = 10.0
 
@@ -33,6 +35,7 @@ class AdminView:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers)
+        self._listeners = Listeners(parts.pump, parts.observers.emit, parts.sockets)
         self.listening = self.stopping = False
 
     async def serve(
@@ -55,12 +58,15 @@ class AdminView:
                 return await pages.answer(request)
 
         admin = Admin(answer, address, parts.observers.emit)
-        listeners = Listeners(parts.pump, parts.observers.emit)
-        bound = await listeners.open(address, admin.handle, nursery)
+        bound = await self._listeners.open(ADMIN, address, admin.handle, nursery)
         nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))
         if not address.is_loopback:
             parts.observers.emit(AdminExposed(listen=bound))
+
+    async def close(self) -> None:
+        """Answer no new request any more: another process does."""
+        await self._listeners.close()
 
     async def ready(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text if it is."""

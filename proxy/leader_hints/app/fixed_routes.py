@@ -45,6 +45,17 @@ class FixedRoutes:
     def prepare(self) -> None:
         """Do nothing: the brokers are asked from the start."""
 
+    async def meet_brokers(self) -> None:
+        """Wait until their versions are known, for a while.
+
+        Some clients keep to what the process before this one offered them, and come back within
+        milliseconds: the versions that their requests need should be known.
+        """
+        assert self._parts is not None
+        if any(route.raised for route in self._parts.table.routes):
+            with trio.move_on_after(_FIRST_ANSWERS):
+                await self._parts.refresher.all_met.wait()
+
     async def listen(self, nursery: trio.Nursery) -> None:
         """Open the listeners of all routes.
 
@@ -52,14 +63,9 @@ class FixedRoutes:
         """
         assert self._parts is not None
         parts, table = self._parts, self._parts.table
-        if any(route.raised for route in table.routes):
-            # Some clients keep to what the process before this one offered them, and come back
-            # within milliseconds: the versions that their requests need should be known.
-            with trio.move_on_after(_FIRST_ANSWERS):
-                await parts.refresher.all_met.wait()
         for settings, (route, upstream) in zip(self.settings, table.with_upstreams(), strict=True):
             handler = partial(parts.joining.accept, route, upstream)
-            bound = await parts.listeners.open(settings.listen, handler, nursery)
+            bound = await parts.listeners.open(route.name, settings.listen, handler, nursery)
             table.listens(route, bound)
             parts.joining.own.listen(Address.parse(bound).port)
             event = Listening(route=route.name, listen=bound, upstream=str(upstream))

@@ -36,6 +36,7 @@ from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump
+from leader_hints.net.takeover.listening_sockets import ListeningSockets
 from leader_hints.net.tls.route_security import Security
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.history import History
@@ -67,6 +68,9 @@ class RouteSource(Protocol):
 
     def prepare(self) -> None:
         """Have the brokers that are known asked."""
+
+    async def meet_brokers(self) -> None:
+        """Wait for what clients need that the routes' brokers say; for a bounded time."""
 
     async def listen(self, nursery: trio.Nursery) -> None:
         """Open the listeners of all routes.
@@ -101,7 +105,8 @@ class Parts:
         poller = KeepingPoller(make_poller()) if decrypts else None
         self.pump = self._make_pump(budget, poller)
         self.hold_timer.settle = self.pump.settle
-        self.listeners = Listeners(self.pump, emit)
+        self.sockets = ListeningSockets()
+        self.listeners = Listeners(self.pump, emit, self.sockets)
         self.joining = self._make_joining(source, poller)
         takers = self.recovery.take, counts.take, self.history.take, self.metrics.take
         self.observers.add(*takers, self.log.take)

@@ -5,15 +5,19 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 import trio
 
-from leader_hints.app.admin_view import AdminView
+from leader_hints.address import Address
+from leader_hints.app.admin_view import ADMIN, AdminView
 from leader_hints.app.certificate_watch import CertificateWatch
 from leader_hints.app.fixed_routes import FixedRoutes
 from leader_hints.app.parts import Parts, RouteSource
 from leader_hints.app.periodic import sum_up, tick
+from leader_hints.app.replacement import Replacement
+from leader_hints.app.takeover import Takeover
 from leader_hints.app.virtual_routes import VirtualRoutes
 from leader_hints.core.admission import Admission
 from leader_hints.core.descriptors import connections_within, descriptors_for
@@ -25,10 +29,11 @@ from leader_hints.core.events import (
     Stopping,
 )
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.errors import ListenError
+from leader_hints.errors import ListenError, TakeoverError
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
+from leader_hints.net.takeover.service_manager import tell_ready
 from leader_hints.net.time_slices import TimeSlices
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.observe.journal import CLIENT_ID_PREFIX
@@ -40,7 +45,7 @@ from leader_hints.settings.settings import Settings
 #: them are looked through at once, and all seldom.
 _GARBAGE = (10_000, 5, 40)
 _TO_END = (signal.SIGTERM, signal.SIGINT)
-_SIGNALS = (*_TO_END, signal.SIGHUP)
+_SIGNALS = (*_TO_END, signal.SIGHUP, signal.SIGUSR2)
 #: Seconds between two checks whether all brokers are known.
 _MOMENT = 0.01
 #: Seconds between two checks whether all links have finished at the end.
@@ -54,8 +59,9 @@ def run(settings: Settings, local: Found | None = None) -> int:
 
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
+    :raises TakeoverError: the process to take over from hands nothing over.
     """
-    refused: ListenError | None = None
+    refused: ListenError | TakeoverError | None = None
     serving = False
 
     def began() -> None:
@@ -72,7 +78,7 @@ def run(settings: Settings, local: Found | None = None) -> int:
         signal.signal(number, at_the_edges)
     try:
         trio.run(partial(serve, settings, local, began), strict_exception_groups=True)
-    except* ListenError as group:
+    except* (ListenError, TakeoverError) as group:
         refused = _first(group)
     for number in _SIGNALS:
         # Python takes handlers of its own away as it ends.
@@ -102,13 +108,14 @@ async def serve(
             began()
             async with trio.open_nursery() as starting:
                 # Beside it: to start may take minutes, while brokers are waited for.
-                starting.start_soon(process.start, nursery)
-                await _ending(process, signals)
+                starting.start_soon(_start, process, nursery)
+                starting.start_soon(process.await_successor, starting.cancel_scope.cancel)
+                await _ending(process, signals, nursery)
                 starting.cancel_scope.cancel()
             async with trio.open_nursery() as ending:
 
                 async def give_up() -> None:
-                    await _ending(process, signals)
+                    await _ending(process, signals, nursery)
                     ending.cancel_scope.cancel()
 
                 ending.start_soon(give_up)
@@ -117,13 +124,21 @@ async def serve(
             nursery.cancel_scope.cancel()
 
 
-async def _ending(process: "_Process", signals: AsyncIterator[int]) -> None:
+async def _start(process: "_Process", nursery: trio.Nursery) -> None:
+    await process.start(nursery)
+    tell_ready()
+
+
+async def _ending(process: "_Process", signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
     """Return at the next signal to end; carry out the others."""
     async for number in signals:
-        if number != signal.SIGHUP:
+        if number == signal.SIGUSR2:
+            nursery.start_soon(process.replacement.start)
+        elif number == signal.SIGHUP:
+            # Beside it: a disk may hang, and the next signal must be handled.
+            process.certificates.renew()
+        else:
             return
-        # Beside it: a disk may hang, and the next signal must be handled.
-        process.certificates.renew()
 
 
 async def hold(settings: Settings, local: Found, started: Callable[[], None]) -> None:
@@ -148,22 +163,51 @@ class _Process:
         self._parts = Parts(settings, source)
         self._admin = AdminView(self._parts)
         self.certificates = CertificateWatch(self._parts.security, self._parts.observers)
+        emit, path = self._parts.observers.emit, settings.takeover
+        self._takeover = None if path is None else Takeover(Path(path), self._parts.sockets, emit)
+        replaced = None if self._takeover is None else self._takeover.replaced
+        self.replacement = Replacement(replaced, emit)
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         parts = self._parts
         _fit_to_descriptors(parts.joining.admission, parts.observers.emit)
+        takes_over = self._takeover is not None and await self._takeover.begin()
         self._start_tasks(nursery)
-        if self._settings.admin is not None:
-            await self._admin.serve(nursery, self._settings.admin, self._source.fault_pages)
+        if not takes_over:
+            await self._serve_admin(nursery)
         self._source.prepare()
         if any(route.config.synthesize for route in parts.table.routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would learn of no leader any more.
             with trio.move_on_after(self._settings.topic_ids_wait):
                 await parts.refresher.all_asked.wait()
+        await self._source.meet_brokers()
+        if self._takeover is not None:
+            await self._takeover.replace(self._addresses())
+        if takes_over:
+            await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
+        await parts.sockets.drop_rest()
+        if self._takeover is not None:
+            nursery.start_soon(parts.observers.keep_up, "takeover", self._takeover.serve)
+
+    async def await_successor(self, then: Callable[[], None]) -> None:
+        """Call ``then`` when a new process can serve in place of this one."""
+        if self._takeover is not None:
+            await self._takeover.replaced.wait()
+            then()
+
+    def _addresses(self) -> list[tuple[str, Address]]:
+        """Return where this process is to listen, and what for."""
+        admin = self._settings.admin
+        routes = [(route.name, route.listen) for route in self._settings.routes]
+        return routes if admin is None else [*routes, (ADMIN, admin)]
+
+    async def _serve_admin(self, nursery: trio.Nursery) -> None:
+        if self._settings.admin is not None:
+            await self._admin.serve(nursery, self._settings.admin, self._source.fault_pages)
 
     def _start_tasks(self, nursery: trio.Nursery) -> None:
         parts, keep_up = self._parts, self._parts.observers.keep_up
@@ -199,7 +243,12 @@ class _Process:
         parts, table = self._parts, self._parts.table
         self._admin.stopping = True
         parts.observers.emit(Stopping(links=table.links_open))
-        parts.listeners.close()
+        await parts.listeners.close()
+        if self._takeover is not None:
+            if self._takeover.replaced.is_set():
+                await self._admin.close()
+                await self._takeover.leave()
+            self._takeover.close()
         with trio.move_on_after(self._settings.drain):
             await TimeSlices().take(parts.pump.drain(_is_the_journals))
             while not parts.pump.drained:  # noqa: ASYNC110 - links close in many ways
@@ -229,9 +278,11 @@ def _is_the_journals(link: LinkState) -> bool:
     return (link.client.id or "").startswith(CLIENT_ID_PREFIX)
 
 
-def _first(group: BaseExceptionGroup[ListenError]) -> ListenError:
+def _first(
+    group: BaseExceptionGroup[ListenError | TakeoverError],
+) -> ListenError | TakeoverError:
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, ListenError)
+    assert isinstance(error, ListenError | TakeoverError)
     return error

@@ -67,6 +67,9 @@ class VirtualRoutes:
         assert self._cluster is not None
         self._cluster.prepare(self._found.brokers)
 
+    async def meet_brokers(self) -> None:
+        """Do nothing: they were asked when they were found."""
+
     async def listen(self, nursery: trio.Nursery) -> None:
         """Open the listeners of all brokers and the one for bootstrap.
 

@@ -291,6 +291,27 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeoverBegun:
+    """A new process, ``successor``, has the listening sockets; this one serves until that can."""
+
+    successor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeoverFailed:
+    """A new process did not take over; this one goes on to serve."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOver:
+    """This process serves from now on, and the one before it, ``predecessor``, ends."""
+
+    predecessor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionLost:
     """The proxy's own connection to a broker ended; the proxy reconnects."""
 
@@ -509,6 +530,9 @@ Event = (
     | EventLoopStalled
     | Stopping
     | Stopped
+    | TakeoverBegun
+    | TakeoverFailed
+    | TakenOver
     | SubscriptionLost
     | SubscriptionReady
     | TopicsHidden

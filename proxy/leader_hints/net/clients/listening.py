@@ -1,7 +1,7 @@
 """Listens at an address and takes connections."""
 
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import trio
@@ -42,8 +42,13 @@ async def open_listeners(address: Address) -> tuple[list[trio.SocketListener], s
     except OSError as error:
         reason = error.strerror or str(error)
         raise ListenError(f"cannot listen on {address}: {reason.lower()}") from None
+    return listeners, bound_address(listeners)
+
+
+def bound_address(listeners: Sequence[trio.SocketListener]) -> str:
+    """Return HOST:PORT of what was bound for one address."""
     host = listeners[0].socket.getsockname()[0]
-    return listeners, str(Address(host, _port(listeners[0])))
+    return str(Address(host, _port(listeners[0])))
 
 
 async def _open_at(port: int, host: str) -> list[trio.SocketListener]:

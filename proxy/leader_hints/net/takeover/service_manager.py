@@ -1,0 +1,23 @@
+"""Tells systemd which process serves (sd_notify(3), Type=notify)."""
+
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+
+
+def tell_ready(environment: Mapping[str, str] = os.environ) -> None:
+    """Say that this process serves, and is the service's main process from now on.
+
+    Without a service manager nothing is done, and so it is if that takes no message: a process
+    that serves must not end for it.
+    """
+    address = environment.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address[0] == "@":
+        # Of the abstract name space (unix(7)).
+        address = f"\0{address[1:]}"
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.setblocking(False)
+        manager.sendto(f"READY=1\nMAINPID={os.getpid()}".encode(), address)

@@ -1,0 +1,151 @@
+"""The processes that come to take over from this one."""
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import trio
+
+from leader_hints.core.events import Event, TakeoverBegun, TakeoverFailed
+from leader_hints.errors import ListenError, TakeoverError
+from leader_hints.net.takeover.messages import (
+    MOST_SOCKETS,
+    PROTOCOL,
+    Message,
+    check_peer,
+    close_all,
+    new_socket,
+    reason_of,
+    receive,
+    send,
+)
+
+#: Seconds for a message to come that needs no work, and to be taken.
+_PATIENCE = 10.0
+#: Seconds before connections are taken again, where the system is short of something.
+_PAUSE = 1.0
+_BACKLOG = 8
+
+
+class Successors:
+    """Hands the listening sockets over at a Unix socket, and learns when a successor can serve.
+
+    ``sockets``: the descriptors of those that are open, each with what it is for. ``ready``: set
+    when a successor can serve; this process is to accept no connection any more then, and to call
+    :meth:`leave`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        sockets: Callable[[], Sequence[tuple[str, int]]],
+        emit: Callable[[Event], None],
+    ) -> None:
+        self.ready = trio.Event()
+        self._path = path
+        #: Until it is this process that serves there.
+        self._aside = path.with_name(f"{path.name}.{os.getpid()}")
+        self._sockets = sockets
+        self._emit = emit
+        self._listener = new_socket()
+        self._scope = trio.CancelScope()
+        self._successor: trio.socket.SocketType | None = None
+        self._is_taken = False
+
+    async def prepare(self) -> None:
+        """Open the Unix socket, at a path that nobody knows yet.
+
+        :raises ListenError: that cannot be.
+        """
+        try:
+            if self._path.exists() and not stat.S_ISSOCK(self._path.stat().st_mode):
+                raise ListenError(f"cannot listen on {self._path}: it is no socket")
+            self._aside.unlink(missing_ok=True)
+            await self._listener.bind(str(self._aside))
+            # Nobody connects before it listens.
+            self._aside.chmod(0o600)
+            self._listener.listen(_BACKLOG)
+        except OSError as error:
+            raise ListenError(f"cannot listen on {self._path}: {reason_of(error)}") from None
+
+    async def serve(self) -> None:
+        """Be the process that successors find, until one is ready, or :meth:`close`."""
+        if self._aside.exists():
+            self._aside.replace(self._path)
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                while True:
+                    try:
+                        connection, _ = await self._listener.accept()
+                    except OSError as error:
+                        self._emit(TakeoverFailed(error=f"cannot be asked: {reason_of(error)}"))
+                        await trio.sleep(_PAUSE)
+                        continue
+                    nursery.start_soon(self._meet, connection)
+
+    async def leave(self) -> None:
+        """Tell the successor that no connection is accepted here any more."""
+        if self._successor is not None:
+            with self._successor, trio.move_on_after(_PATIENCE):
+                try:
+                    await send(self._successor, {"closed": True})
+                except TakeoverError as error:
+                    self._emit(TakeoverFailed(error=str(error)))
+
+    def close(self) -> None:
+        """Be found no more; a successor that is not ready yet finds this process gone."""
+        self._scope.cancel()
+        self._listener.close()
+        self._aside.unlink(missing_ok=True)
+
+    async def _meet(self, connection: trio.socket.SocketType) -> None:
+        try:
+            process = check_peer(connection)
+            if self._is_taken:
+                await _refuse(connection, "another process is taking over already")
+            self._is_taken = True
+            try:
+                await self._hand_over(connection, process)
+            finally:
+                self._is_taken = False
+            self._successor = connection
+        except TakeoverError as error:
+            self._emit(TakeoverFailed(error=str(error)))
+        finally:
+            if self._successor is not connection:
+                connection.close()
+        if self._successor is connection:
+            self.ready.set()
+            self._scope.cancel()
+
+    async def _hand_over(self, connection: trio.socket.SocketType, process: int) -> None:
+        """Hand the sockets over; return when the successor can serve."""
+        with trio.move_on_after(_PATIENCE) as patience:
+            message = await _receive(connection)
+            if message.get("protocol") != PROTOCOL:
+                await _refuse(connection, f"it knows protocol {PROTOCOL} alone")
+            self._emit(TakeoverBegun(successor=process))
+            sockets = self._sockets()
+            for begin in range(0, max(len(sockets), 1), MOST_SOCKETS):
+                some = sockets[begin : begin + MOST_SOCKETS]
+                more = len(sockets) > begin + MOST_SOCKETS
+                addresses = [key for key, _ in some]
+                numbers = [number for _, number in some]
+                await send(connection, {"addresses": addresses, "more": more}, numbers)
+        if patience.cancelled_caught:
+            raise TakeoverError(f"process {process} does not answer")
+        # Without a bound: it waits for brokers first. If it ends, so does this.
+        if not (await _receive(connection)).get("ready"):
+            raise TakeoverError(f"process {process} sends what is not understood")
+
+
+async def _receive(connection: trio.socket.SocketType) -> Message:
+    message, descriptors = await receive(connection)
+    close_all(descriptors)
+    return message
+
+
+async def _refuse(connection: trio.socket.SocketType, reason: str) -> None:
+    await send(connection, {"refused": reason})
+    raise TakeoverError(f"another process asked to take over, and was refused: {reason}")
