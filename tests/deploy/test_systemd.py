@@ -24,24 +24,52 @@ def read() -> configparser.RawConfigParser:
     return unit
 
 
-@pytest.mark.parametrize("broken", [False, True])
-def test_systemd_understands_it(tmp_path: Path, broken: bool) -> None:
-    need("systemd-analyze")
-    # Its own units are looked at too, so they must be there; the command as well.
-    units = tmp_path / "usr/lib/systemd/system"
+def _units(root: Path) -> Path:
+    """A folder for units, below a root with all that systemd looks at: its own ones, and the
+    commands.
+    """
+    units = root / "usr/lib/systemd/system"
     units.parent.mkdir(parents=True)
     shutil.copytree("/usr/lib/systemd/system", units, symlinks=True)
-    text = UNIT.read_text()
-    (units / UNIT.name).write_text(text.replace("PrivateTmp=", "PrivatTmp=") if broken else text)
     for key in ("ExecStart", "ExecReload"):
-        command = tmp_path / read()["Service"][key].split()[0].removeprefix("/")
+        command = root / read()["Service"][key].split()[0].removeprefix("/")
         command.parent.mkdir(parents=True)
         command.write_text("#!/bin/sh\n")
         command.chmod(0o755)
+    return units
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_systemd_understands_it(tmp_path: Path, broken: bool) -> None:
+    need("systemd-analyze")
+    units = _units(tmp_path)
+    text = UNIT.read_text()
+    (units / UNIT.name).write_text(text.replace("PrivateTmp=", "PrivatTmp=") if broken else text)
 
     done = run("systemd-analyze", "verify", f"--root={tmp_path}", UNIT.name, check=False)
 
     assert (UNIT.name in done.stdout + done.stderr) is broken
+
+
+def test_systemd_understands_the_drop_in_for_takeovers(tmp_path: Path) -> None:
+    need("systemd-analyze")
+    units = _units(tmp_path)
+    shutil.copy(UNIT, units)
+    shutil.copytree(f"{UNIT}.d", units / f"{UNIT.name}.d")
+
+    done = run("systemd-analyze", "verify", f"--root={tmp_path}", UNIT.name, check=False)
+
+    assert UNIT.name not in done.stdout + done.stderr
+    drop_in = configparser.RawConfigParser(strict=False)
+    drop_in.optionxform = str  # type: ignore[assignment,method-assign]
+    drop_in.read_string((UNIT.parent / f"{UNIT.name}.d" / "takeover.conf").read_text())
+    service = drop_in["Service"]
+    assert (service["Type"], service["NotifyAccess"]) == ("notify", "all")
+    assert service["ExecReload"].split()[1:] == ["-USR2", "$MAINPID"]
+    assert (
+        service["Environment"]
+        == f"LEADER_HINTS_TAKEOVER=/run/{service['RuntimeDirectory']}/takeover"
+    )
 
 
 def test_systemd_finds_little_to_harden() -> None:

@@ -1,6 +1,7 @@
 """The proxy as users run it: processes of ``leader-hints run`` before a cluster."""
 
 import contextlib
+import copy
 import json
 import sys
 import urllib.parse
@@ -92,6 +93,12 @@ class ProxyProcess:
         """Have it stand still meanwhile: it runs on afterwards as if nothing had been."""
         with processes.frozen(self._process):
             yield
+
+    def successor(self, log: Path) -> Self:
+        """Another process with the same arguments and environment; ``log`` must be a new file."""
+        other = copy.copy(self)
+        other.log = log
+        return other
 
     def expect_errors(self) -> None:
         """Have errors in its log be none of the test's."""

@@ -35,7 +35,7 @@ class AdminView:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers)
-        self._listeners = Listeners(parts.pump, parts.observers.emit, parts.sockets)
+        self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
         self.listening = self.stopping = False
 
     async def serve(

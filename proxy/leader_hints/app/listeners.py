@@ -25,7 +25,7 @@ class Listeners:
     ) -> None:
         self._pump = pump
         self._emit = emit
-        self._sockets = sockets
+        self.sockets = sockets
         self._scopes: set[trio.CancelScope] = set()
         self._closed = False
         self._beginnings = Beginnings()
@@ -39,7 +39,7 @@ class Listeners:
 
         :raises ListenError: the address cannot be listened on.
         """
-        listeners, bound = await self._sockets.open(name, address)
+        listeners, bound = await self.sockets.open(name, address)
         for listener in listeners:
             nursery.start_soon(self.accept_all, listener, handler, nursery)
         return bound

@@ -105,8 +105,7 @@ class Parts:
         poller = KeepingPoller(make_poller()) if decrypts else None
         self.pump = self._make_pump(budget, poller)
         self.hold_timer.settle = self.pump.settle
-        self.sockets = ListeningSockets()
-        self.listeners = Listeners(self.pump, emit, self.sockets)
+        self.listeners = Listeners(self.pump, emit, ListeningSockets())
         self.joining = self._make_joining(source, poller)
         takers = self.recovery.take, counts.take, self.history.take, self.metrics.take
         self.observers.add(*takers, self.log.take)

@@ -163,10 +163,9 @@ class _Process:
         self._parts = Parts(settings, source)
         self._admin = AdminView(self._parts)
         self.certificates = CertificateWatch(self._parts.security, self._parts.observers)
-        emit, path = self._parts.observers.emit, settings.takeover
-        self._takeover = None if path is None else Takeover(Path(path), self._parts.sockets, emit)
+        self._takeover = self._make_takeover()
         replaced = None if self._takeover is None else self._takeover.replaced
-        self.replacement = Replacement(replaced, emit)
+        self.replacement = Replacement(replaced, self._parts.observers.emit)
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
@@ -189,7 +188,7 @@ class _Process:
             await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
-        await parts.sockets.drop_rest()
+        await parts.listeners.sockets.drop_rest()
         if self._takeover is not None:
             nursery.start_soon(parts.observers.keep_up, "takeover", self._takeover.serve)
 
@@ -198,6 +197,12 @@ class _Process:
         if self._takeover is not None:
             await self._takeover.replaced.wait()
             then()
+
+    def _make_takeover(self) -> Takeover | None:
+        path, parts = self._settings.takeover, self._parts
+        if path is None:
+            return None
+        return Takeover(Path(path), parts.listeners.sockets, parts.observers.emit)
 
     def _addresses(self) -> list[tuple[str, Address]]:
         """Return where this process is to listen, and what for."""

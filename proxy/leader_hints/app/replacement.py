@@ -1,6 +1,6 @@
 """Starts this program once more, so that it takes over.
 
-Tested in ``tests/app/test_takeover.py``.
+Tested in ``tests/cli/test_takeover.py``.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
 """Takes over from the process that serves, and is replaced by the next one.
 
-Tested in ``tests/app/test_takeover.py``.
+Tested in ``tests/cli/test_takeover.py``.
 """
 
 from collections.abc import Callable, Iterator, Sequence

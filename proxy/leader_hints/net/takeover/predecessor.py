@@ -1,4 +1,7 @@
-"""The process that serves until this one is ready."""
+"""The process that serves until this one is ready.
+
+Tested in ``tests/net/takeover/test_successors.py``.
+"""
 
 import socket
 from pathlib import Path

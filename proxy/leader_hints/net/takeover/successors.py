@@ -2,7 +2,8 @@
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import trio
@@ -102,8 +103,7 @@ class Successors:
     async def _meet(self, connection: trio.socket.SocketType) -> None:
         try:
             process = check_peer(connection)
-            if self._is_taken:
-                await _refuse(connection, "another process is taking over already")
+            await self._be_asked(connection, process)
             self._is_taken = True
             try:
                 await self._hand_over(connection, process)
@@ -119,25 +119,36 @@ class Successors:
             self.ready.set()
             self._scope.cancel()
 
-    async def _hand_over(self, connection: trio.socket.SocketType, process: int) -> None:
-        """Hand the sockets over; return when the successor can serve."""
-        with trio.move_on_after(_PATIENCE) as patience:
+    async def _be_asked(self, connection: trio.socket.SocketType, process: int) -> None:
+        with _patience(process):
             message = await _receive(connection)
             if message.get("protocol") != PROTOCOL:
                 await _refuse(connection, f"it knows protocol {PROTOCOL} alone")
-            self._emit(TakeoverBegun(successor=process))
-            sockets = self._sockets()
+            if self._is_taken:
+                await _refuse(connection, "another process is taking over already")
+
+    async def _hand_over(self, connection: trio.socket.SocketType, process: int) -> None:
+        """Hand the sockets over; return when the successor can serve."""
+        self._emit(TakeoverBegun(successor=process))
+        sockets = self._sockets()
+        with _patience(process):
             for begin in range(0, max(len(sockets), 1), MOST_SOCKETS):
                 some = sockets[begin : begin + MOST_SOCKETS]
                 more = len(sockets) > begin + MOST_SOCKETS
                 addresses = [key for key, _ in some]
                 numbers = [number for _, number in some]
                 await send(connection, {"addresses": addresses, "more": more}, numbers)
-        if patience.cancelled_caught:
-            raise TakeoverError(f"process {process} does not answer")
         # Without a bound: it waits for brokers first. If it ends, so does this.
         if not (await _receive(connection)).get("ready"):
             raise TakeoverError(f"process {process} sends what is not understood")
+
+
+@contextmanager
+def _patience(process: int) -> Iterator[None]:
+    with trio.move_on_after(_PATIENCE) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TakeoverError(f"process {process} does not answer")
 
 
 async def _receive(connection: trio.socket.SocketType) -> Message:

@@ -1,0 +1,209 @@
+"""Two ends of a takeover: the process that serves, and the one that comes.
+
+Both are of this process here; ``tests/cli/test_takeover.py`` has real ones.
+"""
+
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from leader_hints.core.events import Event, TakeoverBegun, TakeoverFailed
+from leader_hints.errors import ListenError, TakeoverError
+from leader_hints.net.takeover.messages import MOST_SOCKETS, new_socket, receive, send
+from leader_hints.net.takeover.predecessor import Predecessor, find_predecessor
+from leader_hints.net.takeover.successors import Successors
+from tests.net.rig import open_descriptors
+
+_SECONDS = 5.0
+
+
+class _Serving:
+    """A process that serves, with so many listening sockets."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.path = folder / "takeover"
+        self.events: list[Event] = []
+        self.servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+        self.successors = Successors(self.path, self._opened, self.events.append)
+
+    def _opened(self) -> list[tuple[str, int]]:
+        return [(f"a:{number}", one.fileno()) for number, one in enumerate(self.servers)]
+
+    @property
+    def failures(self) -> list[str]:
+        return [event.error for event in self.events if isinstance(event, TakeoverFailed)]
+
+
+@asynccontextmanager
+async def _serving(folder: Path, number: int = 1) -> AsyncIterator[_Serving]:
+    serving = _Serving(folder, number)
+    with trio.fail_after(_SECONDS):
+        await serving.successors.prepare()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serving.successors.serve)
+            await trio.testing.wait_all_tasks_blocked()
+            yield serving
+            serving.successors.close()
+    for one in serving.servers:
+        one.close()
+
+
+async def _successor(serving: _Serving) -> Predecessor:
+    predecessor = await find_predecessor(serving.path)
+    assert predecessor is not None
+    return predecessor
+
+
+@pytest.mark.parametrize("number", [0, 1, MOST_SOCKETS, MOST_SOCKETS + 1, 2 * MOST_SOCKETS + 50])
+async def test_all_sockets_are_handed_over(tmp_path: Path, number: int) -> None:
+    before = open_descriptors()
+    async with _serving(tmp_path, number) as serving:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+        sockets = predecessor.take()
+        assert [*sockets] == [f"a:{one}" for one in range(number)]
+        for (one,), server in zip(sockets.values(), serving.servers, strict=True):
+            with one:
+                assert one.getsockname() == server.getsockname()
+        predecessor.close()
+    assert open_descriptors() == before
+
+
+async def test_the_one_that_serves_leaves_when_the_other_can_serve(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as serving, trio.open_nursery() as nursery:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+        assert not serving.successors.ready.is_set()
+        left = trio.Event()
+
+        async def leave() -> None:
+            await predecessor.leave()
+            left.set()
+
+        nursery.start_soon(leave)
+        await serving.successors.ready.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        # It has not closed its listeners yet.
+        assert not left.is_set()
+        await serving.successors.leave()
+        await left.wait()
+    assert [type(event) for event in serving.events] == [TakeoverBegun]
+
+
+async def test_a_successor_that_ends_before_it_can_serve_changes_nothing(tmp_path: Path) -> None:
+    before = open_descriptors()
+    async with _serving(tmp_path) as serving:
+        for _ in range(2):
+            predecessor = await _successor(serving)
+            await predecessor.hand_over()
+            predecessor.close()
+            await trio.testing.wait_all_tasks_blocked()
+        assert not serving.successors.ready.is_set()
+    assert serving.failures == ["the other process has ended"] * 2
+    assert open_descriptors() == before
+
+
+async def test_two_cannot_take_over_at_the_same_time(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as serving:
+        first, second = await _successor(serving), await _successor(serving)
+        await first.hand_over()
+        with pytest.raises(TakeoverError, match="another process is taking over already"):
+            await second.hand_over()
+        second.close()
+        first.close()
+        await trio.testing.wait_all_tasks_blocked()
+        third = await _successor(serving)
+        await third.hand_over()
+        third.close()
+
+
+async def test_a_successor_finds_it_gone_if_it_is_told_to_end_meanwhile(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as serving:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+        serving.successors.close()
+        await predecessor.leave()
+    assert await find_predecessor(serving.path) is None
+
+
+async def test_a_process_of_another_protocol_is_refused(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as serving:
+        with new_socket() as connection:
+            await connection.connect(str(serving.path))
+            await send(connection, {"protocol": 2})
+            assert await receive(connection) == ({"refused": "it knows protocol 1 alone"}, [])
+    assert "it knows protocol 1 alone" in serving.failures[0]
+
+
+@pytest.mark.parametrize("message", [{"ready": False}, {}])
+async def test_what_is_not_understood_changes_nothing(
+    tmp_path: Path, message: dict[str, bool]
+) -> None:
+    async with _serving(tmp_path) as serving:
+        with new_socket() as connection:
+            await connection.connect(str(serving.path))
+            await send(connection, {"protocol": 1})
+            _, descriptors = await receive(connection)
+            for one in descriptors:
+                socket.close(one)
+            await send(connection, message)
+            await trio.testing.wait_all_tasks_blocked()
+        assert not serving.successors.ready.is_set()
+    assert "sends what is not understood" in serving.failures[0]
+
+
+async def test_one_that_says_nothing_is_given_up(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    serving = _Serving(tmp_path, 1)
+    await serving.successors.prepare()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serving.successors.serve)
+        while not serving.path.exists():
+            await trio.lowlevel.checkpoint()
+        with new_socket() as connection:
+            await connection.connect(str(tmp_path / "takeover"))
+            await trio.sleep(11.0)
+        serving.successors.close()
+    serving.servers[0].close()
+    assert "does not answer" in serving.failures[0]
+
+
+async def test_nobody_else_may_connect(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as serving:
+        assert stat.S_IMODE(serving.path.stat().st_mode) == 0o600
+        assert os.listdir(tmp_path) == ["takeover"]
+
+
+async def test_what_a_killed_process_left_is_no_predecessor(tmp_path: Path) -> None:
+    async with _serving(tmp_path):
+        pass
+    path = tmp_path / "takeover"
+    assert path.exists()
+    assert await find_predecessor(path) is None
+    async with _serving(tmp_path) as serving:
+        (await _successor(serving)).close()
+
+
+async def test_a_path_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "takeover"
+    path.write_text("precious")
+    with pytest.raises(ListenError, match="it is no socket"):
+        await Successors(path, list, lambda event: None).prepare()
+    assert path.read_text() == "precious"
+
+
+async def test_a_socket_of_another_kind_is_no_predecessor(tmp_path: Path) -> None:
+    path = tmp_path / "takeover"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(TakeoverError, match=r"cannot connect to .*: protocol wrong type"):
+            await find_predecessor(path)
