@@ -13,6 +13,7 @@ from bench import (
     replication_report,
     settle_report,
     stall_report,
+    takeover_report,
 )
 from bench.pipeline import report as pipeline_report
 
@@ -31,6 +32,7 @@ benchmarks = click.Group(
         control_report.main,
         kip951_report.main,
         memory_report.main,
+        takeover_report.main,
         pipeline_report.main,
         profile.main,
         profile.flamegraph,
