@@ -31,10 +31,13 @@ MOST = 2.0
 
 @dataclass
 class Setup:
-    """``rounds``: each with so many ``takeovers``; then one as long without any."""
+    """``rounds``: each with so many ``takeovers``, and seconds of ``pause`` after each; then one
+    as long without any.
+    """
 
     rounds: int
     takeovers: int
+    pause: float
 
 
 @dataclass
@@ -58,11 +61,17 @@ class Latencies:
 @click.command(_SECTION)
 @click.option("--rounds", default=10, show_default=True, help="Alternating rounds.")
 @click.option("--takeovers", default=10, show_default=True, help="Takeovers in each round.")
+@click.option("--pause", default=12.0, show_default=True, help="Seconds after each takeover.")
 @from_samples_option
 @click.option("--write/--no-write", default=True, help="Write page and samples.")
-def main(rounds: int, takeovers: int, from_samples: bool, write: bool) -> None:
-    """Let proxies take over from each other under load. Ends with 1 on a missed target."""
-    samples = Samples.read(_SECTION) if from_samples else _measured(Setup(rounds, takeovers))
+def main(rounds: int, takeovers: int, pause: float, from_samples: bool, write: bool) -> None:
+    """Let proxies take over from each other under load. Ends with 1 on a missed target.
+
+    librdkafka doubles its pause before it connects again if its connections end more often than
+    every 10 s (reconnect.backoff.max.ms), so a shorter pause measures that.
+    """
+    setup = Setup(rounds, takeovers, pause)
+    samples = Samples.read(_SECTION) if from_samples else _measured(setup)
     setup = samples.setup(Setup)
     figures = {
         (library, arm): samples.get(Latencies, library, arm)
@@ -79,8 +88,8 @@ def main(rounds: int, takeovers: int, from_samples: bool, write: bool) -> None:
     text = "\n\n".join(
         [
             f"{_VERSION}, ZooKeeper; {setup.rounds * setup.takeovers} takeovers in {setup.rounds} "
-            "rounds, and as long without any after each; latency of producers in ms, median over "
-            "rounds and 95 % interval:",
+            f"rounds, {setup.pause:g} s between two, and as long without any after each round; "
+            "latency of producers in ms, median over rounds and 95 % interval:",
             table(["client", "takeovers", "records", "p50", "p99", "longest"], rows),
             target_table(verdicts),
         ]
@@ -138,6 +147,7 @@ def _rounds(
             for _ in range(setup.takeovers):
                 takeovers.take_over()
                 takeovers.flow()
+                time.sleep(setup.pause)
             middle = time.time()
             time.sleep(middle - begin)
             end = time.time()
