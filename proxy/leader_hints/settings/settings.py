@@ -95,7 +95,7 @@ class Settings(BaseSettings):
         "At SIGTERM or SIGINT: how long connections may go on until each has no request under "
         "way. 0: they are closed at once. A second signal closes the rest at once.",
     )
-    takeover: Annotated[str, Field(max_length=90)] | None = Field(
+    takeover: Annotated[str, Field(min_length=1, max_length=90)] | None = Field(
         default=None,
         description="Path of a Unix socket by which a new process takes over from this one: it "
         "gets the listening sockets, so no connection is refused. The folder must exist. null: "
