@@ -1416,6 +1416,22 @@ async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) ->
         assert not old.broker.reachable
 
 
+async def test_the_plan_for_an_old_broker_with_sasl_is_told_once(autojump_clock: MockClock) -> None:
+    """It was at every poll, and that its connection was lost."""
+
+    def old(scene: _Scene) -> None:
+        scene.brokers[1].maxima = {**LEGACY, 3: 8}
+        scene.brokers[1].wants_sasl = True
+
+    async with _scene(1, before=old) as scene:
+        for _ in range(300):
+            await trio.sleep(1)
+            assert scene.route.broker.plan is not None
+        assert scene.told(RoutePlan) == [RoutePlan(route="r1", native=False, raised={})]
+        assert scene.told(SubscriptionLost) == []
+        assert scene.refresher.upstream(scene.route).answers
+
+
 async def test_a_lost_broker_has_its_plan_forgotten_and_is_reported_once(
     autojump_clock: MockClock,
 ) -> None:
