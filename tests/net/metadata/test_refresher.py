@@ -1416,7 +1416,9 @@ async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) ->
         assert not old.broker.reachable
 
 
-async def test_the_plan_for_an_old_broker_with_sasl_is_told_once(autojump_clock: MockClock) -> None:
+async def test_the_plan_of_an_old_broker_with_sasl_is_reported_once(
+    autojump_clock: MockClock,
+) -> None:
     """It was at every poll, and that its connection was lost."""
 
     def old(scene: _Scene) -> None:
