@@ -47,7 +47,7 @@ from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.other_pollers import OtherPollers
 from leader_hints.net.metadata.refresher import Refresher
 from tests.core.rules import DEFAULT_RULES
-from tests.harness.lines import lines_of
+from tests.harness.lines import lines_of, most_lines
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
 from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker
@@ -869,6 +869,32 @@ async def test_metadata_of_many_topics_that_goes_by_is_taken_in_steps(
         assert 0 < raw["not understood"] < 40
 
 
+async def test_so_is_that_of_many_topics_that_are_unknown(autojump_clock: MockClock) -> None:
+    async with _scene(1) as scene:
+        names = [f"u{number}" for number in range(3000)]
+        errors = dict.fromkeys(names, _NO_ANSWER)
+        frame = messages.metadata_response(
+            9, 12, _SHOWN, dict.fromkeys(names, ()), errors=errors
+        )
+        assert lines_of(lambda: scene.refresher.snooped(scene.route, 12, frame[4:])) < 70_000
+
+
+async def test_metadata_of_a_large_topic_that_goes_by_is_taken_in_steps(
+    autojump_clock: MockClock,
+) -> None:
+    """2,400 partitions of one topic took 6 ms of one step, and 11 to 14 ms where all had moved."""
+    async with _scene(1) as scene:
+        view = scene.route.broker.known
+        for epoch in (5, 5, 6):
+            led = [messages.Partition(number, 2, epoch) for number in range(2400)]
+            frame = messages.metadata_response(9, 12, _SHOWN, {"u": led})
+            steps = scene.refresher._answers._passing(scene.route, 12, frame[4:])
+            assert most_lines(steps) < 90_000
+            assert view.leader("u", 2399) == Leader(2, epoch)
+        await trio.sleep(1)
+        assert [moved.partition for moved in scene.told(LeaderMoved)] == [*range(2400)]
+
+
 async def test_a_defect_in_the_rest_of_metadata_that_goes_by_ends_only_that(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -878,7 +904,7 @@ async def test_a_defect_in_the_rest_of_metadata_that_goes_by_ends_only_that(
         frame = messages.metadata_response(9, 12, _SHOWN, led)
         scene.refresher.snooped(scene.route, 12, frame[4:])
         with monkeypatch.context() as patched:
-            patched.setattr(view, "learn", None)
+            patched.setattr(view, "learning", None)
             await trio.sleep(0.1)
         assert [failed.task for failed in scene.told(TaskFailed)] == ["subscription"]
         scene.refresher.snooped(scene.route, 12, frame[4:])

@@ -32,7 +32,7 @@ from leader_hints.core.events import LeaderMoved
 #: large.
 _LARGEST_GAP = 1024
 #: Partitions that are learnt in one go: each may have moved, which all takers of events get.
-_LEARNT_AT_ONCE = 100
+LEARNT_AT_ONCE = 100
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
@@ -191,7 +191,7 @@ class LeaderView:
         before = topic.contradicted.get(broker.poller, set()) if poll else set()
         settles = self.metadata_brokers.awaited > 0
         for number, led in enumerate(answer.partitions, 1):
-            if number % _LEARNT_AT_ONCE == 0:
+            if number % LEARNT_AT_ONCE == 0:
                 yield moves
                 if not self.topics.has(topic):
                     # Another answer reported that the topic is deleted, or is another.

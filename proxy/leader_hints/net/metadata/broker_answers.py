@@ -17,7 +17,8 @@ from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.cluster import Cluster, Clusters
-from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.doubts import Source
+from leader_hints.core.cluster.leader_view import LEARNT_AT_ONCE, LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
 from leader_hints.core.route import Route
@@ -46,10 +47,11 @@ _LARGEST_READ = 500
 _ANSWERED, _HELD = 2, 6
 #: Names and keys of topics for which one step looks up which held responses wait for an answer.
 _ANSWERED_AT_ONCE = 2000
-#: Partitions of Metadata that passes by which one step takes, as how many of them a topic counts
-#: besides, and responses of which the rest waits for its turn: of more only the beginning is taken.
+#: Partitions of Metadata that passes by which one step takes; as how many of them count, besides, a
+#: topic, those of a large topic that were read before they are taken, and one that has moved; and
+#: responses of which the rest waits for its turn: of more only the beginning is taken.
 _PASSING_AT_ONCE = 1500
-_PASSING_TOPIC = 3
+_PASSING_TOPIC, _PASSING_READ, _PASSING_MOVED = 3, 500, 1
 _MOST_PASSING = 16
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
@@ -290,9 +292,9 @@ class BrokerAnswers:
                 return
             view, node = self._place(route, answer).view, route.broker.proved_node
             self._passed[route.name] = answer.brokers
-            for topic in answer.topics:
-                left -= _PASSING_TOPIC + len(topic.partitions)
-                moves += view.learn(topic, node, route=route.name)
+            for counts, learnt in _learning_in_passing(answer, view, Source(node, route.name)):
+                left -= counts
+                moves += learnt
                 if left <= 0:
                     left = _PASSING_AT_ONCE
                     self._report(moves)
@@ -410,3 +412,20 @@ class BrokerAnswers:
             if poller.connected and poller.node is None:
                 # It may lead something by now, and that alone is a proof.
                 poller.identify()
+
+
+def _learning_in_passing(
+    answer: ClusterMetadata, view: LeaderView, source: Source
+) -> Iterator[tuple[int, list[LeaderMoved]]]:
+    """Have ``view`` take an answer, bit by bit: yield as how many partitions each counts, and its
+    moves.
+    """
+    for topic in answer.steps:
+        yield _PASSING_READ if topic is None else _PASSING_TOPIC, []
+        if topic is None:
+            continue
+        left = len(topic.partitions)
+        for moves in view.learning(topic, source.node, route=source.route):
+            taken = min(left, LEARNT_AT_ONCE)
+            left -= taken
+            yield taken + _PASSING_MOVED * len(moves), moves
