@@ -873,9 +873,7 @@ async def test_so_is_that_of_many_topics_that_are_unknown(autojump_clock: MockCl
     async with _scene(1) as scene:
         names = [f"u{number}" for number in range(3000)]
         errors = dict.fromkeys(names, _NO_ANSWER)
-        frame = messages.metadata_response(
-            9, 12, _SHOWN, dict.fromkeys(names, ()), errors=errors
-        )
+        frame = messages.metadata_response(9, 12, _SHOWN, dict.fromkeys(names, ()), errors=errors)
         assert lines_of(lambda: scene.refresher.snooped(scene.route, 12, frame[4:])) < 70_000
 
 
