@@ -209,7 +209,7 @@ class BrokerAnswers:
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        await self.slices.take(view.topics.forget_absent(present))
+        await self.slices.take(chain(view.topics.forget_absent(present), view.dropping()))
 
     async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
@@ -240,6 +240,7 @@ class BrokerAnswers:
             if topic is not None:
                 view.hidden.take(topic)
                 taken = False
+                yield from view.dropping()
                 for moves in view.learning(topic, poller.node, route=route, poll=poll):
                     taken = True
                     self._report(moves)
@@ -424,6 +425,8 @@ def _learning_in_passing(
         yield _PASSING_READ if topic is None else _PASSING_TOPIC, []
         if topic is None:
             continue
+        for _ in view.dropping():
+            yield _PASSING_AT_ONCE, []
         left = len(topic.partitions)
         for moves in view.learning(topic, source.node, route=source.route):
             taken = min(left, LEARNT_AT_ONCE)
