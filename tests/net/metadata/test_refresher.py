@@ -1536,6 +1536,9 @@ async def test_a_view_belongs_to_a_cluster_and_so_does_an_identity(
         assert scene.route.broker.view is not first
         assert scene.leader() == Leader(2, 1)
         assert scene.route.broker.node == 1
+        # Of the other cluster nothing is kept.
+        assert first is not None
+        assert [*first.topics] == []
 
 
 async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(

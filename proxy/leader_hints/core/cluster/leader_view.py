@@ -282,6 +282,10 @@ class LeaderView:
                 topic.leaders[partition] = UNKNOWN
                 self.changes.add(topic.aliases)
 
+    def forgetting(self) -> Iterator[None]:
+        """Forget all topics, in steps: nobody needs the view any more."""
+        return chain(self.topics.forgetting(), self.dropping())
+
     def dropping(self) -> Iterator[None]:
         """Drop what is left of the moves and doubts of topics that were forgotten, in steps.
 

@@ -90,7 +90,7 @@ class BrokerAnswers:
         self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
-        #: What is left of large ones.
+        #: What is left of large ones, and of clusters that no route is of any more.
         self._rest, self._rests = trio.open_memory_channel[Iterator[None]](_MOST_PASSING)
 
     async def turn(self) -> None:
@@ -270,11 +270,16 @@ class BrokerAnswers:
         """
         steps, over = self._passing(route, version, payload), object()
         if next(steps, over) is not over:
-            with suppress(trio.WouldBlock):
-                self._rest.send_nowait(steps)
+            self._take_later(steps)
+
+    def _take_later(self, steps: Iterator[None]) -> None:
+        with suppress(trio.WouldBlock):
+            self._rest.send_nowait(steps)
 
     async def read_on(self) -> None:
-        """Take what is left of large Metadata responses that went by, until cancelled."""
+        """Take what is left of large Metadata responses that went by, and free what is left of
+        clusters, until cancelled.
+        """
         async for steps in self._rests:
             try:
                 await self.slices.take(steps)
@@ -330,7 +335,8 @@ class BrokerAnswers:
         if route.broker.view is not cluster.view:
             route.broker.view = cluster.view
             broker_identity.forget(route.broker)
-            self.clusters.keep(self.pollers.leave())
+            for gone in self.clusters.keep(self.pollers.leave()):
+                self._take_later(gone.view.forgetting())
         if (
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
