@@ -289,7 +289,7 @@ class LeaderView:
     def dropping(self) -> Iterator[None]:
         """Drop what is left of the moves and doubts of topics that were forgotten, in steps.
 
-        Whoever calls :meth:`learning` does that before: else its first step drops it all.
+        To be done before :meth:`learning`: else its first step drops it all.
         """
         while self._left:
             places = [*islice(self._left[-1], _DROPPED_AT_ONCE)]

@@ -65,7 +65,7 @@ class PendingQuestions:
         waiting = self._waiting
         epochs = _first(waiting.epochs, _EPOCHS_AT_ONCE)
         topics = _first(waiting.topics, _TOPICS_AT_ONCE)
-        # Who asks for everything asks for the rest as well.
+        # A question for everything is one for the rest as well.
         self._waiting = Questions({} if waiting.everything else waiting.topics, waiting.epochs)
         self.due = trio.Event()
         if self._waiting.topics or self._waiting.epochs:
