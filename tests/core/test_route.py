@@ -1,6 +1,11 @@
+from collections.abc import Callable
+
 import pytest
 
 from leader_hints.core.broker_state import BrokerState
+from leader_hints.core.cluster import broker_identity
+from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan, plan_for
@@ -49,6 +54,23 @@ def test_a_broker_that_restarts_is_sent_what_it_took_until_it_says_more(mode: Mo
     route.broker.lose()
     # What comes back in its place may be older: its answer must be seen.
     assert route.link_plan == READ_ONLY
+
+
+def test_each_change_of_a_broker_s_place_is_counted() -> None:
+    broker, view = BrokerState(), LeaderView("k")
+    changes: list[Callable[[], None]] = [
+        lambda: broker_identity.conclude(broker, {("t", 0): Leader(3, 5)}, {("t", 0): 0}),
+        lambda: setattr(broker, "view", view),
+        lambda: broker_identity.forget(broker),
+        lambda: setattr(broker, "view", LeaderView("k")),
+    ]
+    for change in changes:
+        before = BrokerState.placements
+        change()
+        assert BrokerState.placements == before + 1
+    before = BrokerState.placements
+    broker.node, broker.view, broker.reachable = None, broker.view, True
+    assert BrokerState.placements == before
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])

@@ -48,6 +48,9 @@ class FakeBroker:
     ``answers``: what is answered for an API in place of the truth, from correlation id and version.
     ``hides``: which topics its asker may not see; ``probes``: how often it was asked whether that
     is so, which is not in ``asked``.
+    ``wants_sasl``: it does as SaslServerAuthenticator: until a client has authenticated, which none
+    can here, it answers ApiVersions once on each connection, and ends it at anything else. That it
+    lacks the version does not count.
     ``gate``: answers to Metadata and ListOffsets wait for it. ``streams``: its connections.
     """
 
@@ -71,6 +74,7 @@ class FakeBroker:
         self.hides: Callable[[str], bool] = lambda topic: False
         self.asked: list[Asked] = []
         self.probes = 0
+        self.wants_sasl = False
         self.streams: list[trio.abc.Stream] = []
         self.most_waiting = 0
         self._waiting = 0
@@ -112,6 +116,7 @@ class FakeBroker:
     async def _answer_all(
         self, stream: trio.abc.Stream, receive: trio.MemoryReceiveChannel[bytes]
     ) -> None:
+        versions_told = False
         async for request in receive:
             key, version, correlation, client = struct.unpack_from(">hhih", request)
             body = request[10 + client + (key == METADATA or (key, version) == (18, 3)) :]
@@ -122,9 +127,14 @@ class FakeBroker:
                 self.asked.append(Asked(trio.current_time(), key, version, topics))
             if key in (METADATA, LIST_OFFSETS):
                 await self.gate.wait()
+            if self.wants_sasl and (versions_told or key != API_VERSIONS):
+                await stream.aclose()
+                return
             answer = self.answers.get(key) or self._truth(key, body, topics)
             self._waiting -= 1
-            await stream.send_all(answer(correlation, version))
+            answered = answer(correlation, version)
+            versions_told = answered != messages.unsupported_api_versions(correlation)
+            await stream.send_all(answered)
 
     def _truth(
         self, key: int, body: bytes, topics: list[str] | None

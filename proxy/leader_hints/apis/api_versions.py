@@ -23,6 +23,9 @@ from leader_hints.wire.writer import compact_string
 from leader_hints.wire.writer import frame as written_frame
 
 _MAXIMUM = struct.Struct(">h")
+#: Key, minimum and maximum, which stands behind so many bytes.
+_RANGE = struct.Struct(">hhh")
+_MAXIMUM_AT = 4
 _COUNT = struct.Struct(">i")
 #: Error, count, and the one entry: key, minimum, maximum.
 _ENTRY = struct.Struct(">hihhh")
@@ -78,9 +81,10 @@ def read_ranges(reader: Reader, version: int) -> dict[int, VersionRange]:
         raise Malformed(f"versions of {count} APIs")
     ranges = {}
     for _ in range(count):
-        key, minimum = reader.int16(), reader.int16()
         at = reader.at
-        ranges[key] = VersionRange(minimum, reader.int16(), at)
+        reader.skip(_RANGE.size)
+        key, minimum, maximum = _RANGE.unpack_from(reader.buffer, at)
+        ranges[key] = VersionRange(minimum, maximum, at + _MAXIMUM_AT)
         if flexible:
             reader.skip_tags()
     # To the end: of a response that cannot be read as a whole nothing may be changed.
@@ -141,7 +145,8 @@ def withhold(frame: memoryview, version: int, newest: Mapping[int, int]) -> list
     left = count
     for _ in range(count):
         start = reader.at
-        key, minimum, maximum = reader.int16(), reader.int16(), reader.int16()
+        reader.skip(_RANGE.size)
+        key, minimum, maximum = _RANGE.unpack_from(reader.buffer, start)
         if flexible:
             reader.skip_tags()
         most = newest.get(key, -1)
@@ -149,7 +154,8 @@ def withhold(frame: memoryview, version: int, newest: Mapping[int, int]) -> list
             left -= 1
             splices.append(Splice(start, reader.at, b""))
         elif maximum > most:
-            splices.append(Splice(start + 4, start + 6, _MAXIMUM.pack(most)))
+            maximum_at = start + _MAXIMUM_AT
+            splices.append(Splice(maximum_at, start + _RANGE.size, _MAXIMUM.pack(most)))
     if left != count:
         written = write_uvarint(left + 1) if flexible else _COUNT.pack(left)
         splices.insert(0, Splice(count_at, entries_at, written))

@@ -5,11 +5,15 @@ Tested in ``tests/core/test_route.py``.
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.versions.plan import Plan
+
+#: What says which broker of which cluster it is.
+_PLACE = frozenset({"view", "node"})
 
 
 @dataclass(slots=True)
@@ -33,9 +37,13 @@ class BrokerState:
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
     topic ids; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
+    ``placements``: how often the ``view`` or the ``node`` of any broker became another one, so that
+    what is looked up by these can be kept until then.
 
     Large because links read in one place all that is known of their broker.
     """
+
+    placements: ClassVar[int] = 0
 
     plan: Plan | None = None
     former_plan: Plan | None = None
@@ -55,6 +63,15 @@ class BrokerState:
     serves_anybody: bool = False
     reachable: bool = False
     ids_everywhere: bool = False
+
+    if not TYPE_CHECKING:
+        # A checker would take any attribute for one of a class that has this.
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Count each change of place, so that nothing that writes one can forget it."""
+            if name in _PLACE and getattr(self, name, None) != value:
+                BrokerState.placements += 1
+            object.__setattr__(self, name, value)
 
     def lose(self) -> None:
         """Note that the connection is lost: the next broker here may have another version."""

@@ -282,7 +282,8 @@ def test_clusters_that_are_not_kept_are_forgotten() -> None:
     assert clusters.get("two") is two
     assert clusters.get(None) is None
     assert clusters.get("three") is None
-    clusters.keep({"two", "three"})
+    assert clusters.keep({"two", "three"}) == [one]
+    assert clusters.keep({"two", "three"}) == []
     assert [*clusters] == [two]
     assert clusters.get("one") is None
     assert clusters.met("one") is not one

@@ -6,6 +6,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from tests.core.cluster.views import answer, view_of
 from tests.core.samples import topic_id
+from tests.harness.lines import most_lines
 
 # Topics recreated, and deleted.
 
@@ -234,6 +235,20 @@ def test_topics_are_looked_up_in_steps_also_where_none_is_gone() -> None:
         view.learn(TopicMetadata(0, name, topic_id(number + 1), (Led(0, 1, 5),)), None)
     assert len([*view.topics.forget_absent({*names})]) == 5
     assert len(view) == 5000
+
+
+def test_all_topics_are_forgotten_in_short_steps() -> None:
+    """Python's search for garbage took 200 ms longer where it found and freed 100,000."""
+    view = LeaderView("cluster")
+    for number in range(1000):
+        led = TopicMetadata(0, f"topic-{number}", topic_id(number + 1), (Led(0, 1, 5),))
+        view.learn(led, None)
+    for epoch in (5, 6):
+        view.learn(answer(dict.fromkeys(range(4000), (1, epoch))), None)
+    assert most_lines(view.forgetting()) < 16_000
+    assert (len(view), [*view.topics], [*view.topics.names]) == (0, [], [])
+    assert view.moved_at("t", 3999) is None
+    assert view.topics.name(synthetic_id("cluster", "t")) is None
 
 
 # Synthetic ids.

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from leader_hints.apis.api_versions import SOFTWARE_FROM
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.core.events import HintMissed
@@ -16,6 +17,7 @@ from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import AT_ONCE
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.wire.steps import at_once
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
@@ -311,6 +313,90 @@ def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
     assert steps.most < MOST
     link.close()
     assert steps.budget.used == 0
+
+
+#: What Kafka's own brokers list: some sixty APIs.
+_SIXTY_APIS = dict.fromkeys(range(61), 3) | BROKER_3_6
+
+
+def _asking_versions(steps: Stepped, version: int, count: int) -> bytes:
+    """Have as much received at once as ``count`` requests have; return those."""
+    for number in (1, 2):
+        steps.pass_on(steps.link.requests, request(36, 2, number, auth_bytes=bytes(40_000)))
+    steps.pass_on(steps.link.responses, b"".join(answer(36, 2, n, auth_bytes=b"") for n in (1, 2)))
+    steps.sent.clear()
+    says = USES_HINTS if version >= SOFTWARE_FROM else {}
+    return b"".join(request(18, version, number, **says) for number in range(count))
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_many_requests_for_versions_have_several_turns(version: int) -> None:
+    """Nobody has authenticated the client. 500 took 7 ms of one step."""
+    steps = Stepped(route_before("3.6"))
+    asked = _asking_versions(steps, version, 500)
+    steps.take(steps.link.requests, asked)
+    assert steps.sent == asked
+    assert [*range(500)] == [each.correlation_id for each in steps.link.state.exchanges.waiting]
+    assert steps.most < MOST
+    assert steps.link.requests.fault is None
+    steps.link.close()
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_many_answers_about_versions_have_several_turns(version: int) -> None:
+    """The same client's: 500 took 40 ms of one step."""
+    steps = Stepped(route_before("3.6"))
+    link = steps.link
+    steps.pass_on(link.requests, _asking_versions(steps, version, 500))
+    link.responses._fit(SHARED, 1)
+    steps.sent.clear()
+    answers = [versions_answer(version, number, _SIXTY_APIS) for number in range(500)]
+    steps.take(link.responses, b"".join(answers))
+    raised = _SIXTY_APIS | ({0: 10, 1: 16} if version >= SOFTWARE_FROM else {})
+    offered = [versions_answer(version, number, raised) for number in range(500)]
+    assert steps.sent == b"".join(offered)
+    assert steps.most < MOST
+    assert link.matched
+    assert link.resting
+    link.close()
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
+
+
+def test_many_answers_about_versions_of_a_virtual_cluster_have_several_turns() -> None:
+    rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
+    on = route_before("3.6")
+    on.config = replace(on.config, address_rewriting=rewriting)
+    steps = Stepped(on)
+    link = steps.link
+    steps.pass_on(link.requests, _asking_versions(steps, 3, 500))
+    link.responses._fit(SHARED, 1)
+    steps.sent.clear()
+    answers = [versions_answer(3, number, _SIXTY_APIS) for number in range(500)]
+    steps.take(link.responses, b"".join(answers))
+    alone = Driven(on, buffer_size=1 << 16)
+    alone.up(request(18, 3, 499, **USES_HINTS))
+    alone.down(answers[-1])
+    assert steps.sent.endswith(alone.to_client)
+    assert len(steps.sent) == 500 * len(alone.to_client)
+    assert steps.most < MOST
+    assert link.resting
+
+
+def test_answers_about_versions_that_cannot_be_read_have_several_turns() -> None:
+    steps = Stepped(route_before("3.6"))
+    link = steps.link
+    steps.pass_on(link.requests, _asking_versions(steps, 0, 500))
+    link.responses._fit(SHARED, 1)
+    steps.sent.clear()
+    odd = b"".join(
+        struct.pack(">i", len(whole) - 3) + whole[4:] + b"\0"
+        for whole in (versions_answer(0, number, _SIXTY_APIS) for number in range(500))
+    )
+    steps.take(link.responses, odd)
+    assert steps.sent == odd
+    assert steps.most < MOST
+    assert link.resting
 
 
 #: The same for errors of a large response, whose client waits: some four milliseconds.

@@ -296,6 +296,40 @@ async def test_an_old_broker_is_not_asked_for_leaders_until_a_newer_one_stands_t
         assert scene.told.opened_with[1:] == [LEGACY]
 
 
+def _versions_of_2_3(correlation: int, version: int) -> bytes:
+    if version > 2:
+        return messages.unsupported_api_versions(correlation)
+    return messages.api_versions_response(correlation, version, {**LEGACY, METADATA: 8})
+
+
+async def test_an_old_broker_with_sasl_is_looked_at_on_a_new_connection_each_time(
+    autojump_clock: MockClock,
+) -> None:
+    """It takes one question for its versions on each: the connection was lost at every poll."""
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.wants_sasl = True
+        scene.broker.answers[API_VERSIONS] = _versions_of_2_3
+        await trio.sleep(100)
+        assert scene.told.reasons == []
+        assert scene.attempts() == [0, 30.1, 60.2, 90.3]
+        assert [(a.key, a.version) for a in scene.broker.asked] == [
+            (API_VERSIONS, 3),
+            (API_VERSIONS, 0),
+        ] * 4
+        assert len(scene.told.opened_with) == len(scene.broker.streams) == 1
+
+        # It goes, and comes back as it was, and then as another one.
+        await scene.broker.drop()
+        await trio.sleep(1)
+        assert scene.told.reasons == ["connection closed by the broker"]
+        assert len(scene.told.opened_with) == 2
+        del scene.broker.answers[API_VERSIONS]
+        scene.broker.wants_sasl = False
+        await trio.sleep(30)
+        assert scene.poller.connected
+        assert scene.told.opened_with[2:] == [LEGACY]
+
+
 async def test_an_old_broker_is_left_if_its_name_leads_to_a_newer_one_by_now(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Questions that wait until a connection is free."""
 
 from leader_hints.net.metadata.pending_questions import PendingQuestions
+from tests.harness.lines import lines_of
 
 
 async def test_questions_add_up_until_they_are_taken() -> None:
@@ -38,6 +39,38 @@ async def test_of_very_many_epochs_some_are_taken_at_once_the_first_ones_first()
     }
     assert not questions.due.is_set()
     assert questions.take() == ({}, {}, False, False)
+
+
+async def test_so_are_very_many_topics_unless_all_are_asked_for() -> None:
+    questions = PendingQuestions()
+    topics = [f"t{number}" for number in range(5000)]
+    questions.add(topics)
+    assert [*questions.take().topics] == topics[:2000]
+    assert questions.due.is_set()
+    questions.add(topics[:1])
+    assert [*questions.take().topics] == topics[2000:4000]
+    assert [*questions.take().topics] == [*topics[4000:], "t0"]
+    assert not questions.due.is_set()
+    questions.add(topics)
+    questions.add(everything=True)
+    assert questions.take().everything
+    assert not questions.due.is_set()
+    assert questions.take() == ({}, {}, False, False)
+
+
+class _Partition(tuple[str, int]):
+    """One of which lines tell how often a dictionary has taken it, or looked for it."""
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+
+async def test_what_waits_on_costs_nothing() -> None:
+    """Of 200,000 epochs each question copied the rest: 26 to 31 ms of one step."""
+    questions = PendingQuestions()
+    questions.add(epochs={_Partition(("t", partition)): 5 for partition in range(20_000)})
+    assert lines_of(questions.take) < 6 * 500
+    assert len(questions.take().epochs) == 500
 
 
 async def test_the_connection_is_due_while_questions_wait() -> None:

@@ -458,6 +458,30 @@ async def test_many_errors_in_one_receive_leave_others_their_turn() -> None:
         assert max(steps) < 30_000 < sum(steps)
 
 
+def test_many_requests_for_versions_in_one_receive_leave_others_their_turn() -> None:
+    """Nobody has authenticated the client: it and its broker may send them as fast as they can."""
+    asked = b"".join(messages.api_versions_request(number) for number in range(90))
+    answers, offered = (
+        b"".join(messages.api_versions_response(number, 3, maxima) for number in range(90))
+        for maxima in (LEGACY, {**LEGACY, 0: 10, 1: 16})
+    )
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        for sender, said, hearer, heard in (
+            (ends.client, asked, ends.broker, asked),
+            (ends.broker, answers, ends.client, offered),
+        ):
+            sender.send(said)
+            steps, came = [], b""
+            while len(came) < len(heard):
+                steps.append(lines_of(rig.pump.step))
+                came += received(hearer)
+                assert len(steps) < 1000
+            assert came == heard
+            assert max(steps) < 8000 < sum(steps)
+        assert rig.complaints == []
+
+
 async def test_what_is_left_when_a_hold_ends_wakes_the_pump() -> None:
     route, rig = moving_route(), Rig()
     ends, errors = _pipelined(rig, route, 100)

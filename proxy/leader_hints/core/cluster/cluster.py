@@ -151,7 +151,6 @@ class Clusters:
             known = self._clusters[cluster_id] = Cluster(LeaderView(cluster_id, self._clock))
         return known
 
-    def keep(self, ids: Collection[str]) -> None:
-        """Forget all other clusters."""
-        for gone in self._clusters.keys() - ids:
-            del self._clusters[gone]
+    def keep(self, ids: Collection[str]) -> list[Cluster]:
+        """Forget all other clusters; return them."""
+        return [self._clusters.pop(gone) for gone in self._clusters.keys() - ids]

@@ -175,6 +175,15 @@ class KnownTopics:
                 self._forget(topic)
                 yield
 
+    def forgetting(self) -> Iterator[None]:
+        """Forget all topics, in steps: to free 100,000 at once takes long."""
+        while self._topics:
+            self._forget(self._topics.popitem()[1])
+            yield
+        while self._synthetic_ids:
+            self._synthetic_ids.popitem()
+            yield
+
     def _add(
         self, name: str, topic_id: bytes, retired: tuple[bytes, ...], source: Source
     ) -> TopicLeaders:

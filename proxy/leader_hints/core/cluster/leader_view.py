@@ -8,8 +8,7 @@ only moves to a higher epoch, except where a topic was recreated
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Set
-from itertools import chain
-from typing import Protocol
+from itertools import chain, islice
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
@@ -32,11 +31,13 @@ from leader_hints.core.events import LeaderMoved
 #: large.
 _LARGEST_GAP = 1024
 #: Partitions that are learnt in one go: each may have moved, which all takers of events get.
-_LEARNT_AT_ONCE = 100
+LEARNT_AT_ONCE = 100
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
+#: Partitions of a forgotten topic of which one step drops what was noted: it may have 100,000.
+_DROPPED_AT_ONCE = 1000
 #: Names of forgotten topics that are remembered.
 _MOST_FORGOTTEN = 10_000
 
@@ -65,6 +66,8 @@ class LeaderView:
         self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
         self.disagreements = Disagreements()
+        #: What may have been noted of topics that were forgotten, and is still to be dropped.
+        self._left: list[Iterator[Place]] = []
         self.topics = KnownTopics(cluster_id, self.changes, self._forget, clock)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
@@ -181,6 +184,9 @@ class LeaderView:
     ) -> Iterator[list[LeaderMoved]]:
         """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
         broker = Source(source, route)
+        if self._left:
+            for _ in self.dropping():
+                pass
         topic = self.topics.reported(answer, broker, poll)
         if topic is None:
             return
@@ -191,7 +197,7 @@ class LeaderView:
         before = topic.contradicted.get(broker.poller, set()) if poll else set()
         settles = self.metadata_brokers.awaited > 0
         for number, led in enumerate(answer.partitions, 1):
-            if number % _LEARNT_AT_ONCE == 0:
+            if number % LEARNT_AT_ONCE == 0:
                 yield moves
                 if not self.topics.has(topic):
                     # Another answer reported that the topic is deleted, or is another.
@@ -269,9 +275,31 @@ class LeaderView:
         self.disagreements.forget(nodes)
         for key, partition in [*self._moves.claims]:
             topic = self.topics.get(key)
-            if topic is not None and topic.leaders[partition] in nodes:
+            # A former topic of the name may not have been dropped yet.
+            if topic is None or topic.key != key:
+                continue
+            if topic.leaders[partition] in nodes:
                 topic.leaders[partition] = UNKNOWN
                 self.changes.add(topic.aliases)
+
+    def forgetting(self) -> Iterator[None]:
+        """Forget all topics, in steps: nobody needs the view any more."""
+        return chain(self.topics.forgetting(), self.dropping())
+
+    def dropping(self) -> Iterator[None]:
+        """Drop what is left of the moves and doubts of topics that were forgotten, in steps.
+
+        To be done before :meth:`learning`: else its first step drops it all.
+        """
+        while self._left:
+            places = [*islice(self._left[-1], _DROPPED_AT_ONCE)]
+            if len(places) < _DROPPED_AT_ONCE:
+                self._left.pop()
+            for place in places:
+                self._moves.drop(place)
+                self._doubts.dropped(place)
+                self.disagreements.drop(place)
+            yield
 
     def served(self, topic: Topic, partition: int, node: int) -> None:
         """Take note that a node has answered a Produce request without an error."""
@@ -292,31 +320,18 @@ class LeaderView:
         return now < forgotten_at + LAG or not topic.is_known_to(node, now)
 
     def _forget(self, topic: TopicLeaders) -> None:
-        """Drop the moves and doubts of a topic."""
+        """Drop the moves and doubts of a topic, of many partitions those of the first ones."""
         if topic.id:
             self._forgotten_at[topic.name] = self._clock()
             self._forgotten_at.move_to_end(topic.name)
             if len(self._forgotten_at) > _MOST_FORGOTTEN:
                 self._forgotten_at.popitem(last=False)
-        for place in _places(topic, self._moves):
-            self._moves.drop(place)
-        for place in _places(topic, self._doubts):
-            self._doubts.dropped(place)
-        for place in _places(topic, self.disagreements):
-            self.disagreements.drop(place)
-
-
-class _Places(Protocol):
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Place]: ...
-
-
-def _places(topic: TopicLeaders, known: _Places) -> list[Place]:
-    """Return the partitions of a topic that may be ``known``.
-
-    A topic may have 100,000, and be one of as many: the fewer are looked at.
-    """
-    if len(known) < len(topic.leaders):
-        return [place for place in known if place[0] == topic.key]
-    return [(topic.key, partition) for partition in range(len(topic.leaders))]
+        noted = len(self._moves) + len(self._doubts) + len(self.disagreements)
+        if noted < min(len(topic.leaders), _DROPPED_AT_ONCE):
+            known = chain(self._moves, self._doubts, self.disagreements)
+            places = iter([place for place in known if place[0] == topic.key])
+        else:
+            places = ((topic.key, partition) for partition in range(len(topic.leaders)))
+        self._left.append(places)
+        # The rest goes before a topic of that name or id is known again.
+        next(self.dropping())

@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.clock import Clock, stopped
 from leader_hints.core.events import (
     ErrorAnswered,
@@ -101,6 +102,11 @@ class Recovery:
         #: How many moves are remembered for a route, and how many clients that came.
         self._places: Counter[str] = Counter()
         self._arrivals = 0
+        #: Routes by the cluster and the node of their brokers, when those last changed.
+        self._before: dict[tuple[str, int | None], list[Route]] = {}
+        self._placements: int | None = None
+        #: Errors were remembered when :meth:`_settle` last looked.
+        self._failing = False
 
     @property
     def remembered(self) -> int:
@@ -110,6 +116,8 @@ class Recovery:
     def follow(self, route: Route) -> None:
         """Have one more route of the process served."""
         self._routes[route.name] = route
+        self._placements = None
+        self._settle_at(route.name)
 
     def take(self, event: Event) -> None:
         """Note what an event tells: how an error was answered, or that a leader moved."""
@@ -148,33 +156,40 @@ class Recovery:
 
     def _moved(self, moved: LeaderMoved) -> None:
         now = self._clock()
-        noted = False
-        for route in self._routes.values():
-            if route.broker.node == moved.leader and _cluster(route) == moved.cluster:
-                noted = True
-                place = _Place(route.name, moved.topic, moved.partition)
-                known = self._awaited(place, now)
-                if known is not None and not known.heard:
-                    known.heard = True
-                else:
-                    self._forget(place)
-                    self._remember(place, _Move(now, heard=True))
-        if noted:
+        routes = self._routes_before(moved.cluster, moved.leader)
+        for route in routes:
+            place = _Place(route.name, moved.topic, moved.partition)
+            known = self._awaited(place, now)
+            if known is not None and not known.heard:
+                known.heard = True
+            else:
+                self._forget(place)
+                self._remember(place, _Move(now, heard=True))
+        if routes:
             self._forget_old(now)
             self._settle()
+
+    def _routes_before(self, cluster: str, node: int) -> Sequence[Route]:
+        """Return the routes before a node; there may be thousands of moves, and of routes."""
+        if self._placements != BrokerState.placements:
+            self._placements = BrokerState.placements
+            self._before = {}
+            for route in self._routes.values():
+                self._before.setdefault((_cluster(route), route.broker.node), []).append(route)
+        return self._before.get((cluster, node), ())
 
     def succeeded(
         self, route: Route, client: Client, api: str, topic: str, partition: int
     ) -> Recovered | None:
         """Take a success; return what it tells, ``None`` where it was not awaited."""
         now = self._clock()
-        if self._forget_old(now):
-            self._settle()
+        self._forget_old(now)
         error = self._errors.pop(_key(route, client.client_id, api, topic, partition), None)
         if error is not None and error.last + PATIENCE <= now:
             error = None
         place = _Place(route.name, topic, partition)
         move = self._awaited(place, now)
+        self._settle()
         if error is None and move is None:
             return None
         known = (
@@ -220,14 +235,13 @@ class Recovery:
         self._arrivals += 1
         return move.heard
 
-    def _forget_old(self, now: float) -> bool:
-        """Forget what has been waited for long enough, or is too much; whether there was some.
+    def _forget_old(self, now: float) -> None:
+        """Forget what has been waited for long enough, or is too much.
 
         If it is very much: some of it, and the rest later.
         """
         errors, moves = self._errors, self._moves
-        before = len(errors) + len(moves)
-        least = before - _FORGOTTEN_AT_ONCE
+        least = len(errors) + len(moves) - _FORGOTTEN_AT_ONCE
         while (
             errors
             and len(errors) + len(moves) > least
@@ -244,21 +258,30 @@ class Recovery:
             )
         ):
             self._forget(next(iter(moves)))
-        return len(errors) + len(moves) < before
 
     def _remember(self, place: _Place, move: _Move) -> None:
         self._moves[place] = move
         self._places[place.route] += 1
+        self._settle_at(place.route)
 
     def _forget(self, place: _Place) -> None:
         move = self._moves.pop(place, None)
         if move is not None:
             self._places[place.route] -= 1
             self._arrivals -= len(move.came)
+            self._settle_at(place.route)
 
     def _settle(self) -> None:
-        for route in self._routes.values():
-            route.awaited = bool(self._errors) or self._places[route.name] > 0
+        """Have routes await what errors are remembered for: all of them, wherever it comes."""
+        if self._failing != bool(self._errors):
+            self._failing = bool(self._errors)
+            for name in self._routes:
+                self._settle_at(name)
+
+    def _settle_at(self, name: str) -> None:
+        route = self._routes.get(name)
+        if route is not None:
+            route.awaited = bool(self._errors) or self._places[name] > 0
 
 
 def _cluster(route: Route) -> str:

@@ -19,8 +19,8 @@ _LARGE = 128
 _MANY = 512
 #: Received at once from which on more is expected where nothing is looked at, and how much.
 _BULK = 65_536
-#: Frames that are recoded, held or scanned in a turn of a link, of which each costs some 50
-#: microseconds.
+#: Frames that are recoded, held or scanned, or tell who the client is, in a turn of a link. Each
+#: costs some 50 microseconds.
 AT_ONCE = 16
 _ENDLESS = 1 << 30
 

@@ -418,6 +418,8 @@ class RequestFlow(Flow):
         if policy.version < api_versions.SOFTWARE_FROM or policy.unreadable:
             self._link.asked_without_name()
         self._exchanges.add(Exchange(correlation_id, policy))
+        # It goes as it came, and counts as one that costs much.
+        self._instead = [frame]
         return True
 
     def _copy(self, frame: memoryview) -> bytes | None:

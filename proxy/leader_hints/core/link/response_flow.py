@@ -308,7 +308,8 @@ class ResponseFlow(Flow):
         If it does not, it is held, or it has begun to be gathered, or it has ended the link.
         """
         if isinstance(outcome, Instead):
-            self._instead, self._rest, scan = outcome
+            self._instead, self._rest, scan, cost = outcome
+            self._left -= cost - 1
             if scan is not None:
                 self._follow(scan)
         elif isinstance(outcome, Gather):

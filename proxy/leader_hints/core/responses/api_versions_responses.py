@@ -19,6 +19,10 @@ from leader_hints.wire.errors import WireError
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.splice import spliced
 
+#: A response lists some sixty APIs, so in a turn of the link it counts as so many others. Anybody
+#: may ask for hundreds before the broker has authenticated anybody.
+_COST = 6
+
 
 def read(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
     """Agree on versions by a whole response, and change the maxima in it."""
@@ -35,15 +39,15 @@ def read(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: in
             # What it offers might say addresses.
             return Fault(reason)
         link.misunderstood("broker", reason)
-        return None
+        return Instead([frame], cost=_COST)
     if ranges:
         _agree(link, frame, ranges)
     if rewriting is None:
-        return None
+        return Instead([frame], cost=_COST)
     if ranges:
-        return Instead(spliced(frame, api_versions.withhold(frame, version, NEWEST)))
-    fixed = api_versions.fixed_refusal(frame)
-    return None if fixed is None else Instead([fixed])
+        withheld = api_versions.withhold(frame, version, NEWEST)
+        return Instead(spliced(frame, withheld), cost=_COST)
+    return Instead([api_versions.fixed_refusal(frame) or frame])
 
 
 def _agree(link: LinkState, frame: memoryview, ranges: Mapping[int, VersionRange]) -> None:

@@ -22,12 +22,14 @@ from leader_hints.wire.steps import Steps, at_once
 class Instead(NamedTuple):
     """Other bytes go in its place; ``rest``: how they go on where not all of it is there.
 
-    ``scan``: what reads the rest as it passes.
+    ``scan``: what reads the rest as it passes. ``cost``: as how many others it counts in a turn of
+    the link. A response that counts and passes stands in its own place.
     """
 
     pieces: Pieces
     rest: Rest | None = None
     scan: PassthroughScan | None = None
+    cost: int = 1
 
 
 class Gather(NamedTuple):

@@ -17,7 +17,8 @@ from leader_hints.apis.metadata import NO_BROKERS, Brokers, ClusterMetadata
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.cluster import Cluster, Clusters
-from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.doubts import Source
+from leader_hints.core.cluster.leader_view import LEARNT_AT_ONCE, LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
 from leader_hints.core.route import Route
@@ -46,10 +47,11 @@ _LARGEST_READ = 500
 _ANSWERED, _HELD = 2, 6
 #: Names and keys of topics for which one step looks up which held responses wait for an answer.
 _ANSWERED_AT_ONCE = 2000
-#: Partitions of Metadata that passes by which one step takes, as how many of them a topic counts
-#: besides, and responses of which the rest waits for its turn: of more only the beginning is taken.
+#: Partitions of Metadata that passes by which one step takes; as how many of them count, besides, a
+#: topic, those of a large topic that were read before they are taken, and one that has moved; and
+#: responses of which the rest waits for its turn: of more only the beginning is taken.
 _PASSING_AT_ONCE = 1500
-_PASSING_TOPIC = 3
+_PASSING_TOPIC, _PASSING_READ, _PASSING_MOVED = 3, 500, 1
 _MOST_PASSING = 16
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
@@ -88,7 +90,7 @@ class BrokerAnswers:
         self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
-        #: What is left of large ones.
+        #: What is left of large ones, and of clusters that no route is of any more.
         self._rest, self._rests = trio.open_memory_channel[Iterator[None]](_MOST_PASSING)
 
     async def turn(self) -> None:
@@ -207,7 +209,7 @@ class BrokerAnswers:
 
     async def forget(self, view: LeaderView, present: Collection[str]) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        await self.slices.take(view.topics.forget_absent(present))
+        await self.slices.take(chain(view.topics.forget_absent(present), view.dropping()))
 
     async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
@@ -238,6 +240,7 @@ class BrokerAnswers:
             if topic is not None:
                 view.hidden.take(topic)
                 taken = False
+                yield from view.dropping()
                 for moves in view.learning(topic, poller.node, route=route, poll=poll):
                     taken = True
                     self._report(moves)
@@ -267,11 +270,16 @@ class BrokerAnswers:
         """
         steps, over = self._passing(route, version, payload), object()
         if next(steps, over) is not over:
-            with suppress(trio.WouldBlock):
-                self._rest.send_nowait(steps)
+            self._take_later(steps)
+
+    def _take_later(self, steps: Iterator[None]) -> None:
+        with suppress(trio.WouldBlock):
+            self._rest.send_nowait(steps)
 
     async def read_on(self) -> None:
-        """Take what is left of large Metadata responses that went by, until cancelled."""
+        """Take what is left of large Metadata responses that went by, and free what is left of
+        clusters, until cancelled.
+        """
         async for steps in self._rests:
             try:
                 await self.slices.take(steps)
@@ -290,9 +298,9 @@ class BrokerAnswers:
                 return
             view, node = self._place(route, answer).view, route.broker.proved_node
             self._passed[route.name] = answer.brokers
-            for topic in answer.topics:
-                left -= _PASSING_TOPIC + len(topic.partitions)
-                moves += view.learn(topic, node, route=route.name)
+            for counts, learnt in _learning_in_passing(answer, view, Source(node, route.name)):
+                left -= counts
+                moves += learnt
                 if left <= 0:
                     left = _PASSING_AT_ONCE
                     self._report(moves)
@@ -327,7 +335,8 @@ class BrokerAnswers:
         if route.broker.view is not cluster.view:
             route.broker.view = cluster.view
             broker_identity.forget(route.broker)
-            self.clusters.keep(self.pollers.leave())
+            for gone in self.clusters.keep(self.pollers.leave()):
+                self._take_later(gone.view.forgetting())
         if (
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
@@ -410,3 +419,22 @@ class BrokerAnswers:
             if poller.connected and poller.node is None:
                 # It may lead something by now, and that alone is a proof.
                 poller.identify()
+
+
+def _learning_in_passing(
+    answer: ClusterMetadata, view: LeaderView, source: Source
+) -> Iterator[tuple[int, list[LeaderMoved]]]:
+    """Have ``view`` take an answer, bit by bit: yield as how many partitions each counts, and its
+    moves.
+    """
+    for topic in answer.steps:
+        yield _PASSING_READ if topic is None else _PASSING_TOPIC, []
+        if topic is None:
+            continue
+        for _ in view.dropping():
+            yield _PASSING_AT_ONCE, []
+        left = len(topic.partitions)
+        for moves in view.learning(topic, source.node, route=source.route):
+            taken = min(left, LEARNT_AT_ONCE)
+            left -= taken
+            yield taken + _PASSING_MOVED * len(moves), moves

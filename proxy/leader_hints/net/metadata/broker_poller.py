@@ -154,8 +154,9 @@ class BrokerPoller:
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
         self._peer = PeerAddress()
-        self._version = metadata.OLDEST
         self._brokers = metadata.NO_BROKERS
+        #: What it takes: maxima by API key, as was reported; ``None`` if it was lost since.
+        self._maxima: dict[int, int] | None = None
 
     @property
     def authenticates(self) -> bool:
@@ -228,6 +229,7 @@ class BrokerPoller:
             self.connected = False
             self._peer.connected("", trio.current_time())
             if reason is not None:
+                self._maxima = None
                 # In turn as well: all may be lost at once, as behind a firewall that restarts.
                 await self._listener.turn()
                 self._listener.lost(self, reason)
@@ -251,18 +253,20 @@ class BrokerPoller:
             maxima = {key: offered.maximum for key, offered in ranges.items()}
             if maxima:
                 break
-        newest = maxima.get(ApiKey.METADATA, -1)
-        self._version = min(newest, metadata.NEWEST)
-        self.connected = newest >= metadata.OLDEST
+        self.connected = maxima.get(ApiKey.METADATA, -1) >= metadata.OLDEST
         self._peer.connected(connection.peer, trio.current_time())
         self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route.broker, connection.peer)
-        self._listener.opened(self, maxima)
+        if self.connected or maxima != self._maxima:
+            # Of one that is only watched nothing else can be news.
+            self._maxima = maxima
+            self._listener.opened(self, maxima)
 
     async def _serve(self, connection: BrokerConnection) -> None:
         if not self.connected:
             await self._watch(connection)
+            return
         poll_at = -math.inf
         identify = _IDENTIFY_SECONDS
         while not self.leaving:
@@ -288,17 +292,20 @@ class BrokerPoller:
                 await self._refresh(connection)
 
     async def _watch(self, connection: BrokerConnection) -> None:
-        """Keep to a broker whose word on leaders cannot be relied upon, until it goes.
+        """Keep to a broker whose word on leaders cannot be relied upon, until it goes or a poll is
+        due.
 
-        What comes back in its place may be a newer one.
+        What comes back in its place may be a newer one, and so may what its address leads to by
+        then. Its versions are asked for on a new connection: until it has authenticated a client, a
+        broker answers that once on each, and ends it at the next (SaslServerAuthenticator).
         """
-        while not self.leaving:
+        poll_at = trio.current_time() + self._settings.poll
+        while not self.leaving and trio.current_time() < poll_at:
             # Nothing that it is to be asked is of use.
             self._pending.take()
-            with trio.move_on_after(self._settings.poll):
+            with trio.move_on_at(poll_at):
                 await connection.wait(self._pending.due, self._listener.turn)
-            await connection.ask(ApiKey.API_VERSIONS, 0, b"")
-            self._pause.reset()
+        self._pause.reset()
 
     async def _refresh(self, connection: BrokerConnection) -> None:
         asked = self._pending.take()
@@ -340,13 +347,15 @@ class BrokerPoller:
     async def _ask(
         self, connection: BrokerConnection, topics: Collection[str] | None, cause: Cause
     ) -> set[str] | None:
+        assert self._maxima is not None
         asked_at = trio.current_time()
-        body = metadata.write_request_body(self._version, topics)
-        reader = await self._answer(connection, ApiKey.METADATA, self._version, body)
+        version = min(self._maxima[ApiKey.METADATA], metadata.NEWEST)
+        body = metadata.write_request_body(version, topics)
+        reader = await self._answer(connection, ApiKey.METADATA, version, body)
         self._listener.refreshed(cause, trio.current_time() - asked_at)
         # A thousand brokers list each other: all of them share one list.
         before = self._brokers if self.route is not None else self._listener.listed(self)
-        answer = metadata.read_response(reader, self._version, before)
+        answer = metadata.read_response(reader, version, before)
         if self.route is not None:
             self._brokers = answer.brokers
         # No poll reports anything of brokers that are behind no route.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import trio
 
@@ -12,6 +12,11 @@ from leader_hints.apis.list_offsets import Partition
 #: Partitions, at most, of which one request asks whether the broker leads them: its answer is taken
 #: in one step, some 12 us for each. What is to be asked adds up while a broker is slow.
 _EPOCHS_AT_ONCE = 500
+#: Topics of one request for Metadata, which is written in one step.
+_TOPICS_AT_ONCE = 2000
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 class Questions(NamedTuple):
@@ -56,11 +61,18 @@ class PendingQuestions:
         self.due.set()
 
     def take(self) -> Questions:
-        """Return all that wait; from now on none do. Of very many epochs the rest waits on."""
-        taken, self._waiting = self._waiting, Questions({}, {})
+        """Return all that wait; from now on none do. Of very many the rest waits on."""
+        waiting = self._waiting
+        epochs = _first(waiting.epochs, _EPOCHS_AT_ONCE)
+        topics = _first(waiting.topics, _TOPICS_AT_ONCE)
+        # A question for everything is one for the rest as well.
+        self._waiting = Questions({} if waiting.everything else waiting.topics, waiting.epochs)
         self.due = trio.Event()
-        if len(taken.epochs) > _EPOCHS_AT_ONCE:
-            epochs = iter(taken.epochs.items())
-            taken = taken._replace(epochs=dict(islice(epochs, _EPOCHS_AT_ONCE)))
-            self.add(epochs=dict(epochs))
-        return taken
+        if self._waiting.topics or self._waiting.epochs:
+            self.due.set()
+        return waiting._replace(topics=topics, epochs=epochs)
+
+
+def _first(waiting: dict[_K, _V], most: int) -> dict[_K, _V]:
+    """Take the first ones away; the rest is not copied, since there may be very many."""
+    return {one: waiting.pop(one) for one in [*islice(waiting, most)]}
