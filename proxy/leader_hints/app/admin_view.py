@@ -66,7 +66,8 @@ class AdminView:
 
     async def close(self) -> None:
         """Answer no new request any more: another process does."""
-        await self._listeners.close()
+        self._listeners.close()
+        await self._listeners.closed()
 
     async def ready(self) -> Mapping[str, str]:
         """Return by route name why it is not ready, an empty text if it is."""

@@ -57,10 +57,13 @@ class Listeners:
             finally:
                 self._scopes.discard(scope)
 
-    async def close(self) -> None:
-        """Accept no connection any more; return when all listeners are closed."""
+    def close(self) -> None:
+        """Accept no connection any more."""
         self._closed = True
         for scope in self._scopes:
             scope.cancel()
+
+    async def closed(self) -> None:
+        """Wait until all listeners are closed, after :meth:`close`: a few rounds."""
         while self._scopes:
             await trio.lowlevel.checkpoint()

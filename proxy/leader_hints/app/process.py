@@ -248,9 +248,10 @@ class _Process:
         parts, table = self._parts, self._parts.table
         self._admin.stopping = True
         parts.observers.emit(Stopping(links=table.links_open))
-        await parts.listeners.close()
+        parts.listeners.close()
         if self._takeover is not None:
             if self._takeover.replaced.is_set():
+                await parts.listeners.closed()
                 await self._admin.close()
                 await self._takeover.leave()
             self._takeover.close()
