@@ -3,7 +3,7 @@
 Tested in ``tests/cli/test_takeover.py``.
 """
 
-import subprocess
+import subprocess  # this very program, as it was started  # nosec B404
 import sys
 from collections.abc import Callable
 
