@@ -168,6 +168,16 @@ def test_topics_that_need_too_much_memory_are_refused_before_they_are_read() -> 
                 next(metadata.read_response(Reader(raw), 12).topics)
 
 
+def test_brokers_with_very_long_hosts_are_refused() -> None:
+    """To read 10,000 of 114 MB took 0.18 s of one step, and 0.2 s at each answer after that."""
+    host = write_uvarint(5001) + 5000 * b"h"
+    broker = bytes(4) + host + bytes(4) + b"\0\0"
+    for count, refused in ((800, False), (900, True)):
+        raw = bytes(4) + write_uvarint(count + 1) + count * broker + b"\2k" + bytes(4) + b"\1\0"
+        with pytest.raises(Malformed) if refused else contextlib.nullcontext():
+            _read(raw, 12)
+
+
 @pytest.mark.parametrize("count", [10_000, 10_001])
 def test_no_cluster_has_more_than_ten_thousand_brokers(count: int) -> None:
     """They are read at once: a million took six seconds."""

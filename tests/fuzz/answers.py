@@ -54,7 +54,7 @@ class Answers:
         assert len(view) <= topics * (_BEYOND + size), f"{len(view)} partitions of {size} bytes"
         offsets = chance.choice(self._offsets)
         with contextlib.suppress(WireError):
-            list_offsets.read_errors(Reader(mutated(offsets, [offsets], chance)))
+            list_offsets.read_errors(Reader(mutated(offsets, [offsets], chance)), 1000)
         version, frame = chance.choice(self._versions)
         with contextlib.suppress(WireError):
             api_versions.read_ranges(Reader(mutated(frame, [frame], chance), 8), version)

@@ -9,6 +9,7 @@ the last one only when its followers have caught up.
 import struct
 from collections.abc import Mapping
 
+from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.writer import string
 
@@ -34,18 +35,28 @@ def write_request_body(epochs: Mapping[Partition, int]) -> bytes:
     return b"".join(out)
 
 
-def read_errors(reader: Reader) -> dict[Partition, int]:
+def read_errors(reader: Reader, asked: int) -> dict[Partition, int]:
     """Return the error code of each partition; 0: the broker led it at the epoch asked.
 
-    :raises WireError: the response is not well formed.
+    ``asked``: about how many partitions the broker was asked.
+
+    :raises WireError: the response is not well formed, or has more than was asked.
     """
     reader.int32()
-    errors = {}
-    for _ in range(reader.array(6)):
-        topic = reader.string() or ""
-        for _ in range(reader.array(_ANSWER.size)):
+    errors: dict[Partition, int] = {}
+    read = 0
+    for _ in range(_at_most(asked, reader.array(6))):
+        topic, count = reader.string() or "", reader.array(_ANSWER.size)
+        read = _at_most(asked, read + count)
+        for _ in range(count):
             at = reader.at
             reader.skip(_ANSWER.size)
             partition, error = _ANSWER.unpack_from(reader.buffer, at)[:2]
             errors[topic, partition] = error
     return errors
+
+
+def _at_most(asked: int, count: int) -> int:
+    if count > asked:
+        raise Malformed(f"offsets of {count} topics or partitions, of {asked} at most")
+    return count

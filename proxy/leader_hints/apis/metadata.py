@@ -41,6 +41,8 @@ _READ_AT_ONCE = 1000
 _SMALLEST_BROKER = 11
 #: Brokers of a cluster. They are read at once, and each is connected to.
 _MOST_BROKERS = 10_000
+#: And of their list, which is compared with the last one at each answer.
+_MOST_BROKER_BYTES = 1 << 22
 
 #: Bytes of memory that one answer may cost besides itself, and what its parts cost: a topic for as
 #: long as it is known, a partition while its topic is read (it is kept in 8 bytes).
@@ -155,6 +157,8 @@ def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) ->
             node, host = reader.int32(), reader.compact_string() or ""
             endpoints[node] = Endpoint(host, reader.int32(), reader.compact_string())
             reader.skip_tags()
+            if reader.at - begin > _MOST_BROKER_BYTES:
+                raise Malformed(f"a list of {count} brokers that is longer than any")
         brokers = Brokers(endpoints, bytes(reader.buffer[begin : reader.at]))
     cluster_id = reader.compact_string() or ""
     reader.int32()

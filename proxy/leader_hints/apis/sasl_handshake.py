@@ -8,6 +8,7 @@ a listener without SASL.
 
 from typing import NamedTuple
 
+from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.writer import string
 
@@ -15,6 +16,9 @@ from leader_hints.wire.writer import string
 BARE_TOKENS_VERSION = 0
 #: The version that :func:`write_request_body` and :func:`read_response` know.
 VERSION = 1
+
+#: More than there are.
+_MOST = 100
 
 
 class Offered(NamedTuple):
@@ -32,7 +36,9 @@ def write_request_body(mechanism: str) -> bytes:
 def read_response(reader: Reader) -> Offered:
     """Read the answer at the reader's position, which is its body.
 
-    :raises WireError: the response is not well formed.
+    :raises WireError: the response is not well formed, or has very many mechanisms.
     """
-    error = reader.int16()
-    return Offered(error, tuple(reader.string() or "" for _ in range(reader.array(2))))
+    error, count = reader.int16(), reader.array(2)
+    if count > _MOST:
+        raise Malformed(f"{count} mechanisms")
+    return Offered(error, tuple(reader.string() or "" for _ in range(count)))

@@ -2,6 +2,7 @@
 
 import contextlib
 import struct
+import tracemalloc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -84,6 +85,26 @@ async def test_answers_that_come_together_are_distinguished() -> None:
     for expected in (b"first", b"second"):
         reader = await connection.ask(ApiKey.METADATA, 12, b"")
         assert bytes(reader.buffer[reader.at :]) == expected
+
+
+async def test_a_large_answer_is_in_memory_once() -> None:
+    """To copy one of 8.4 MB twice, as of 200,000 partitions, took 10 ms of CPU of one step, and
+    three times the memory, of one that may have 128 MB."""
+    ours, theirs = memory_stream_pair()
+    connection, chunk, size = BrokerConnection(ours, "c", _PATIENCE), bytes(65_536), 1 << 23
+    with contextlib.suppress(trio.TooSlowError):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(connection.ask, ApiKey.METADATA, 12, b"")
+            await theirs.send_all(struct.pack(">ii", size, 1))
+            tracemalloc.start()
+            try:
+                for _ in range(size // len(chunk)):
+                    await theirs.send_all(chunk)
+                    await trio.testing.wait_all_tasks_blocked()
+                _, most = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+    assert most < 1.5 * size
 
 
 @pytest.mark.parametrize(

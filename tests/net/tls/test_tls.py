@@ -33,6 +33,7 @@ from leader_hints.net.pump.pump import Pump
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.net.tls.handshake_turns import HandshakeTurns, Rank
 from leader_hints.settings.settings import Settings
+from leader_hints.wire import client_hello
 from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
@@ -63,6 +64,12 @@ class Papers:
     def _pem(self, hosts: tuple[str, ...], until: datetime | None) -> bytes:
         issued = self.authority.issue_cert(*hosts, not_after=until)
         return issued.private_key_and_cert_chain_pem.bytes()
+
+    def chain(self, name: str, more: int) -> str:
+        """Write a certificate with its key and so many of its authority; return the path."""
+        path = Path(self.issue(name, f"{name}.example"))
+        path.write_text(path.read_text() + more * Path(self.ca).read_text())
+        return str(path)
 
     def spoil(self, path: str) -> None:
         """Write what is no certificate over one."""
@@ -129,6 +136,15 @@ async def _connect(address: Address, context: ssl.SSLContext, name: str) -> trio
     with trio.fail_after(_SECONDS):
         await secured.do_handshake()
     return secured
+
+
+def _hello(papers: Papers) -> bytes:
+    """The first message of a client."""
+    outgoing = ssl.MemoryBIO()
+    tls = papers.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
 
 
 def _distrust(address: Address, context: ssl.SSLContext) -> None:
@@ -296,12 +312,7 @@ async def test_links_are_served_between_handshakes_that_come_together(
 
     monkeypatch.setattr(preamble, "_step", counted)
     monkeypatch.setattr(Handshake, "admit", noted)
-    outgoing = ssl.MemoryBIO()
-    tls = papers.client().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
-    with pytest.raises(ssl.SSLWantReadError):
-        tls.do_handshake()
-    hello = outgoing.read()
-    settings = _ends_tls(papers)
+    hello, settings = _hello(papers), _ends_tls(papers)
     async with serving(settings, log) as (address,), trio.open_nursery() as nursery:
         clients = [await trio.open_tcp_stream(address.host, address.port) for _ in range(20)]
         await until_true(lambda: begun == len(clients))
@@ -380,6 +391,103 @@ async def test_links_are_served_between_clients_that_send_a_byte_together(
             # The counter may have its turn before or after a client in the same round.
             assert max(received.values()) <= 2
         nursery.cancel_scope.cancel()
+
+
+async def test_no_client_has_keys_exchanged_over_a_finite_field(log: Log, papers: Papers) -> None:
+    """With ffdhe8192 a step took 0.12 s, before anybody was authenticated; a client that makes up
+    its share has hardly anything to do."""
+    settings = _ends_tls(papers)
+    costly = papers.client()
+    costly.set_ecdh_curve("ffdhe8192")
+    async with serving(settings, log) as (address,):
+        with pytest.raises(trio.BrokenResourceError):
+            await _connect(address, costly, "localhost")
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert "(ffdhe)" in line["reason"]
+
+
+@pytest.mark.parametrize("curve", ["prime256v1", "secp384r1", "secp521r1", "X25519", "X448"])
+async def test_clients_that_have_a_curve_are_let_in(papers: Papers, curve: str) -> None:
+    server, client = papers.server(papers.issue("p", "localhost")), papers.client()
+    client.set_ecdh_curve(curve)
+    far, near = trio.testing.memory_stream_pair()
+    secured = trio.SSLStream(far, client, server_hostname="localhost")
+    with trio.fail_after(_SECONDS):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(preamble.do_tls_handshake, near, server)
+            await secured.do_handshake()
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 10_000])
+async def test_a_client_that_is_asked_for_its_first_message_again_is_let_in(
+    papers: Papers, at_once: int
+) -> None:
+    server, client = papers.server(papers.issue("p", "localhost")), papers.client()
+    # The client's share is of another one.
+    server.set_ecdh_curve("secp384r1")
+    far, near = trio.testing.memory_stream_pair()
+    here, there = trio.testing.memory_stream_pair()
+    asked: list[bytes] = []
+
+    async def relay(source: trio.abc.ReceiveStream, target: trio.abc.SendStream, most: int) -> None:
+        while data := await source.receive_some(most):
+            asked.append(bytes(data))
+            await target.send_all(data)
+
+    secured = trio.SSLStream(far, client, server_hostname="localhost")
+    with trio.fail_after(_SECONDS):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relay, near, here, at_once)
+            nursery.start_soon(relay, here, near, 10_000)
+            nursery.start_soon(preamble.do_tls_handshake, there, server)
+            await secured.do_handshake()
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert any(map(client_hello.is_asked_again, asked))
+
+
+async def test_openssl_has_no_part_of_a_first_message_that_is_not_whole(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the memory for all of it at once: ten bytes of a client cost 154 KB."""
+    steps, step = 0, preamble._step
+
+    def counted(tls: ssl.SSLObject) -> bool:
+        nonlocal steps
+        steps += 1
+        return step(tls)
+
+    monkeypatch.setattr(preamble, "_step", counted)
+    async with serving(_ends_tls(papers), log) as (address,):
+        slow = await trio.open_tcp_stream(address.host, address.port)
+        await slow.send_all(_hello(papers)[:-1])
+        claims = await trio.open_tcp_stream(address.host, address.port)
+        size = 131_000
+        await claims.send_all(b"\x16\x03\x01\x00\x05\x01" + size.to_bytes(3, "big") + b"\x03")
+        with trio.fail_after(_SECONDS):
+            assert await claims.receive_some() == b""
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert "131000 bytes" in line["reason"]
+        assert not steps
+
+
+async def test_a_client_with_very_many_certificates_is_refused(log: Log, papers: Papers) -> None:
+    """Each of them cost a step that was long already: 43 ms for 280, before anybody was
+    authenticated."""
+    tls = {"mode": "terminate", "certificate": papers.issue("p", "localhost"), "ca": papers.ca}
+    settings = _settings(Address("127.0.0.1", 9), client_tls=tls)
+    settings = settings.model_copy(update={"hints": "off"})
+    few, many = (papers.client(papers.chain("client", more)) for more in (5, 100))
+    async with serving(settings, log) as (address,):
+        client = await _connect(address, few, "localhost")
+        await until_true(lambda: log.events("upstream_unreachable"))
+        # In TLS 1.3 a client hears that it is refused only after its handshake.
+        with contextlib.suppress(trio.BrokenResourceError):
+            other = await _connect(address, many, "localhost")
+            await other.receive_some()
+        (line,) = await until_true(lambda: log.events("client_refused"))
+        assert line["reason"] == "sends more in its TLS handshake than certificates have"
+        await client.aclose()
 
 
 async def test_clients_that_are_refused_leave_no_garbage_in_circles(
@@ -461,7 +569,7 @@ async def test_no_link_is_kept_waiting_by_bytes_of_clients_that_wait_for_their_t
     settings = _ends_tls(papers)
     async with serving(settings, log) as (address,):
         client = await trio.open_tcp_stream(address.host, address.port)
-        await client.send_all(b"\x16\x03\x01")
+        await client.send_all(_hello(papers) + b"\x16\x03\x01")
         await until_true(lambda: waiting)
         before = steps
         for _ in range(50):

@@ -89,7 +89,7 @@ class BrokerConnection:
             raise BrokerError(_broken(error)) from None
         if _CORRELATION.unpack_from(payload)[0] != self._correlation_id:
             raise BrokerError("answer to another request")
-        return response_body(key, version, memoryview(payload))
+        return response_body(key, version, payload)
 
     async def wait(
         self,
@@ -173,16 +173,16 @@ class BrokerConnection:
                 work, *arguments, abandon_on_cancel=True, limiter=self._credentials.threads
             )
 
-    async def _answer(self, largest: int) -> bytes:
+    async def _answer(self, largest: int) -> memoryview:
         await self._need(_SIZE.size)
         (size,) = _SIZE.unpack_from(self._received)
         if not _CORRELATION.size <= size <= largest:
             raise BrokerError(f"answer of {size} bytes")
         end = _SIZE.size + size
         await self._need(end)
-        payload = bytes(self._received[_SIZE.size : end])
-        del self._received[:end]
-        return payload
+        # Not copied: it may have many megabytes, and what comes behind it is nothing or little.
+        received, self._received = self._received, self._received[end:]
+        return memoryview(received)[_SIZE.size : end]
 
     async def _need(self, size: int) -> None:
         while len(self._received) < size:

@@ -15,13 +15,15 @@ import trio
 
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.handshake_turns import Arrival, Rank, Turn
-from leader_hints.wire import proxy_header
+from leader_hints.wire import client_hello, proxy_header
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.proxy_header import Source
 
 _RECEIVE: Final = 16_384
-#: The first byte of every TLS handshake: the record type of its first message.
-_HANDSHAKE: Final = 0x16
+#: Bytes of a client's handshake after which there must be no more to come, but for one piece. A
+#: chain of certificates has 2 to 20 KB; OpenSSL takes 100, of which each KB keeps links waiting
+#: for half a millisecond.
+_LONGEST: Final = 24_576
 _ENDED: Final = "ended the connection in the TLS handshake"
 _ENDED_AT_ONCE: Final = "ended the connection at its first bytes of TLS; perhaps it speaks none"
 #: Seconds for the alert that gives the other side the reason of a refusal.
@@ -93,27 +95,29 @@ async def do_tls_handshake(
     :raises HandshakeError: it failed.
     """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    received, answered = _Received(stream, arrival), False
+    received, is_server, rank = _Received(stream, arrival), server_name is None, Rank.NEW
     try:
-        if server_name is None:
+        if is_server:
             # OpenSSL takes 40 KB for each client from its first step on, and thousands may be
             # silent.
-            data = await received.piece(Rank.NEW)
-            if data[0] != _HANDSHAKE:
-                raise HandshakeError("speaks no TLS on a TLS listener")
-            incoming.write(data)
+            incoming.write(await _client_hello(received))
         tls = context.wrap_bio(
-            incoming, outgoing, server_side=server_name is None, server_hostname=server_name
+            incoming, outgoing, server_side=is_server, server_hostname=server_name
         )
         while True:
             async with turn():
                 done = _step(tls)
-            if outgoing.pending:
-                answered = True
-                await stream.send_all(outgoing.read())
+            if answer := outgoing.read():
+                await stream.send_all(answer)
             if done:
                 return TlsSession(tls, incoming, outgoing)
-            incoming.write(await received.piece(Rank.ANSWERED if answered else Rank.NEW))
+            if is_server and client_hello.is_asked_again(answer):
+                incoming.write(await _client_hello(received))
+                continue
+            if is_server and received.bytes > _LONGEST:
+                raise HandshakeError("sends more in its TLS handshake than certificates have")
+            rank = Rank.ANSWERED if answer else rank
+            incoming.write(await received.piece(rank))
     except ssl.SSLError as error:
         with contextlib.suppress(trio.BrokenResourceError), trio.move_on_after(_ALERT):
             await stream.send_all(outgoing.read())
@@ -127,12 +131,16 @@ async def do_tls_handshake(
 
 
 class _Received:
-    """Receives pieces of a handshake: at each time what the system has."""
+    """Receives pieces of a handshake: at each time what the system has.
+
+    ``pieces``, ``bytes``: how many have come.
+    """
 
     def __init__(self, stream: trio.abc.Stream, arrival: Arrival) -> None:
         self._stream = stream
         self._arrival = arrival
         self.pieces = 0
+        self.bytes = 0
 
     async def piece(self, rank: Rank) -> bytes:
         """Receive the next one; ``rank``: of a client that has sent few so far.
@@ -145,7 +153,29 @@ class _Received:
             text = _ENDED if self.pieces else _ENDED_AT_ONCE
             raise HandshakeError(text, silent=not self.pieces)
         self.pieces += 1
+        self.bytes += len(data)
         return bytes(data)
+
+
+async def _client_hello(received: _Received) -> bytes:
+    """Receive a client's first message, before OpenSSL does anything for it.
+
+    :raises HandshakeError: it is none, or answering it costs too much.
+    """
+    data = b""
+    try:
+        while client_hello.missing(data):
+            data += await received.piece(Rank.NEW)
+        is_costly = client_hello.is_costly(data)
+    except Malformed as error:
+        text = f"speaks no TLS on a TLS listener, or breaks it: {error}"
+        raise HandshakeError(text) from None
+    if is_costly:
+        raise HandshakeError(
+            "wants keys exchanged over a finite field (ffdhe), which takes long; allow it a curve, "
+            "such as x25519 or secp256r1"
+        )
+    return data
 
 
 def _rank(rank: Rank, pieces: int) -> Rank:

@@ -1,0 +1,104 @@
+"""First messages of TLS clients, as OpenSSL makes them."""
+
+import contextlib
+import ssl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leader_hints.wire import client_hello
+from leader_hints.wire.errors import Malformed
+
+_CHANGE_CIPHER_SPEC = b"\x14\x03\x03\x00\x01\x01"
+
+
+def _hello(group: str = "", newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
+    context = ssl.create_default_context()
+    context.maximum_version = newest
+    if group:
+        context.set_ecdh_curve(group)
+    outgoing = ssl.MemoryBIO()
+    tls = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="proxy.example")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+HELLO = _hello()
+
+
+@pytest.mark.parametrize("begin", [b"", _CHANGE_CIPHER_SPEC], ids=["first", "second"])
+def test_no_more_is_asked_for_than_is_missing(begin: bytes) -> None:
+    hello = begin + HELLO
+    for size in range(len(hello)):
+        assert 0 < client_hello.missing(hello[:size]) <= len(hello) - size
+    assert client_hello.missing(hello) == 0
+    assert client_hello.missing(hello + b"more") == 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1",
+        b"\x00\x00\x00\x20",
+        b"\x16\x03\x01\x00\x40\x02\x00\x00\x3c",
+        b"\x16\x03\x01\x00\x40\x01\x00\x00\x3d",
+        b"\x16\x03\x01\x40\x01\x01\x00\x00\x3d",
+        b"\x16\x03\x01\x00\x05\x01\x01\xff\xf8",
+        _CHANGE_CIPHER_SPEC * 2,
+        b"\x14\x03\x03\x00\x02\x01",
+    ],
+    ids=["http", "kafka", "answer", "larger", "long", "claims", "twice", "other"],
+)
+def test_what_is_no_first_message_is_refused(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        client_hello.missing(data)
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_only_finite_fields_cost_much(newest: ssl.TLSVersion) -> None:
+    assert not client_hello.is_costly(_hello(newest=newest))
+    for curve in ("prime256v1", "secp384r1", "secp521r1", "X25519", "X448"):
+        assert not client_hello.is_costly(_hello(curve, newest))
+    for field in ("ffdhe2048", "ffdhe3072", "ffdhe4096", "ffdhe6144", "ffdhe8192"):
+        # TLS 1.2 knows none of them.
+        assert client_hello.is_costly(_hello(field)), field
+
+
+def test_fields_count_beside_curves_only_where_they_have_a_share() -> None:
+    def hello(*extensions: tuple[int, bytes]) -> bytes:
+        parts = [b"\x03\x03", bytes(32), b"\x00", b"\x00\x02\x13\x01", b"\x01\x00"]
+        packed = b"".join(k.to_bytes(2, "big") + _sized(content) for k, content in extensions)
+        body = b"".join(parts) + _sized(packed)
+        message = b"\x01" + len(body).to_bytes(3, "big") + body
+        return b"\x16\x03\x01" + _sized(message)
+
+    def groups(*numbers: int) -> tuple[int, bytes]:
+        return 10, _sized(b"".join(number.to_bytes(2, "big") for number in numbers))
+
+    def shares(*numbers: int) -> tuple[int, bytes]:
+        return 51, _sized(b"".join(number.to_bytes(2, "big") + _sized(b"x") for number in numbers))
+
+    assert not client_hello.is_costly(hello())
+    # As Java's clients.
+    assert not client_hello.is_costly(hello(groups(29, 23, 256, 257), shares(29, 23)))
+    # A server that takes none of the shares asks for one of a curve.
+    assert not client_hello.is_costly(hello(groups(260, 29), shares()))
+    assert client_hello.is_costly(hello(groups(260, 29), shares(29, 260)))
+    # It would ask for one of the field; the other number means nothing (RFC 8701).
+    assert client_hello.is_costly(hello(groups(0x0A0A, 260), shares()))
+    with pytest.raises(Malformed):
+        client_hello.is_costly(hello((10, b"\x00\x09\x00\x1d")))
+
+
+@given(st.binary(max_size=60), st.integers(0, len(HELLO) - 1))
+def test_whatever_stands_in_it_is_read_or_refused(data: bytes, at: int) -> None:
+    changed = HELLO[:at] + data + HELLO[at + len(data) :]
+    with contextlib.suppress(Malformed):
+        if not client_hello.missing(changed):
+            client_hello.is_costly(changed)
+
+
+def _sized(content: bytes) -> bytes:
+    return len(content).to_bytes(2, "big") + content
