@@ -143,11 +143,9 @@ class LeaderView:
             left -= _TOPIC_COUNTS + len(topic.leaders)
             # Partitions are not looked at one by one: there may be 100,000.
             new = set(topic.leaders) - seen
-            first = topic.first_led() if new else {}
-            for node in new:
-                partition = topic.led_by(node, self._doubts, first[node])
-                if partition is None:
-                    continue
+            first = topic.first_led(self._doubts) if new else {}
+            for node in new & first.keys():
+                partition = first[node]
                 leader = Leader(node, topic.epochs[partition])
                 if not self.disagreements.contradicts((topic.key, partition), source, leader):
                     seen.add(node)

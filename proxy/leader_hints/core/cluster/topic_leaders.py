@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Container
-from contextlib import suppress
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.core.cluster.doubts import Doubts, Reporter, Source
@@ -123,23 +122,17 @@ class TopicLeaders:
         if partitions:
             self.contradicted[source.poller] = partitions
 
-    def first_led(self) -> dict[int, int]:
-        """Return by node the first partition that it leads.
+    def first_led(self, doubts: Doubts) -> dict[int, int]:
+        """Return by node the first partition that it leads and that is not in doubt.
 
-        At once: to look for that of each of a thousand nodes took 15 ms.
+        At once: to look for that of each of a thousand nodes took 15 ms, and 0.3 s where all of
+        20,000 partitions are in doubt, as of a topic that was recreated.
         """
         last = len(self.leaders) - 1
-        return dict(zip(reversed(self.leaders), range(last, -1, -1), strict=True))
-
-    def led_by(self, node: int, doubts: Doubts, begin: int) -> int | None:
-        """Return the first partition from ``begin`` on that ``node`` leads, and is not in doubt."""
-        partition = begin - 1
-        with suppress(ValueError):
-            while True:
-                partition = self.leaders.index(node, partition + 1)
-                if (self.key, partition) not in doubts:
-                    return partition
-        return None
+        led = zip(reversed(self.leaders), range(last, -1, -1), strict=True)
+        if not doubts:
+            return dict(led)
+        return {node: at for node, at in led if (self.key, at) not in doubts}
 
     def insists(self, topic_id: bytes, source: Source) -> bool:
         """Take a poll that reports a former id, or none at all; return whether it counts.
