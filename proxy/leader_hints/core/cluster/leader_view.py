@@ -5,8 +5,6 @@ only moves to a higher epoch, except where a topic was recreated
 (:mod:`leader_hints.core.cluster.leader_reports`).
 """
 
-import math
-from collections import OrderedDict
 from collections.abc import Iterator, Set
 from itertools import chain
 from typing import Protocol
@@ -23,7 +21,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import LAG, UNKNOWN, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderMoved
 
@@ -37,8 +35,6 @@ _LEARNT_AT_ONCE = 100
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
-#: Names of forgotten topics that are remembered.
-_MOST_FORGOTTEN = 10_000
 
 
 class LeaderView:
@@ -59,8 +55,6 @@ class LeaderView:
         self.unknown_ids = UnknownIds(clock)
         self.changes = TopicChanges()
         self._clock = clock
-        #: When the topic with an id that had this name was forgotten last.
-        self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
@@ -280,22 +274,14 @@ class LeaderView:
     def _may_lead_former(self, topic: TopicLeaders, node: int) -> bool:
         """Whether a node may lead a former topic of the name, at an epoch that never ends here.
 
-        Just after a topic with an id was recreated a broker that lags does. It may have been
-        recreated just before the view began. So in that time a node must have reported the id.
+        Just after a topic with an id was recreated a broker that lags does, and one that is cut off
+        for as long as that lasts. It may have been recreated just before the view began. So a node
+        must have reported the id.
         """
-        if not topic.id:
-            return False
-        now = self._clock()
-        forgotten_at = self._forgotten_at.get(topic.name, -math.inf)
-        return now < forgotten_at + LAG or not topic.is_known_to(node, now)
+        return bool(topic.id) and not topic.is_known_to(node, self._clock())
 
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic."""
-        if topic.id:
-            self._forgotten_at[topic.name] = self._clock()
-            self._forgotten_at.move_to_end(topic.name)
-            if len(self._forgotten_at) > _MOST_FORGOTTEN:
-                self._forgotten_at.popitem(last=False)
         for place in _places(topic, self._moves):
             self._moves.drop(place)
         for place in _places(topic, self._doubts):

@@ -19,12 +19,13 @@ class TopicLeaders:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
 
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
-    clients may give the topic. ``since``: when the view learnt of it. ``knowing``: the nodes that
-    have reported this id, while others may still lead a former topic of the name. ``retired``:
-    former ids of the name, and ``claimed``: the one of them that the last poll of each broker
-    reported. ``contradicted``: which partitions the last poll of each broker contradicted.
-    ``behind``: by partition, since when polls of a broker have reported lower epochs than the known
-    one, and nobody that one. ``absent``: how many polls in a row lacked the topic.
+    clients may give the topic. ``since``: when the view learnt of it; ``recreated``: it knew
+    another one with an id of the name before. ``knowing``: the nodes that have reported this id,
+    while others may still lead a former topic of the name. ``retired``: former ids of the name, and
+    ``claimed``: the one of them that the last poll of each broker reported. ``contradicted``: which
+    partitions the last poll of each broker contradicted. ``behind``: by partition, since when polls
+    of a broker have reported lower epochs than the known one, and nobody that one. ``absent``: how
+    many polls in a row lacked the topic.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class TopicLeaders:
         "knowing",
         "leaders",
         "name",
+        "recreated",
         "retired",
         "since",
     )
@@ -50,6 +52,8 @@ class TopicLeaders:
         retired: tuple[bytes, ...],
         synthetic_id: bytes,
         since: float = 0.0,
+        *,
+        recreated: bool = False,
     ) -> None:
         self.aliases: tuple[Topic, ...] = (name, synthetic_id, *([topic_id] if topic_id else ()))
         self.name = name
@@ -57,6 +61,7 @@ class TopicLeaders:
         self.key: Topic = topic_id or name
         self.retired = retired
         self.since = since
+        self.recreated = recreated
         self.knowing: set[int] | None = set() if topic_id else None
         self.claimed: dict[Reporter, bytes] = {}
         self.leaders = array("i")
@@ -69,14 +74,20 @@ class TopicLeaders:
         """Take note that a node has reported the topic with its id."""
         if self.knowing is None:
             return
-        if now >= self.since + LAG:
+        if now >= self.since + LAG and not self.recreated:
             self.knowing = None
         elif node is not None:
             self.knowing.add(node)
 
     def is_known_to(self, node: int, now: float) -> bool:
-        """Whether a node that is asked by name can only mean this topic."""
-        return self.knowing is None or node in self.knowing or now >= self.since + LAG
+        """Whether a node that is asked by name can only mean this topic.
+
+        A broker that is cut off from its controller leads a former topic for as long as that lasts.
+        """
+        knows = self.knowing is None or node in self.knowing
+        if self.recreated:
+            return knows and now >= self.since + LAG
+        return knows or now >= self.since + LAG
 
     def leader(self, partition: int) -> Leader:
         """Return the known leader of a partition, with its epoch."""
