@@ -137,6 +137,38 @@ def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_re
     assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
 
 
+def test_no_former_leader_is_named_that_was_cut_off_when_a_topic_was_recreated() -> None:
+    """It leads the former topic for as long as it hears nothing, at the epoch that comes next."""
+    of = replace(
+        profile(6),
+        kraft=True,
+        ids=True,
+        releases=("3.6",) * 3,
+        lag=0.3,
+        latency=0.002,
+        fronted=(1, 2, 3),
+        sidecars=False,
+        hidden=(),
+        idle=0,
+        crossed=(),
+        large=False,
+        synthesize=False,
+        rogue=False,
+        later="",
+        partitions=1,
+        slots=1000,
+        clients=(("kafka-python", FETCH), ("java", FETCH), ("java", PRODUCE), ("franz-go", FETCH)),
+    )
+    former = [Happening(3.0, "move", 0, 3), Happening(4.0, "stale", 0, 3, END)]
+    moved = [Happening(4.1, "recreate", 0, 1), Happening(14.791976555436676, "move", 0, 1)]
+    world = World(6, of, [*former, *moved], proxied=True)
+    world.run()
+    lived = Lived(world, lambda *_: world, lambda *_: world)
+    assert not [*hint_was_true(lived), *views_go_forward(lived)]
+    moves = [move for move in world.proxies[0].moves if move.topic == BUSY and move.at > 5.0]
+    assert {move.leader.node for move in moves} == {1, 2}
+
+
 def test_no_request_that_a_broker_refuses_costs_the_proxy_its_own_connection() -> None:
     of = replace(
         profile(0),

@@ -36,10 +36,37 @@ def test_the_former_topics_leader_brings_no_epoch_into_a_recreated_one() -> None
     assert not view.leader_confirms("t", 0, Leader(1, 5))
     assert view.leader("t", 0) == Leader(3, 0)
     assert view.disagreements.topics(10) == {topic_id(2)}
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 1)
+    # Its Metadata may have learnt that before its replica.
+    assert not view.leader_confirms("t", 0, Leader(1, 5))
     time.now += 11.0
     assert view.leader_confirms("t", 0, Leader(1, 1))
     assert view.leader("t", 0) == Leader(1, 1)
     assert not view.disagreements
+
+
+@pytest.mark.parametrize("absent", [0, 2])
+def test_a_broker_that_is_cut_off_for_long_brings_no_epoch_into_a_recreated_topic(
+    absent: int,
+) -> None:
+    """It leads the former topic for as long as it hears nothing of its controller.
+
+    ``absent``: polls of another broker between the two topics.
+    """
+    time = _Time()
+    view = LeaderView("cluster", time)
+    view.learn(answer({0: (1, 5)}, topic=topic_id(1)), 1)
+    for _ in range(absent):
+        for _ in view.topics.forget_absent(()):
+            pass
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 3)
+    time.now += 60.0
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 3)
+    assert not view.leader_confirms("t", 0, Leader(1, 5))
+    assert view.leader("t", 0) == Leader(3, 0)
+    # It has learnt of the topic at last.
+    view.learn(answer({0: (3, 0)}, topic=topic_id(2)), 1)
+    assert view.leader_confirms("t", 0, Leader(1, 1))
 
 
 def test_in_a_new_view_a_node_leads_at_a_higher_epoch_if_its_metadata_has_the_topics_id() -> None:

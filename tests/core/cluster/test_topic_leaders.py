@@ -66,15 +66,11 @@ def test_no_more_partitions_are_dropped_than_may_be() -> None:
 @pytest.mark.parametrize(("node", "partition"), [(1, 0), (2, 1), (3, 3), (4, None)])
 def test_the_first_partition_of_a_leader_is_found(node: int, partition: int | None) -> None:
     topic = _topic([(1, 5), (2, 5), (1, 5), (3, 5)])
-    assert topic.led_by(node, Doubts(lambda: 0.0, 10), 0) == partition
-    assert topic.first_led().get(node) == partition
+    assert topic.first_led(Doubts(lambda: 0.0, 10)).get(node) == partition
 
 
-def test_it_is_looked_for_from_a_partition_on() -> None:
-    topic = _topic([(1, 5), (2, 5), (1, 5), (3, 5)])
-    assert topic.led_by(1, Doubts(lambda: 0.0, 10), 1) == 2
-    assert topic.led_by(1, Doubts(lambda: 0.0, 10), 3) is None
-    assert _topic([]).first_led() == {}
+def test_a_topic_without_partitions_has_no_leaders() -> None:
+    assert _topic([]).first_led(Doubts(lambda: 0.0, 10)) == {}
 
 
 class _Doubtful(Doubts):
@@ -84,15 +80,18 @@ class _Doubtful(Doubts):
         super().__init__(lambda: 0.0, 10)
         self._some = {(_ID, partition) for partition in partitions}
 
+    def __len__(self) -> int:
+        return len(self._some)
+
     def __contains__(self, place: Place) -> bool:
         return place in self._some
 
 
 def test_partitions_in_doubt_are_passed_over() -> None:
     topic = _topic([(1, 5), (2, 5), (1, 5), (1, 5)])
-    assert topic.led_by(1, _Doubtful(0), 0) == 2
-    assert topic.led_by(1, _Doubtful(0, 2), 0) == 3
-    assert topic.led_by(1, _Doubtful(0, 2, 3), 0) is None
+    assert topic.first_led(_Doubtful(0)) == {1: 2, 2: 1}
+    assert topic.first_led(_Doubtful(0, 2)) == {1: 3, 2: 1}
+    assert topic.first_led(_Doubtful(0, 2, 3)) == {2: 1}
 
 
 def test_a_former_id_counts_if_two_polls_in_a_row_of_one_broker_report_it() -> None:

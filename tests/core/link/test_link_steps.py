@@ -36,6 +36,7 @@ from tests.core.samples import (
     produce_answer,
     produce_request,
     request,
+    topic_id,
     versions_answer,
 )
 from tests.core.stepped import MOST, SHARED, Stepped
@@ -264,6 +265,21 @@ def test_many_small_requests_that_are_recoded_have_several_turns() -> None:
     steps.take(steps.link.requests, requests)
     assert len(steps.link.state.exchanges.waiting) == 899
     assert steps.most < MOST
+
+
+def test_sessions_of_many_responses_in_one_receive_are_followed_in_several_turns() -> None:
+    """None of them is large, but each has a request read that names 150 topics."""
+    steps = Stepped(route())
+    ids = [topic_id(number) for number in range(150)]
+    for number in range(100):
+        session = (7, number + 1)
+        asked = fetch_request(16, number, {(one, 0): 5 for one in ids}, session=session)
+        steps.pass_on(steps.link.requests, asked)
+    steps.sent.clear()
+    answers = b"".join(fetch_answer(15, number, [], session_id=7) for number in range(100))
+    steps.take(steps.link.responses, answers)
+    assert steps.most < 2 * MOST
+    assert steps.sent == answers
 
 
 def _error(number: int) -> bytes:

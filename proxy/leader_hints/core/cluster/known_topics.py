@@ -26,6 +26,8 @@ _NO_ID = b""
 _RETIRED = 8
 #: Synthetic ids whose names are remembered: more than there are topics in a large cluster.
 _SYNTHETIC_IDS = 100_000
+#: Names of forgotten topics with ids that are remembered.
+_MOST_FORGOTTEN = 10_000
 #: Polls in which a topic must be absent before it is forgotten.
 _ABSENT_POLLS = 2
 #: Topics of which one step looks up whether a poll has found them.
@@ -54,6 +56,8 @@ class KnownTopics:
         self._on_forgotten = on_forgotten
         self._clock = clock
         self._with_ids = 0
+        #: Names that topics with ids had which were forgotten, the last one last.
+        self._former: OrderedDict[str, None] = OrderedDict()
         self._topics: dict[Topic, TopicLeaders] = {}
         self._keys: dict[str, Topic] = {}
         self._synthetic_ids: OrderedDict[bytes, str] = OrderedDict()
@@ -188,7 +192,9 @@ class KnownTopics:
         self, name: str, topic_id: bytes, retired: tuple[bytes, ...], source: Source
     ) -> TopicLeaders:
         now = self._clock()
-        topic = TopicLeaders(name, topic_id, retired, self.synthesize_id(name), now)
+        recreated = name in self._former
+        made_up = self.synthesize_id(name)
+        topic = TopicLeaders(name, topic_id, retired, made_up, now, recreated=recreated)
         topic.reported_by(source.node, now)
         self._changes.add(topic.aliases)
         self._topics[topic.key] = topic
@@ -203,4 +209,9 @@ class KnownTopics:
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
         self._keys.pop(topic.name, None)
+        if topic.id:
+            self._former[topic.name] = None
+            self._former.move_to_end(topic.name)
+            if len(self._former) > _MOST_FORGOTTEN:
+                self._former.popitem(last=False)
         self._on_forgotten(topic)

@@ -5,8 +5,6 @@ only moves to a higher epoch, except where a topic was recreated
 (:mod:`leader_hints.core.cluster.leader_reports`).
 """
 
-import math
-from collections import OrderedDict
 from collections.abc import Iterator, Set
 from itertools import chain, islice
 
@@ -22,7 +20,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import LAG, UNKNOWN, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderMoved
 
@@ -38,8 +36,6 @@ _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
 #: Partitions of a forgotten topic of which one step drops what was noted: it may have 100,000.
 _DROPPED_AT_ONCE = 1000
-#: Names of forgotten topics that are remembered.
-_MOST_FORGOTTEN = 10_000
 
 
 class LeaderView:
@@ -60,8 +56,6 @@ class LeaderView:
         self.unknown_ids = UnknownIds(clock)
         self.changes = TopicChanges()
         self._clock = clock
-        #: When the topic with an id that had this name was forgotten last.
-        self._forgotten_at: OrderedDict[str, float] = OrderedDict()
         self._moves = LeaderMoves(clock)
         self.metadata_brokers = self._moves.brokers
         self._doubts = Doubts(clock, RECENT_MOVES)
@@ -146,11 +140,9 @@ class LeaderView:
             left -= _TOPIC_COUNTS + len(topic.leaders)
             # Partitions are not looked at one by one: there may be 100,000.
             new = set(topic.leaders) - seen
-            first = topic.first_led() if new else {}
-            for node in new:
-                partition = topic.led_by(node, self._doubts, first[node])
-                if partition is None:
-                    continue
+            first = topic.first_led(self._doubts) if new else {}
+            for node in new & first.keys():
+                partition = first[node]
                 leader = Leader(node, topic.epochs[partition])
                 if not self.disagreements.contradicts((topic.key, partition), source, leader):
                     seen.add(node)
@@ -310,22 +302,14 @@ class LeaderView:
     def _may_lead_former(self, topic: TopicLeaders, node: int) -> bool:
         """Whether a node may lead a former topic of the name, at an epoch that never ends here.
 
-        Just after a topic with an id was recreated a broker that lags does. It may have been
-        recreated just before the view began. So in that time a node must have reported the id.
+        Just after a topic with an id was recreated a broker that lags does, and one that is cut off
+        for as long as that lasts. It may have been recreated just before the view began. So a node
+        must have reported the id.
         """
-        if not topic.id:
-            return False
-        now = self._clock()
-        forgotten_at = self._forgotten_at.get(topic.name, -math.inf)
-        return now < forgotten_at + LAG or not topic.is_known_to(node, now)
+        return bool(topic.id) and not topic.is_known_to(node, self._clock())
 
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic, of many partitions those of the first ones."""
-        if topic.id:
-            self._forgotten_at[topic.name] = self._clock()
-            self._forgotten_at.move_to_end(topic.name)
-            if len(self._forgotten_at) > _MOST_FORGOTTEN:
-                self._forgotten_at.popitem(last=False)
         noted = len(self._moves) + len(self._doubts) + len(self.disagreements)
         if noted < min(len(topic.leaders), _DROPPED_AT_ONCE):
             known = chain(self._moves, self._doubts, self.disagreements)

@@ -177,9 +177,9 @@ class Flow(ABC):
         self.unfinished = False
         self.flushed()
 
-    def _put_off(self) -> bool:
+    def _put_off(self, cost: int = 1) -> bool:
         """Count a frame that cost much; whether the rest must wait for the link's next turn."""
-        self._left -= 1
+        self._left -= cost
         if self._left > 0:
             return False
         self._left = AT_ONCE

@@ -42,6 +42,8 @@ _NOTHING = memoryview(b"")
 _ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 #: Bytes received at once where responses begin and are small; else as many as there is room for.
 _LITTLE_AT_ONCE = 32_768
+#: Bytes of a request that cost as much to read as an error does.
+_REQUEST = 1024
 
 
 class ResponseFlow(Flow):
@@ -164,6 +166,8 @@ class ResponseFlow(Flow):
                     later = self._later(end, size)
                     if later < size:
                         return self._wait(pieces, data, begun, later)
+                elif end < size and self._put_off_followed(exchange.request):
+                    return self._wait(pieces, data, begun, end)
             at = end
             if at >= size:
                 if size >= self._little:
@@ -223,6 +227,10 @@ class ResponseFlow(Flow):
             self.unfinished = True
             return seen
         return end if end < size and not self.opaque and self._put_off() else size
+
+    def _put_off_followed(self, request: bytes | None) -> bool:
+        """As :meth:`_put_off`, where a request was followed in its session; costs by its size."""
+        return request is not None and self._put_off(1 + len(request) // _REQUEST)
 
     def _wait(self, pieces: Pieces, data: memoryview, begun: int, later: int) -> Pieces:
         """Have what came wait from ``later`` on; return what goes on before it."""
