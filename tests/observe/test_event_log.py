@@ -392,6 +392,9 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
     (events.EventLoopStalled(seconds=12.3456), "error", "event_loop_stalled", {"seconds": 12.346}),
     (events.Stopping(links=3), "info", "stopping", {"links": 3}),
     (events.Stopped(links=1), "info", "stopped", {"links": 1}),
+    (events.TakeoverBegun(successor=7), "info", "takeover_begun", {"successor": 7}),
+    (events.TakeoverFailed(error="gone"), "warning", "takeover_failed", {"error": "gone"}),
+    (events.TakenOver(predecessor=6), "info", "taken_over", {"predecessor": 6}),
 ]
 
 

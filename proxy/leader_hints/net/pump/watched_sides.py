@@ -24,9 +24,9 @@ class WatchedSides:
     def update(self, side: Side) -> None:
         """Have the poller report what this socket is to be used for now."""
         events = WRITE if side.queue else 0
-        if side.flow.unfinished:
+        if side.flow.unfinished and not side.peer.queue:
             # What is left goes on only where there is room for it.
-            events |= 0 if side.peer.queue else DUE
+            events |= DUE
         elif may_be_read(side):
             events |= READ
         elif not (side.ended or side.peer_closed):
