@@ -33,7 +33,7 @@ from tests.harness.waiting import until
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
-from tests.net.rig import LEGACY, open_descriptors
+from tests.net.rig import LEGACY, descriptors_before, open_descriptors
 from tests.net.serving import ANY as _ANY
 from tests.net.serving import Log as _Log
 from tests.net.serving import Rounds
@@ -199,7 +199,7 @@ async def test_a_broker_that_is_down_is_reported_once_and_its_clients_are_closed
 async def test_all_descriptors_are_closed_at_the_end(log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         broker, upstream = _tcp_broker(nursery)
-        before = open_descriptors()
+        before = descriptors_before()
         async with _serving(_settings((_ANY, upstream), (_ANY, upstream)), log) as addresses:
             clients = [await _connect(address) for address in addresses * 3]
             for client in clients:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from leader_hints.net.pump.pipe import Pipe, Pipes, UnfitError
-from tests.net.rig import open_descriptors, received, socket_pair
+from tests.net.rig import descriptors_before, open_descriptors, received, socket_pair
 
 _MOST = 1 << 20
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_moved_is_reported() -> None:
 
 
 def test_they_are_lent_up_to_a_number_and_again_when_they_come_back(pipes: Pipes) -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     lent = []
     while (pipe := pipes.take()) is not None:
         lent.append(pipe)
@@ -99,7 +99,7 @@ def test_they_are_lent_up_to_a_number_and_again_when_they_come_back(pipes: Pipes
 
 
 def test_those_that_nobody_needs_are_closed_at_the_second_sweep(pipes: Pipes) -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     first, second = _taken(pipes), _taken(pipes)
     pipes.give_back(first)
     pipes.give_back(second)
@@ -127,7 +127,7 @@ def test_where_the_system_gives_no_large_ones_there_are_none_and_nobody_asks_aga
     pipes: Pipes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = _taken(pipes)
-    before, asked = open_descriptors(), []
+    before, asked = descriptors_before(), []
 
     def refuse(*what: int) -> int:
         asked.append(what)

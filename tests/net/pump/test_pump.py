@@ -17,6 +17,7 @@ from tests.net.messages import FENCED, NOT_LEADER
 from tests.net.pump.holding import ask_both, learn, moving_route
 from tests.net.rig import (
     Rig,
+    descriptors_before,
     ended,
     hinting_route,
     open_descriptors,
@@ -58,7 +59,7 @@ def _links_in_memory() -> int:
 
 async def test_all_descriptors_are_closed_when_it_is_cancelled() -> None:
     gc.collect()  # Other tests' pumps may have left theirs.
-    before = open_descriptors()
+    before = descriptors_before()
     rig = Rig()
     route = hinting_route()
     async with trio.open_nursery() as nursery:

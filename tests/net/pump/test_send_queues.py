@@ -20,6 +20,7 @@ from tests.net import messages
 from tests.net.rig import (
     LIMITS,
     Rig,
+    descriptors_before,
     hinting_route,
     opaque_route,
     open_descriptors,
@@ -134,7 +135,7 @@ def test_large_records_arrive_whole_however_they_are_taken(
 def test_a_client_that_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does() -> None:
     data = _frames(900_000, 3, up=True)
     with opened(Rig()) as rig:
-        before = open_descriptors()
+        before = descriptors_before()
         for _ in range(40):
             # More than there are pipes: each goes with one that is full.
             lost = rig.link(hinting_route(), tcp=True)

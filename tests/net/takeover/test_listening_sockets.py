@@ -7,7 +7,7 @@ import pytest
 from leader_hints.address import Address
 from leader_hints.errors import ListenError
 from leader_hints.net.takeover.listening_sockets import ListeningSockets
-from tests.net.rig import open_descriptors
+from tests.net.rig import descriptors_before, open_descriptors
 
 _ANY = Address("127.0.0.1", 0)
 
@@ -30,7 +30,7 @@ async def test_a_socket_that_was_handed_over_serves_its_address() -> None:
 
 
 async def test_another_address_is_opened_and_what_nobody_wants_is_closed() -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     server, address = _server()
     sockets = ListeningSockets()
     sockets.inherit({str(address): [server]})

@@ -11,7 +11,7 @@ import trio
 from leader_hints.errors import TakeoverError
 from leader_hints.net.takeover import messages
 from leader_hints.net.takeover.messages import MOST_SOCKETS, check_peer, receive, send
-from tests.net.rig import open_descriptors
+from tests.net.rig import descriptors_before, open_descriptors
 
 Ends = tuple[trio.socket.SocketType, trio.socket.SocketType]
 
@@ -24,7 +24,7 @@ async def _ends() -> AsyncIterator[Ends]:
 
 
 async def test_as_many_sockets_as_may_be_come_beside_a_message() -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     with socket.create_server(("127.0.0.1", 0)) as server:
         async with _ends() as (one, another):
             await send(one, {"addresses": ["a"]}, [server.fileno()] * MOST_SOCKETS)
@@ -40,7 +40,7 @@ async def test_as_many_sockets_as_may_be_come_beside_a_message() -> None:
 
 @pytest.mark.parametrize("data", [b"{", b"[1]", b"\xff", b"null"])
 async def test_what_is_no_message_is_refused_and_its_sockets_are_closed(data: bytes) -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     async with _ends() as (one, another):
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.send_fds(_std(one), [data], [server.fileno()])
@@ -50,7 +50,7 @@ async def test_what_is_no_message_is_refused_and_its_sockets_are_closed(data: by
 
 
 async def test_more_sockets_than_may_be_are_refused_and_closed() -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     async with _ends() as (one, another):
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.send_fds(_std(one), [b"{}"], [server.fileno()] * (MOST_SOCKETS + 20))

@@ -19,7 +19,7 @@ from leader_hints.errors import ListenError, TakeoverError
 from leader_hints.net.takeover.messages import MOST_SOCKETS, new_socket, receive, send
 from leader_hints.net.takeover.predecessor import Predecessor, find_predecessor
 from leader_hints.net.takeover.successors import Successors
-from tests.net.rig import open_descriptors
+from tests.net.rig import descriptors_before, open_descriptors
 
 _SECONDS = 5.0
 
@@ -63,7 +63,7 @@ async def _successor(serving: _Serving) -> Predecessor:
 
 @pytest.mark.parametrize("number", [0, 1, MOST_SOCKETS, MOST_SOCKETS + 1, 2 * MOST_SOCKETS + 50])
 async def test_all_sockets_are_handed_over(tmp_path: Path, number: int) -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     async with _serving(tmp_path, number) as serving:
         predecessor = await _successor(serving)
         await predecessor.hand_over()
@@ -98,7 +98,7 @@ async def test_the_one_that_serves_leaves_when_the_other_can_serve(tmp_path: Pat
 
 
 async def test_a_successor_that_ends_before_it_can_serve_changes_nothing(tmp_path: Path) -> None:
-    before = open_descriptors()
+    before = descriptors_before()
     async with _serving(tmp_path) as serving:
         for _ in range(2):
             predecessor = await _successor(serving)
