@@ -3,12 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from leader_hints.apis.keys import NAMES
+from leader_hints.apis.keys import NEWEST
 
-#: Versions of an API that are counted apart: more than any has. Those of known APIs always have a
-#: cell, or one client that asks what nobody does would keep others from being counted.
-_VERSIONS = range(32)
-#: Cells of all else, so that nobody can fill memory.
+#: Cells of versions that no Kafka release has, so that nobody can fill memory. Others always have a
+#: cell, or one client that asks what nobody does would keep them from being counted.
 _MOST_ODD = 64
 _OTHER = (-1, -1, -1)
 
@@ -42,7 +40,7 @@ class TrafficCounters:
     def cell(self, key: int, asked: int, sent: int) -> Cell:
         """Return where such requests are counted."""
         place = key, asked, sent
-        if place not in self.cells and not (key in NAMES and asked in _VERSIONS):
+        if place not in self.cells and not 0 <= asked <= NEWEST.get(key, -1):
             if self.odd >= _MOST_ODD:
                 place = _OTHER
             else:
