@@ -85,6 +85,7 @@ def test_every_setting_has_a_variable() -> None:
     variables = {
         "LEADER_HINTS_ADMIN": "127.0.0.1:9100",
         "LEADER_HINTS_HINTS": "off",
+        "LEADER_HINTS_TAKEOVER": "/run/takeover",
         "LEADER_HINTS_TOPIC_IDS": "synthesize",
         "LEADER_HINTS_CLIENTS": '[{"name": "a-service", "uses": ["fetch"]}]',
         "LEADER_HINTS_LOG__LEVEL": "debug",

@@ -9,23 +9,12 @@ from hypothesis import strategies as st
 
 from leader_hints.wire import client_hello
 from leader_hints.wire.errors import Malformed
+from tests.wire.hellos import openssl_hello, sized, with_groups
 
 _CHANGE_CIPHER_SPEC = b"\x14\x03\x03\x00\x01\x01"
 
 
-def _hello(group: str = "", newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
-    context = ssl.create_default_context()
-    context.maximum_version = newest
-    if group:
-        context.set_ecdh_curve(group)
-    outgoing = ssl.MemoryBIO()
-    tls = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="proxy.example")
-    with pytest.raises(ssl.SSLWantReadError):
-        tls.do_handshake()
-    return outgoing.read()
-
-
-HELLO = _hello()
+HELLO = openssl_hello()
 
 
 @pytest.mark.parametrize("begin", [b"", _CHANGE_CIPHER_SPEC], ids=["first", "second"])
@@ -58,27 +47,27 @@ def test_what_is_no_first_message_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_only_finite_fields_cost_much(newest: ssl.TLSVersion) -> None:
-    assert not client_hello.is_costly(_hello(newest=newest))
-    for curve in ("prime256v1", "secp384r1", "secp521r1", "X25519", "X448"):
-        assert not client_hello.is_costly(_hello(curve, newest))
-    for field in ("ffdhe2048", "ffdhe3072", "ffdhe4096", "ffdhe6144", "ffdhe8192"):
-        # TLS 1.2 knows none of them.
-        assert client_hello.is_costly(_hello(field)), field
+    hello = openssl_hello(newest)
+    assert not client_hello.is_costly(hello)
+    for curve in (23, 24, 25, 29, 30):
+        assert not client_hello.is_costly(with_groups(hello, [curve], [curve])), curve
+    for field in range(0x100, 0x105):
+        assert client_hello.is_costly(with_groups(hello, [field], [field])), field
 
 
 def test_fields_count_beside_curves_only_where_they_have_a_share() -> None:
     def hello(*extensions: tuple[int, bytes]) -> bytes:
         parts = [b"\x03\x03", bytes(32), b"\x00", b"\x00\x02\x13\x01", b"\x01\x00"]
-        packed = b"".join(k.to_bytes(2, "big") + _sized(content) for k, content in extensions)
-        body = b"".join(parts) + _sized(packed)
+        packed = b"".join(k.to_bytes(2, "big") + sized(content) for k, content in extensions)
+        body = b"".join(parts) + sized(packed)
         message = b"\x01" + len(body).to_bytes(3, "big") + body
-        return b"\x16\x03\x01" + _sized(message)
+        return b"\x16\x03\x01" + sized(message)
 
     def groups(*numbers: int) -> tuple[int, bytes]:
-        return 10, _sized(b"".join(number.to_bytes(2, "big") for number in numbers))
+        return 10, sized(b"".join(number.to_bytes(2, "big") for number in numbers))
 
     def shares(*numbers: int) -> tuple[int, bytes]:
-        return 51, _sized(b"".join(number.to_bytes(2, "big") + _sized(b"x") for number in numbers))
+        return 51, sized(b"".join(number.to_bytes(2, "big") + sized(b"x") for number in numbers))
 
     assert not client_hello.is_costly(hello())
     # As Java's clients.
@@ -98,7 +87,3 @@ def test_whatever_stands_in_it_is_read_or_refused(data: bytes, at: int) -> None:
     with contextlib.suppress(Malformed):
         if not client_hello.missing(changed):
             client_hello.is_costly(changed)
-
-
-def _sized(content: bytes) -> bytes:
-    return len(content).to_bytes(2, "big") + content
