@@ -67,8 +67,8 @@ class Latencies:
 def main(rounds: int, takeovers: int, pause: float, from_samples: bool, write: bool) -> None:
     """Let proxies take over from each other under load. Ends with 1 on a missed target.
 
-    librdkafka doubles its pause before it connects again if its connections end more often than
-    every 10 s (reconnect.backoff.max.ms), so a shorter pause measures that.
+    librdkafka's pause before it connects again grows while its connections end often
+    (reconnect.backoff.max.ms, 10 s), so a shorter pause measures that as well.
     """
     setup = Setup(rounds, takeovers, pause)
     samples = Samples.read(_SECTION) if from_samples else _measured(setup)
