@@ -31,7 +31,8 @@ _TIERS: Final = {
     "tests/cli/": Tier.TEST,
     "tests/conformance/": Tier.UNIT,
     "tests/core/": Tier.UNIT,
-    # To count the lines of each step takes ten times as long as the step.
+    # To count the lines of each step, or to trace memory, takes ten times as long as the step.
+    "tests/core/link/test_link_hostile.py": Tier.TEST,
     "tests/core/link/test_link_large_responses.py": Tier.TEST,
     "tests/core/link/test_link_steps.py": Tier.TEST,
     "tests/demo/": Tier.TEST,
