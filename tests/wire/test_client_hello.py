@@ -56,29 +56,24 @@ def test_only_finite_fields_cost_much(newest: ssl.TLSVersion) -> None:
 
 
 def test_fields_count_beside_curves_only_where_they_have_a_share() -> None:
-    def hello(*extensions: tuple[int, bytes]) -> bytes:
+    # As Java's clients.
+    assert not client_hello.is_costly(with_groups(HELLO, [29, 23, 256, 257], [29, 23]))
+    # A server that takes none of the shares asks for one of a curve.
+    assert not client_hello.is_costly(with_groups(HELLO, [260, 29], []))
+    assert client_hello.is_costly(with_groups(HELLO, [260, 29], [29, 260]))
+    # It would ask for one of the field; the other number means nothing (RFC 8701).
+    assert client_hello.is_costly(with_groups(HELLO, [0x0A0A, 260], []))
+
+
+def test_extensions_may_be_none_and_are_refused_where_they_are_cut() -> None:
+    def hello(*extensions: bytes) -> bytes:
         parts = [b"\x03\x03", bytes(32), b"\x00", b"\x00\x02\x13\x01", b"\x01\x00"]
-        packed = b"".join(k.to_bytes(2, "big") + sized(content) for k, content in extensions)
-        body = b"".join(parts) + sized(packed)
-        message = b"\x01" + len(body).to_bytes(3, "big") + body
-        return b"\x16\x03\x01" + sized(message)
-
-    def groups(*numbers: int) -> tuple[int, bytes]:
-        return 10, sized(b"".join(number.to_bytes(2, "big") for number in numbers))
-
-    def shares(*numbers: int) -> tuple[int, bytes]:
-        return 51, sized(b"".join(number.to_bytes(2, "big") + sized(b"x") for number in numbers))
+        body = b"".join(parts) + sized(b"".join(extensions))
+        return b"\x16\x03\x01" + sized(b"\x01" + len(body).to_bytes(3, "big") + body)
 
     assert not client_hello.is_costly(hello())
-    # As Java's clients.
-    assert not client_hello.is_costly(hello(groups(29, 23, 256, 257), shares(29, 23)))
-    # A server that takes none of the shares asks for one of a curve.
-    assert not client_hello.is_costly(hello(groups(260, 29), shares()))
-    assert client_hello.is_costly(hello(groups(260, 29), shares(29, 260)))
-    # It would ask for one of the field; the other number means nothing (RFC 8701).
-    assert client_hello.is_costly(hello(groups(0x0A0A, 260), shares()))
     with pytest.raises(Malformed):
-        client_hello.is_costly(hello((10, b"\x00\x09\x00\x1d")))
+        client_hello.is_costly(hello(b"\x00\x0a" + sized(b"\x00\x09\x00\x1d")))
 
 
 @given(st.binary(max_size=60), st.integers(0, len(HELLO) - 1))

@@ -12,7 +12,14 @@ from tests.core.rules import DEFAULT_RULES
 from tests.world import product
 from tests.world.brokers import is_proxy
 from tests.world.clients import HINTED
-from tests.world.happenings import BUSY, SETTLING_FROM, Happening, happenings, profile
+from tests.world.happenings import (
+    BUSY,
+    SETTLING_FROM,
+    Happening,
+    Profile,
+    happenings,
+    profile,
+)
 from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.model.truth import Leader
 from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_true, views_go_forward
@@ -107,20 +114,16 @@ def test_brokers_that_lag_at_the_same_time_bring_no_former_topic_back() -> None:
     assert known == [Leader(2, 0)] * 3
 
 
-def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_recreated() -> None:
-    """A broker that has not learnt of that leads the former topic at the epoch that comes next."""
-    of = replace(
-        profile(0),
+def _one_partition(seed: int) -> Profile:
+    """Brokers of 3.6 with KRaft and topic ids, of which every client uses one partition."""
+    return replace(
+        profile(seed),
         kraft=True,
         ids=True,
         releases=("3.6",) * 3,
-        lag=0.02,
-        fronted=(1, 2),
-        sidecars=True,
         hidden=(),
         idle=0,
         crossed=(),
-        large=True,
         synthesize=False,
         rogue=False,
         later="",
@@ -128,6 +131,11 @@ def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_re
         slots=1000,
         clients=(("kafka-python", FETCH), ("java", FETCH), ("java", PRODUCE), ("franz-go", FETCH)),
     )
+
+
+def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_recreated() -> None:
+    """A broker that has not learnt of that leads the former topic at the epoch that comes next."""
+    of = replace(_one_partition(0), lag=0.02, fronted=(1, 2), sidecars=True, large=True)
     begin = [Happening(3.7 + 0.3 * node, "process", 0, node) for node in (1, 2)]
     former = [Happening(3.0, "move", 0, 3), Happening(3.4, "stale", 0, 3, 5.0)]
     moved = [Happening(3.5, "recreate", 0, 1), *begin, Happening(4.8, "move", 0, 1)]
@@ -140,24 +148,7 @@ def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_re
 def test_no_former_leader_is_named_that_was_cut_off_when_a_topic_was_recreated() -> None:
     """It leads the former topic for as long as it hears nothing, at the epoch that comes next."""
     of = replace(
-        profile(6),
-        kraft=True,
-        ids=True,
-        releases=("3.6",) * 3,
-        lag=0.3,
-        latency=0.002,
-        fronted=(1, 2, 3),
-        sidecars=False,
-        hidden=(),
-        idle=0,
-        crossed=(),
-        large=False,
-        synthesize=False,
-        rogue=False,
-        later="",
-        partitions=1,
-        slots=1000,
-        clients=(("kafka-python", FETCH), ("java", FETCH), ("java", PRODUCE), ("franz-go", FETCH)),
+        _one_partition(6), lag=0.3, latency=0.002, fronted=(1, 2, 3), sidecars=False, large=False
     )
     former = [Happening(3.0, "move", 0, 3), Happening(4.0, "stale", 0, 3, END)]
     moved = [Happening(4.1, "recreate", 0, 1), Happening(14.791976555436676, "move", 0, 1)]
