@@ -133,6 +133,30 @@ def test_sigterm_lets_requests_finish_and_takes_no_connection(
         assert (stopping["links"], stopped["links"]) == (2, 0)
 
 
+def test_a_client_that_always_has_a_request_under_way_loses_none_that_a_broker_has(
+    broker: _Broker, tmp_path: Path
+) -> None:
+    """After a third of the time no further one is taken, so what is under way gets its answers."""
+    with _proxy(broker, tmp_path, {"drain_ms": 9000}) as proxy:
+        client, behind = _at_work(proxy, broker)
+        proxy.signal(signal.SIGTERM)
+        behind.settimeout(1.0)
+        asked = 1
+        with contextlib.suppress(TimeoutError):
+            while True:
+                client.sendall(_ASKED)
+                assert behind.recv(len(_ASKED), socket.MSG_WAITALL) == _ASKED
+                asked += 1
+                behind.sendall(_ANSWER)
+        assert asked > 1
+        behind.sendall(_ANSWER)
+        for _ in range(asked):
+            assert client.recv(len(_ANSWER), socket.MSG_WAITALL) == _ANSWER
+        assert behind.recv(1) == b""
+        until(lambda: _ended(proxy), "it ends by itself", _SECONDS)
+        assert [line["links"] for line in proxy.events("stopped")] == [0]
+
+
 @pytest.mark.parametrize("twice", [False, True])
 def test_who_does_not_finish_is_closed_at_the_deadline_or_at_a_second_signal(
     twice: bool, broker: _Broker, tmp_path: Path

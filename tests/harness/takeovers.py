@@ -89,8 +89,8 @@ class Takeovers:
         successor = former.successor(self._folder / f"proxy-{self._number}.log")
         self._processes.enter_context(successor)
         until(lambda: former.exit_code() is not None, "the former process ends")
-        assert successor.events("taken_over")
-        assert [line["links"] for line in former.events("stopped")] == [0]
+        assert successor.events("taken_over"), successor.log_tail()
+        assert [line["links"] for line in former.events("stopped")] == [0], former.log_tail()
         self.serving = successor
 
     def finish(self, admin: ClusterAdmin) -> None:

@@ -93,7 +93,8 @@ class Settings(BaseSettings):
         0,
         3600000,
         "At SIGTERM or SIGINT: how long connections may go on until each has no request under "
-        "way. 0: they are closed at once. A second signal closes the rest at once.",
+        "way. After a third of it no further request is read. 0: they are closed at once. A "
+        "second signal closes the rest at once.",
     )
     takeover: Annotated[str, Field(min_length=1, max_length=90)] | None = Field(
         default=None,

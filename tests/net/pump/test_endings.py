@@ -611,6 +611,44 @@ def test_what_rests_is_closed_at_once_and_the_others_when_they_have_their_answer
         assert ended(asking.broker)
 
 
+def test_a_client_that_never_rests_is_asked_for_no_more_and_gets_all_its_answers() -> None:
+    """A busy producer always has several requests under way: some were cut off at the end."""
+    asked = [messages.produce_request(10, number) for number in range(5)]
+    answers = [messages.produce_response(number, {0: 0}) for number in range(5)]
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, asked[0])
+        rig.drain(_nobody)
+        for number in (1, 2):
+            rig.send(ends.client, asked[number])
+            rig.send(ends.broker, answers[number - 1])
+        # A part of a request is taken: the rest of it must be, too.
+        rig.send(ends.client, asked[3][:9])
+        for _ in rig.pump.take_no_more():
+            pass
+        rig.send(ends.client, asked[3][9:])
+        rig.send_what_fits(ends.client, asked[4])
+        taken = b"".join(messages.produce_request(9, number) for number in range(4))
+        assert received(ends.broker) == taken
+        rig.send(ends.broker, answers[2])
+        assert not ended(ends.broker)
+        rig.send(ends.broker, answers[3])
+        assert received(ends.client) == b"".join(answers[:4])
+        assert ended(ends.client)
+        assert received(ends.broker) == b""
+
+
+def test_many_links_take_no_more_one_in_each_step() -> None:
+    counts = []
+    for links in (10, 200):
+        with opened(Rig()) as rig:
+            for _ in range(links):
+                rig.send(rig.link(hinting_route()).client, messages.produce_request(10, 1))
+            rig.drain(_nobody)
+            counts.append(most_lines(rig.pump.take_no_more()))
+    assert max(counts) < 100
+
+
 def test_a_request_that_has_begun_is_awaited() -> None:
     asked = messages.produce_request(10, 1, acks=0, records=bytes(1000))
     with opened(Rig()) as rig:

@@ -19,7 +19,7 @@ class Link:
     asks the hold queue where a response is held, and stops reading the client while ``crowded``.
     """
 
-    __slots__ = ("_account", "_most", "requests", "responses", "state")
+    __slots__ = ("_account", "_last", "_most", "requests", "responses", "state")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Link:
         self.state = LinkState(route, number, address)
         opaque = not self.state.policies.plan.reads
         self._most = requests_in_flight
+        self._last = False
         self._account = Account(budget, address)
         if route.broker.serves_anybody:
             # Nothing that the client could show makes it another than those that nobody knows.
@@ -45,13 +46,15 @@ class Link:
 
     @property
     def crowded(self) -> bool:
-        """Whether as many requests await a response as may.
+        """Whether as many requests await a response as may, or none is taken any more.
 
         Until the broker has answered one that it answers for nobody whom it does not serve, those
         are few: what is noted of each costs memory. So does what some need of their requests; the
         broker takes one after the other, so nobody waits for longer.
         """
         if self._account.noted > self._account.per_link:
+            return True
+        if self._last and not self.requests.begun:
             return True
         exchanges = len(self.state.exchanges.waiting)
         return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
@@ -70,6 +73,10 @@ class Link:
             or self.responses.begun
             or self.responses.held is not None
         )
+
+    def take_no_more(self) -> None:
+        """Be crowded from now on wherever no part of a request has been taken."""
+        self._last = True
 
     def close(self) -> None:
         """Give back what the flows have reserved."""

@@ -181,6 +181,19 @@ class Endings:
             self.close_at_rest(pair, quiet=False)
             yield
 
+    def take_no_more(self) -> Iterator[None]:
+        """While the process ends, take no further request of the links that are still open.
+
+        One link in each step. A client that always has several requests under way never rests by
+        itself. What is not taken never gets to the broker, so it is safe to send it again.
+        """
+        assert self.draining is not None
+        for pair in list(self._pairs.values()):
+            if pair.open and pair.link.matched and not self.draining(pair.link.state):
+                pair.link.take_no_more()
+                self._watched.update(pair.client)
+            yield
+
     def close_at_rest(self, pair: SocketPair, *, quiet: bool) -> None:
         """While the process ends, close a link that has no request under way.
 

@@ -153,6 +153,13 @@ class Pump:
         """
         return self._endings.drain(exempt)
 
+    def take_no_more(self) -> Iterator[None]:
+        """Take no further request of the links that :meth:`drain` has not closed yet.
+
+        In short steps, as :meth:`sweep`.
+        """
+        return self._endings.take_no_more()
+
     def settle(self, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
         """Let held responses go on with their hints."""
         for held, hints in decided:
