@@ -13,6 +13,7 @@ import trio
 from leader_hints.address import Address
 from leader_hints.app.admin_view import ADMIN, AdminView
 from leader_hints.app.certificate_watch import CertificateWatch
+from leader_hints.app.drain import Drain
 from leader_hints.app.fixed_routes import FixedRoutes
 from leader_hints.app.parts import Parts, RouteSource
 from leader_hints.app.periodic import sum_up, tick
@@ -28,15 +29,12 @@ from leader_hints.core.events import (
     Stopped,
     Stopping,
 )
-from leader_hints.core.link.link_state import LinkState
 from leader_hints.errors import ListenError, TakeoverError
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.takeover.service_manager import tell_ready
-from leader_hints.net.time_slices import TimeSlices
 from leader_hints.net.watchdog import Watchdog
-from leader_hints.observe.journal import CLIENT_ID_PREFIX
 from leader_hints.settings.settings import Settings
 
 #: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
@@ -48,11 +46,6 @@ _TO_END = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_TO_END, signal.SIGHUP, signal.SIGUSR2)
 #: Seconds between two checks whether all brokers are known.
 _MOMENT = 0.01
-#: Seconds between two checks whether all links have finished at the end.
-_LOOK = 0.02
-#: Which part of the drain links have to come to rest while they take requests. On three loaded
-#: brokers all did within 1.2 s (``tests/real/test_takeover.py``).
-_REST_BY_ITSELF = 1 / 3
 
 
 def run(settings: Settings, local: Found | None = None) -> int:
@@ -252,27 +245,19 @@ class _Process:
         self._admin.stopping = True
         parts.observers.emit(Stopping(links=table.links_open))
         parts.listeners.close()
+        routes: list[str] = []
         if self._takeover is not None:
             if self._takeover.replaced.is_set():
+                routes = [route.name for route in table.routes]
                 await parts.listeners.closed()
                 await self._admin.close()
                 await self._takeover.leave()
             self._takeover.close()
-        slices, drain = TimeSlices(), self._settings.drain
-        with trio.move_on_after(drain):
-            await slices.take(parts.pump.drain(_is_the_journals))
-            with trio.move_on_after(drain * _REST_BY_ITSELF):
-                await self._drained()
-            await slices.take(parts.pump.take_no_more())
-            await self._drained()
+        await Drain(parts.pump, self._settings.drain, routes).run()
         parts.observers.emit(Stopped(links=table.links_open))
         if parts.journal is not None:
             parts.journal.finish()
             await parts.journal.finished.wait()
-
-    async def _drained(self) -> None:
-        while not self._parts.pump.drained:  # noqa: ASYNC110 - links close in many ways
-            await trio.sleep(_LOOK)
 
 
 def _process(settings: Settings, local: Found | None) -> _Process:
@@ -288,10 +273,6 @@ def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> 
         admission.total = connections_within(allowed)
         needed = descriptors_for(total)
         emit(DescriptorsShort(allowed=allowed, needed=needed, connections=admission.total))
-
-
-def _is_the_journals(link: LinkState) -> bool:
-    return (link.client.id or "").startswith(CLIENT_ID_PREFIX)
 
 
 def _first(
