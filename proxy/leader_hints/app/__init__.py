@@ -2,8 +2,8 @@
 
 Bugs about the start and end of a process, and about how its parts are joined, are here.
 
-- process: start, signals, end; parts: what a process consists of; part_settings: settings as they
-  are given to the parts.
+- process: start, signals, end; drain: how links come to rest at the end; parts: what a process
+  consists of; part_settings: settings as they are given to the parts.
 - fixed_routes, virtual_routes: where the routes come from, the settings or a discovered cluster;
   route_table: all routes of the process; listeners: their open listeners.
 - joining: from an accepted client to a link; certificate_watch: renewed TLS files.

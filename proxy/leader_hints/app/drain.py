@@ -1,7 +1,4 @@
-"""How links come to rest while a process ends.
-
-Tested in ``tests/app/test_drain.py``, and with processes in ``tests/cli/test_life.py``.
-"""
+"""How links come to rest while a process ends."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -29,7 +26,7 @@ class Drain:
 
     ``seconds``: after which those that do not rest are left. ``routes``: by name, if another
     process takes their clients' connections by now, else none. Their links end one route after the
-    other: a client all of whose brokers are gone at the same moment begins anew from its bootstrap
+    other: a client all of whose brokers are gone at the same moment begins again from its bootstrap
     servers (KIP-899 and KIP-1102). librdkafka 2.16.0 waits for up to two seconds then.
     """
 
