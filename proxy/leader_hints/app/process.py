@@ -46,13 +46,16 @@ from leader_hints.settings.settings import Settings
 _GARBAGE = (10_000, 5, 40)
 _TO_END = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_TO_END, signal.SIGHUP, signal.SIGUSR2)
-#: Seconds between two checks whether all brokers are known.
+#: Seconds between two checks whether all brokers are known, or all errors were reported.
 _MOMENT = 0.01
 #: Seconds between two checks whether all links have finished at the end.
 _LOOK = 0.02
 #: Which part of the drain links have to come to rest while they take requests. On three loaded
 #: brokers all did within 1.2 s (``tests/real/test_takeover.py``).
 _REST_BY_ITSELF = 1 / 3
+#: Seconds for what came of errors to be reported, once no link is served any more. At most 20,000
+#: events wait, and what the process buffers has 100,000 failed partitions: some 10 ms for 200.
+_TO_REPORT = 10.0
 
 
 def run(settings: Settings, local: Found | None = None) -> int:
@@ -265,10 +268,17 @@ class _Process:
                 await self._drained()
             await slices.take(parts.pump.take_no_more())
             await self._drained()
+        with trio.move_on_after(_TO_REPORT):
+            await self._reported()
         parts.observers.emit(Stopped(links=table.links_open))
         if parts.journal is not None:
             parts.journal.finish()
             await parts.journal.finished.wait()
+
+    async def _reported(self) -> None:
+        """Wait until what came of all errors was reported: few are in each turn."""
+        while self._parts.hold_timer.reporting:  # noqa: ASYNC110 - it is done in many places
+            await trio.sleep(_MOMENT)
 
     async def _drained(self) -> None:
         while not self._parts.pump.drained:  # noqa: ASYNC110 - links close in many ways

@@ -91,6 +91,11 @@ class HoldQueue:
         return bool(self._held or self._sought)
 
     @property
+    def reporting(self) -> bool:
+        """Whether what came of some responses is still to be reported."""
+        return bool(self._report)
+
+    @property
     def held(self) -> int:
         """How many responses are held now, including those whose hints are only counted."""
         return len(self._held)
