@@ -250,6 +250,12 @@ def test_a_signal_ends_it_with_0(log: _Log, number: signal.Signals) -> None:
         client.close()
 
 
+def _journalled(folder: Path) -> list[str]:
+    """The kinds of all events in the one file of a journal."""
+    (file,) = folder.iterdir()
+    return [json.loads(line)["event"] for line in file.read_text().splitlines()]
+
+
 async def test_what_came_of_all_errors_is_in_the_journal_at_the_end(
     log: _Log, tmp_path: Path
 ) -> None:
@@ -268,8 +274,7 @@ async def test_what_came_of_all_errors_is_in_the_journal_at_the_end(
             os.kill(os.getpid(), signal.SIGTERM)
         await client.aclose()
         nursery.cancel_scope.cancel()
-    (file,) = tmp_path.iterdir()
-    written = [json.loads(line)["event"] for line in file.read_text().splitlines()]
+    written = _journalled(tmp_path)
     assert written.count("error") == _MANY_ERRORS
     assert written[-1] == "stop"
 
