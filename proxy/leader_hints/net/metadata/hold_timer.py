@@ -48,7 +48,7 @@ class HoldTimer:
     @property
     def reporting(self) -> bool:
         """Whether events wait for their turn, or will come of responses that went on."""
-        return bool(self._pending) or self.queue.reporting
+        return bool(self._pending or self.queue.report)
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """See :meth:`leader_hints.core.hints.hold_queue.HoldQueue.submit`."""
