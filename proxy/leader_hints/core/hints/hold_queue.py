@@ -66,7 +66,7 @@ class HoldQueue:
 
     ``events``: hints given and missed; the caller takes them out. ``unfinished``: a review ended
     before all was judged, since that would take too long: it must be called again. ``report``: what
-    came of responses and is still to be told.
+    came of responses, as far as it is not reported yet.
     """
 
     def __init__(self, rules: HoldRules) -> None:
