@@ -9,6 +9,7 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,9 @@ from tests.net.serving import serving as _serving
 from tests.net.serving import until_true as _until
 
 _SECONDS = 10.0
+_NOT_LEADER = 6
+#: Far more than are reported in one turn of the event loop.
+_MANY_ERRORS = 5000
 _URGENT = Turns.urgent
 
 
@@ -244,6 +248,35 @@ def test_a_signal_ends_it_with_0(log: _Log, number: signal.Signals) -> None:
         thread.join()
     for client in clients:
         client.close()
+
+
+def _journalled(folder: Path) -> list[str]:
+    """The kinds of all events in the one file of a journal."""
+    (file,) = folder.iterdir()
+    return [json.loads(line)["event"] for line in file.read_text().splitlines()]
+
+
+async def test_what_came_of_all_errors_is_in_the_journal_at_the_end(
+    log: _Log, tmp_path: Path
+) -> None:
+    """Few of them are reported in each turn, so the last ones are when no link is open any more."""
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        answer = messages.produce_response(7, dict.fromkeys(range(_MANY_ERRORS), _NOT_LEADER))
+        broker.answers[messages.PRODUCE] = lambda correlation, version: answer
+        journal = {"kind": "files", "path": str(tmp_path)}
+        async with trio.open_nursery() as serving:
+            serving.start_soon(app.serve, _settings((_ANY, upstream), journal=journal))
+            (line,) = await _until(lambda: log.events("listening"))
+            await _until(lambda: log.events("route_plan"))
+            client = await _connect(Address.parse(line["listen"]))
+            await _exchange(client, messages.produce_request(10, 7), len(answer))
+            os.kill(os.getpid(), signal.SIGTERM)
+        await client.aclose()
+        nursery.cancel_scope.cancel()
+    written = _journalled(tmp_path)
+    assert written.count("error") == _MANY_ERRORS
+    assert written[-1] == "stop"
 
 
 @pytest.mark.parametrize("patience", [0, 600_000])

@@ -44,8 +44,11 @@ from leader_hints.settings.settings import Settings
 _GARBAGE = (10_000, 5, 40)
 _TO_END = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_TO_END, signal.SIGHUP, signal.SIGUSR2)
-#: Seconds between two checks whether all brokers are known.
+#: Seconds between two checks whether all brokers are known, or all errors were reported.
 _MOMENT = 0.01
+#: Seconds for what came of errors to be reported, once no link is served any more. At most 20,000
+#: events wait, and what the process buffers has 100,000 failed partitions: some 10 ms for 200.
+_TO_REPORT = 10.0
 
 
 def run(settings: Settings, local: Found | None = None) -> int:
@@ -254,10 +257,17 @@ class _Process:
                 await self._takeover.leave()
             self._takeover.close()
         await Drain(parts.pump, self._settings.drain, routes).run()
+        with trio.move_on_after(_TO_REPORT):
+            await self._reported()
         parts.observers.emit(Stopped(links=table.links_open))
         if parts.journal is not None:
             parts.journal.finish()
             await parts.journal.finished.wait()
+
+    async def _reported(self) -> None:
+        """Wait until what came of all errors was reported: few are in each turn."""
+        while self._parts.hold_timer.reporting:  # noqa: ASYNC110 - it is done in many places
+            await trio.sleep(_MOMENT)
 
 
 def _process(settings: Settings, local: Found | None) -> _Process:

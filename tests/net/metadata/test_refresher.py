@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from time import process_time
 from typing import Any, TypeVar
@@ -1649,7 +1650,7 @@ _OFFERED = TopicIdsOffered(cluster="k")
 
 def _all_proxied(scene: _Scene) -> None:
     """Let the others answer as behind proxies that synthesize ids."""
-    for node in (2, 3):
+    for node in scene.brokers.keys() - {1}:
         scene.brokers[node].ids = _IDS
 
 
@@ -1674,6 +1675,24 @@ async def test_ids_are_synthetic_where_all_other_brokers_give_them(
         assert (asked.version, asked.topics) == (12, ["t"])
         await trio.sleep(100)
         assert _id_reports(scene) == [_OFFERED]
+
+
+async def test_metadata_that_goes_by_costs_no_look_at_each_broker_where_ids_are_synthetic(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.7 ms of each response with 300 routes and as many brokers, and eight come in one step."""
+    costs = []
+    for count in (3, 200):
+        _show_many(monkeypatch, count, leaders=3)
+        async with _scene(1, 2, before=_all_proxied, synthesize=True) as scene:
+            await trio.sleep(5)
+            led = [messages.Partition(number, number + 1, 5) for number in range(3)]
+            frame = messages.metadata_response(9, 12, _SHOWN, {"t": led})
+            passing = partial(scene.refresher.snooped, scene.route, 12, frame[4:])
+            passing()
+            costs.append(lines_of(passing))
+            assert scene.route.broker.node == 1
+    assert costs[1] == costs[0]
 
 
 async def test_without_the_setting_nothing_is_synthetic(autojump_clock: MockClock) -> None:

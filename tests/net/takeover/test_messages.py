@@ -38,7 +38,7 @@ async def test_as_many_sockets_as_may_be_come_beside_a_message() -> None:
     assert open_descriptors() == before
 
 
-@pytest.mark.parametrize("data", [b"{", b"[1]", b"\xff", b"null"])
+@pytest.mark.parametrize("data", [b"{", b"[1]", b"\xff", b"null", b"[" * 60_000])
 async def test_what_is_no_message_is_refused_and_its_sockets_are_closed(data: bytes) -> None:
     before = descriptors_before()
     async with _ends() as (one, another):

@@ -14,8 +14,9 @@ import pytest
 import trio
 import trio.testing
 
-from leader_hints.core.events import Event, TakeoverBegun, TakeoverFailed
+from leader_hints.core.events import Event, TakeoverBegun, TakeoverFailed, TaskFailed
 from leader_hints.errors import ListenError, TakeoverError
+from leader_hints.net.takeover import successors
 from leader_hints.net.takeover.messages import MOST_SOCKETS, new_socket, receive, send
 from leader_hints.net.takeover.predecessor import Predecessor, find_predecessor
 from leader_hints.net.takeover.successors import Successors
@@ -53,6 +54,10 @@ async def _serving(folder: Path, number: int = 1) -> AsyncIterator[_Serving]:
             serving.successors.close()
     for one in serving.servers:
         one.close()
+
+
+async def _defect(*_: object) -> None:
+    raise KeyError("a defect")
 
 
 async def _successor(serving: _Serving) -> Predecessor:
@@ -157,6 +162,25 @@ async def test_what_is_not_understood_changes_nothing(
             await trio.testing.wait_all_tasks_blocked()
         assert not serving.successors.ready.is_set()
     assert "sends what is not understood" in serving.failures[0]
+
+
+async def test_a_defect_met_by_one_successor_keeps_no_other_from_taking_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _serving(tmp_path) as serving:
+        first, second = await _successor(serving), await _successor(serving)
+        await first.hand_over()
+        with monkeypatch.context() as broken:
+            broken.setattr(successors, "_refuse", _defect)
+            with pytest.raises(TakeoverError, match="the other process has ended"):
+                await second.hand_over()
+        # It is taking over all the same.
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(first.leave)
+            await serving.successors.ready.wait()
+            await serving.successors.leave()
+        second.close()
+    assert [type(event) for event in serving.events] == [TakeoverBegun, TaskFailed]
 
 
 async def test_one_that_says_nothing_is_given_up(

@@ -32,6 +32,9 @@ class SyntheticIdAgreement:
         self.reached = False
         self._cluster_id = cluster_id
         self._gives: dict[int, bool] = {}
+        #: How often that has changed; and what it was when a conclusion was drawn, with the rest.
+        self._judged = 0
+        self._basis: object = None
         self._doubts = RefreshRate(1 / _DOUBT_SECONDS, 1)
 
     def judge(self, node: int, broker: str, fault: str | None) -> list[Event]:
@@ -42,6 +45,7 @@ class SyntheticIdAgreement:
         """
         before = self._gives.get(node)
         self._gives[node] = fault is None
+        self._judged += before is not self._gives[node]
         if fault is None or before is False:
             return []
         return [TopicIdsWithheld(cluster=self._cluster_id, broker=broker, reason=fault)]
@@ -62,6 +66,15 @@ class SyntheticIdAgreement:
         if fault is None and hides:
             fault = _SHOW_ALL
         return self.judge(route.broker.node, f"{route.broker.node} at {broker}", fault)
+
+    def is_news(self, basis: object) -> bool:
+        """Whether a conclusion may be another one since the last call.
+
+        ``basis``: what it rests on, but for the judgements so far. Each Metadata response asks, and
+        there may be a thousand brokers.
+        """
+        before, self._basis = self._basis, (self._judged, basis)
+        return self._basis != before
 
     def doubted(self, now: float) -> bool:
         """Take it that a client says that some broker gave no id; return whether to ask them now.

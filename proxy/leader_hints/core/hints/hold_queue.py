@@ -65,7 +65,8 @@ class HoldQueue:
     """Holds error responses of all links of a process until their hints are good.
 
     ``events``: hints given and missed; the caller takes them out. ``unfinished``: a review ended
-    before all was judged, since that would take too long: it must be called again.
+    before all was judged, since that would take too long: it must be called again. ``report``: what
+    came of responses, as far as it is not reported yet.
     """
 
     def __init__(self, rules: HoldRules) -> None:
@@ -83,7 +84,7 @@ class HoldQueue:
         self._index = HeldIndex()
         self._judge = HintJudge(rules)
         self._allowance = HoldAllowance(rules)
-        self._report = HoldReport()
+        self.report = HoldReport()
 
     @property
     def busy(self) -> bool:
@@ -296,7 +297,7 @@ class HoldQueue:
             self._reviews.add(response)
             return None
         self._allowance.spend(response, now)
-        self._report.add(response, now, reason)
+        self.report.add(response, now, reason)
         if route.mode is not Mode.OFF and route.broker.reachable:
             self._seek(response, now)
         # What is sought of it keeps its broker's answers.
@@ -350,5 +351,5 @@ class HoldQueue:
 
     def _report_some(self) -> None:
         """Report some of the decisions, and the rest at the next review."""
-        self.events += self._report.take()
-        self.unfinished |= bool(self._report)
+        self.events += self.report.take()
+        self.unfinished |= bool(self.report)

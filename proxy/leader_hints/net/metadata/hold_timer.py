@@ -45,6 +45,11 @@ class HoldTimer:
         self._called_at = math.inf
         self._delay = SchedulingDelay()
 
+    @property
+    def reporting(self) -> bool:
+        """Whether events wait for their turn, or will come of responses that went on."""
+        return bool(self._pending or self.queue.report)
+
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """See :meth:`leader_hints.core.hints.hold_queue.HoldQueue.submit`."""
         hints = self.queue.submit(held, trio.current_time())

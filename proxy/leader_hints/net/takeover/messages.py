@@ -81,7 +81,8 @@ def _read(data: bytes, flags: int) -> Message:
     if flags & socket.MSG_CTRUNC:
         raise TakeoverError("too few descriptors are left for the sockets of the other process")
     message: object = None
-    with suppress(ValueError):
+    # RecursionError: lists within lists, a thousand deep.
+    with suppress(ValueError, RecursionError):
         message = json.loads(data)
     if not isinstance(message, dict):
         raise TakeoverError("the other process sends what is not understood")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import trio
 
-from leader_hints.core.events import Event, TakeoverBegun, TakeoverFailed
-from leader_hints.errors import ListenError, TakeoverError
+from leader_hints.core.events import Event, TakeoverBegun, TakeoverFailed, TaskFailed
+from leader_hints.errors import ListenError, TakeoverError, places_of
 from leader_hints.net.takeover.messages import (
     MOST_SOCKETS,
     PROTOCOL,
@@ -112,6 +112,9 @@ class Successors:
             self._successor = connection
         except TakeoverError as error:
             self._emit(TakeoverFailed(error=str(error)))
+        except Exception as error:
+            # A defect of the proxy must not end the takeover by another process.
+            self._emit(TaskFailed(task="takeover", traceback=places_of(error)))
         finally:
             if self._successor is not connection:
                 connection.close()
