@@ -223,6 +223,7 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
             511732, id="a hint is over, and all brokers that know of that lag or are away"
         ),
         pytest.param(518316, id="hints have all connections busy but that to a broker that lags"),
+        pytest.param(530976, id="a hint has Fetches in step in a world that settles errors"),
         pytest.param(310772, id="a former leader of 2.4 serves as a follower without the proxy"),
     ],
 )
