@@ -174,7 +174,7 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     follower that takes it for the leader: an error changes when the client asks for Metadata next,
     also because of other partitions. In as many again the client's hints come with its errors
     besides, as from brokers that give hints themselves. Whether they are right other rules say.
-    Right ones change more than who leads: a client that does not back off has its Fetches in step
+    Right ones change more than the leader: a client that does not back off has its Fetches in step
     with each other, and another connection idle when it wants Metadata; that may lead to a broker
     that lags. And a hint of which other brokers have not learnt yet has it ask them again and
     again. What is allowed besides: for how long its own responses were
