@@ -10,7 +10,11 @@ from typing import Final
 
 #: By seed the first rule that breaks.
 #:
-#: 503096: two consumers fetch from two brokers in step, so one connection is always idle when they
-#: want Metadata, and that leads to a broker that lags for three seconds. Without a proxy an error
-#: has them back off, and they are out of step from then on: luck, which the rule does not know of.
-OPEN: Final[Mapping[int, str]] = {503096: "clients_make_progress"}
+#: 512724: a consumer's connection to a fenced broker is reset, and it has connected again one
+#: millisecond before a held error reaches it. So it asks that broker for Metadata first, and from
+#: then on its connection is idle a millisecond before the others each time that the consumer wants
+#: Metadata. That is luck: in 200 worlds whose happenings come up to 0.02 s sooner or later, or 0.1
+#: s, and whose latency is up to a quarter more or less, the consumer is served longer with the
+#: proxy than without, by 0.08 s in the mean (standard error 0.04 s). No twin has met that
+#: millisecond.
+OPEN: Final[Mapping[int, str]] = {512724: "clients_make_progress"}
