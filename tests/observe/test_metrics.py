@@ -4,7 +4,7 @@ import dataclasses
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from prometheus_client.openmetrics.parser import (
@@ -35,7 +35,7 @@ from leader_hints.observe.counts import Counts
 from leader_hints.observe.journal import JournalCounters
 from leader_hints.observe.metric_families import FAMILIES
 from leader_hints.observe.metrics import Metrics
-from leader_hints.observe.watched import KnownCluster
+from leader_hints.observe.watched import KnownCluster, Load
 from tests.harness.lines import most_lines
 from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
 
@@ -558,6 +558,27 @@ def test_metrics_of_many_routes_are_made_in_short_steps(accept: str) -> None:
         pieces, _ = metrics.render(accept, metrics.read_process())
         most.append(most_lines(pieces))
     assert most[1] < 1.3 * most[0] < 40_000
+
+
+def test_what_links_await_is_added_up_in_several_steps() -> None:
+    steps: list[int] = []
+    made = 0
+
+    def counting() -> Iterator[int]:
+        for _ in range(3):
+            steps.append(made)
+            yield 7
+
+    load = Load(tasks=1, exchanges=counting(), held=0, kept_bytes=0, queued_bytes=0)
+    metrics = Metrics(dataclasses.replace(watched(), load=lambda: load))
+    pieces, _ = metrics.render("", metrics.read_process())
+    page = b""
+    for piece in pieces:
+        made += 1
+        page += piece
+    assert len(set(steps)) == 3
+    assert page.count(b"# TYPE leader_hints_exchanges gauge") == 1
+    assert b"\nleader_hints_exchanges 21.0\n" in page
 
 
 def test_parts_make_the_same_exposition_as_the_library_makes_of_whole_families() -> None:

@@ -6,7 +6,7 @@ newer do not, so a client that wants to know asks DescribeCluster.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from leader_hints.apis.error_codes import ErrorCode
@@ -27,8 +27,10 @@ _SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
 #: Topics that one request asks for: more would stop the event loop for longer than others may wait.
 _MOST_ASKED = 50_000
 _ERROR = struct.Struct(">h")
-#: What follows the id of a topic that a broker does not know: not internal, no
-#: partitions, operations that were not asked for (the smallest number), no tags.
+#: What precedes the id of a topic that a broker does not know: the error, no name.
+_BEFORE_UNKNOWN = _ERROR.pack(ErrorCode.UNKNOWN_TOPIC_ID) + compact_string(None)
+#: And what follows it: not internal, no partitions, operations that were not asked for (the
+#: smallest number), no tags.
 _UNKNOWN = b"\0\1" + struct.pack(">i", -(1 << 31)) + b"\0"
 
 #: Bytes of memory that an id takes, and one that is found by its name.
@@ -140,7 +142,9 @@ def response_up(
         at = reader.at
         _skip_topic(reader)
         scatter.passed(original[at : reader.at])
-    scatter.out += b"".join(_unknown(by_id.unknown))
+    if by_id.unknown:
+        # Joined at once: a client may ask for thousands, and nothing else goes on meanwhile.
+        scatter.out += _BEFORE_UNKNOWN + (_UNKNOWN + _BEFORE_UNKNOWN).join(by_id.unknown) + _UNKNOWN
     operations = reader.take(4) if version <= CLUSTER_OPERATIONS_UNTIL else b""
     if asked <= CLUSTER_OPERATIONS_UNTIL:
         scatter.out += operations
@@ -149,11 +153,6 @@ def response_up(
     scatter.out += original[at : reader.at]
     reader.done()
     return scatter.finish()
-
-
-def _unknown(ids: Iterable[bytes]) -> Iterable[bytes]:
-    error = _ERROR.pack(ErrorCode.UNKNOWN_TOPIC_ID)
-    return (error + compact_string(None) + topic_id + _UNKNOWN for topic_id in ids)
 
 
 def _skip_topic(reader: Reader) -> None:

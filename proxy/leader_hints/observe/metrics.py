@@ -223,7 +223,7 @@ class _Read:
         yield from _family("defects", (((task,), n) for task, n in defects))
         load = watched.load()
         yield from _family("tasks", [((), load.tasks)])
-        yield from _family("exchanges", [((), load.exchanges)])
+        yield from _exchanges(load.exchanges)
         yield from _family("held_responses", [((), load.held)])
         yield from _family("kept_bytes", [((), load.kept_bytes)])
         yield from _family("queued_bytes", [((), load.queued_bytes)])
@@ -343,6 +343,15 @@ def _family(name: str, samples: Iterable[tuple[Iterable[str], float]]) -> Iterat
         for labels, value in some:
             metric.add_metric([*labels], value)
         yield metric
+
+
+def _exchanges(parts: Iterable[int]) -> Iterator[Metric]:
+    """Add up what links await, a part in each step."""
+    exchanges = 0
+    for some in parts:
+        exchanges += some
+        yield from _family("exchanges", ())
+    yield from _family("exchanges", [((), exchanges)])
 
 
 def _from_zero(cells: Iterable[_K], counted: Mapping[_K, int]) -> Iterator[tuple[_K, int]]:

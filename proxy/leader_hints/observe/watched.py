@@ -32,11 +32,11 @@ class Load(NamedTuple):
 
     ``tasks`` of the event loop, requests that await their response (``exchanges``), error responses
     that are ``held``, bytes that are buffered (``kept_bytes``), and bytes that wait for slow
-    readers (``queued_bytes``).
+    readers (``queued_bytes``). ``exchanges`` comes in parts that add up, each a short step.
     """
 
     tasks: int
-    exchanges: int
+    exchanges: Iterable[int]
     held: int
     kept_bytes: int
     queued_bytes: int

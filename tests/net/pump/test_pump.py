@@ -12,6 +12,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.link.flow import Flow
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.net.pump import pump
 from tests.net import messages
 from tests.net.messages import FENCED, NOT_LEADER
 from tests.net.pump.holding import ask_both, learn, moving_route
@@ -142,6 +143,31 @@ def test_the_load_is_what_is_pending() -> None:
         ends = rig.link(hinting_route())
         for number in range(3):
             rig.send(ends.client, messages.produce_request(10, number))
-        assert rig.pump.load() == (3, 0)
+        assert _pending(rig) == [3]
         rig.send(ends.broker, messages.produce_response(0, {0: 0}))
-        assert rig.pump.load() == (2, 0)
+        assert _pending(rig) == [2]
+
+
+def test_the_load_of_many_links_is_counted_in_several_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """30,000, which is the default limit, took 13 ms of one step, at each request for metrics."""
+    monkeypatch.setattr(pump, "_COUNTED_AT_ONCE", 2)
+    with opened(Rig()) as rig:
+        assert _pending(rig) == []
+        links = [rig.link(hinting_route()) for _ in range(5)]
+        for number, ends in enumerate(links):
+            for request in range(number):
+                rig.send(ends.client, messages.produce_request(10, request))
+        assert _pending(rig) == [0 + 1, 2 + 3, 4]
+        # Links may come and go meanwhile.
+        counting = rig.pump.load().exchanges
+        assert next(counting) == 1
+        rig.link(hinting_route())
+        assert [*counting] == [2 + 3, 4]
+
+
+def _pending(rig: Rig) -> list[int]:
+    load = rig.pump.load()
+    assert load.queued_bytes == 0
+    return [*load.exchanges]

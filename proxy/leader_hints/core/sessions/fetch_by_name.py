@@ -24,6 +24,8 @@ _INT32 = struct.Struct(">i")
 _MOST_TOPICS = 500_000
 #: Names and ids that are looked up in one step for a response.
 _NAMES_AT_ONCE = 1000
+#: Partitions of ids without a name that are noted in one step.
+_NUMBERS_AT_ONCE = 4000
 #: Bytes of memory that an id takes with its name.
 _NAMED_MEMORY = 192
 #: An id that has no name, and how many of its partitions follow.
@@ -120,6 +122,7 @@ class FetchSessionsByName:
         ids = session.ids
         topics = []
         unknown: list[bytes] = []
+        room = _NUMBERS_AT_ONCE
         for number, (topic_id, partitions) in enumerate(request.topics, 1):
             assert isinstance(topic_id, bytes)
             if not number % ENTRIES_AT_ONCE:
@@ -127,7 +130,13 @@ class FetchSessionsByName:
             name = view.topics.name(topic_id)
             if name is None:
                 unknown.append(_UNKNOWN.pack(topic_id, len(partitions)))
-                unknown += [raw[: _INT32.size] for raw in partitions]
+                for begin in range(0, len(partitions), _NUMBERS_AT_ONCE):
+                    some = partitions[begin : begin + _NUMBERS_AT_ONCE]
+                    if len(some) > room:
+                        yield
+                        room = _NUMBERS_AT_ONCE
+                    room -= len(some)
+                    unknown.append(b"".join([raw[: _INT32.size] for raw in some]))
             else:
                 ids[name] = topic_id
                 topics.append((name, partitions))

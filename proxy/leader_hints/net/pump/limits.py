@@ -4,6 +4,7 @@ Tested in ``tests/net/pump/test_link_times.py``.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +22,10 @@ class PumpLimits:
 
 
 class Load(NamedTuple):
-    """What all links have now: requests that await a response, bytes that wait to be sent."""
+    """What all links have now: requests that await a response, bytes that wait to be sent.
 
-    exchanges: int
+    ``exchanges``: in parts that add up, each of which is a short step: there may be many links.
+    """
+
+    exchanges: Iterator[int]
     queued_bytes: int

@@ -34,6 +34,8 @@ from leader_hints.net.pump.watched_sides import WatchedSides
 #: Received at once. Large, since each step costs the same for few bytes and for many; it also
 #: must hold the longest prefix that a request is carried over with.
 BUFFER_BYTES = 262_144
+#: Links of which is counted in one step what they await.
+_COUNTED_AT_ONCE = 2000
 
 
 class Pump:
@@ -121,8 +123,13 @@ class Pump:
 
     def load(self) -> Load:
         """Return what all links have now."""
-        exchanges = (len(pair.link.state.exchanges.waiting) for pair in self._pairs.values())
-        return Load(sum(exchanges), self._queues.queued)
+        return Load(self._exchanges(), self._queues.queued)
+
+    def _exchanges(self) -> Iterator[int]:
+        pairs = [*self._pairs.values()]
+        for begin in range(0, len(pairs), _COUNTED_AT_ONCE):
+            some = pairs[begin : begin + _COUNTED_AT_ONCE]
+            yield sum(len(pair.link.state.exchanges.waiting) for pair in some)
 
     def sweep(self, now: float) -> Iterator[None]:
         """End links whose time is over; call it about every second, with a time in seconds.
