@@ -10,11 +10,23 @@ from typing import Final
 
 #: By seed the first rule that breaks.
 #:
-#: 512724: a consumer's connection to a fenced broker is reset, and it has connected again one
-#: millisecond before a held error reaches it. So it asks that broker for Metadata first, and from
-#: then on its connection is idle a millisecond before the others each time that the consumer wants
-#: Metadata. That is luck: in 200 worlds whose happenings come up to 0.02 s sooner or later, or 0.1
-#: s, and whose latency is up to a quarter more or less, the consumer is served longer with the
-#: proxy than without, by 0.08 s in the mean (standard error 0.04 s). No twin has met that
-#: millisecond.
-OPEN: Final[Mapping[int, str]] = {512724: "clients_make_progress"}
+#: 503096: two consumers fetch from two brokers in step, so one connection is always idle when they
+#: want Metadata, and that leads to a broker that lags for three seconds. Without a proxy an error
+#: has them back off, and they are out of step from then on: luck, which the rule does not know of.
+#:
+#: 511732, 515080, 518316 and 530976 may be the same: each breaks the rule in 90 twins, and none if
+#: the errors of 30 more twins carry the hints that the client got. For 515080 that is not all: it
+#: was served 9.5 s, those twins 10.1 s in the mean. The rule stays as it is until a planted defect
+#: that only slows clients has shown that twins with hints do not hide it.
+#:
+#: 515184: a hold of 0.32 s, which is allowed, ends just as two brokers are killed. In 60 worlds
+#: whose happenings come up to 0.05 s sooner or later the client is served 0.20 s longer than
+#: without the proxy (standard error 0.08 s): luck.
+#:
+#: 512724: an error is held for 20 ms, and comes 1.3 ms after the client has connected again to a
+#: broker that lags. Not explained: with happenings up to 0.02 s sooner or later the client is
+#: served 0.14 s shorter than without the proxy (standard error 0.05 s), with up to 0.1 s it is
+#: served 0.08 s longer (0.04 s).
+OPEN: Final[Mapping[int, str]] = dict.fromkeys(
+    (503096, 511732, 512724, 515080, 515184, 518316, 530976), "clients_make_progress"
+)

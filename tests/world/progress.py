@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise, repeat, zip_longest
 from typing import Final, NamedTuple, Protocol
 
-from tests.world.clients import HINTED, LONG_POLL, Client, Seen, Served, Told
+from tests.world.clients import HINTED, LONG_POLL, Client, Seen, Served
 from tests.world.model.releases import FETCH
 from tests.world.model.truth import Leader
 from tests.world.product import IDS_WAIT, Hold
@@ -41,8 +41,6 @@ Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
 #: By client: how many seconds late its responses with errors came, 0: not held.
 Delays = tuple[tuple[float, ...], ...]
-#: By client: the hints that come with its errors.
-Hints = tuple[tuple[Told, ...], ...]
 
 
 class Twin(Protocol):
@@ -51,13 +49,10 @@ class Twin(Protocol):
     ``luck`` decides what clients draw themselves: when they begin, how far away brokers are, and
     which of them they ask for Metadata. ``only``: the numbers of those that ask anything; clients
     do not know of each other. ``delays``: of which each draws how much later its errors come;
-    with them brokers that have a route are asked as proxies ask them. ``told``: which hints come
-    with its errors.
+    with them brokers that have a route are asked as proxies ask them.
     """
 
-    def __call__(
-        self, luck: int, only: frozenset[int], delays: Delays = (), told: Hints = (), /
-    ) -> World: ...
+    def __call__(self, luck: int, only: frozenset[int], delays: Delays = (), /) -> World: ...
 
 
 class Behind(NamedTuple):
@@ -172,12 +167,7 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     come later, as some did that were held: that changes whom the client asks next, and what has
     befallen that broker by then. And a broker of 2.4 with a route does not serve a client as a
     follower that takes it for the leader: an error changes when the client asks for Metadata next,
-    also because of other partitions. In as many again the client's hints come with its errors
-    besides, as from brokers that give hints themselves. Whether they are right other rules say.
-    Right ones change more than the leader: a client that does not back off has its Fetches in step
-    with each other, and another connection idle when it wants Metadata; that may lead to a broker
-    that lags. And a hint of which other brokers have not learnt yet has it ask them again and
-    again. What is allowed besides: for how long its own responses were
+    also because of other partitions. What is allowed besides: for how long its own responses were
     held, the hop more that each message has, the time for which processes that begin wait for
     synthetic ids, and a turn that it has just missed. A client that has come to know an epoch of a
     former topic is left out from then on: it ignores what is true of the recreated one. When it
@@ -201,11 +191,9 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     }
     least: dict[_Reached, float] = {}
     delays = tuple(tuple(_delays(world, client)) for client in world.clients)
-    told = tuple(tuple(_told(world, client)) for client in world.clients)
-    for luck in range(3 * most):
+    for luck in range(2 * most):
         numbers = frozenset(number for number, _, _ in late)
-        late_as, told_as = delays if luck >= most else (), told if luck >= 2 * most else ()
-        other = twin(luck, numbers, late_as, told_as)
+        other = twin(luck, numbers) if luck < most else twin(luck, numbers, delays)
         there = {number: _progress(other, other.clients[number]) for number in numbers}
         for key, enough in [*late.items()]:
             number, place, at = key
@@ -255,19 +243,6 @@ def _delays(world: World, client: Client) -> Iterator[float]:
     yield from held
     refused = {seen.request for seen in client.seen if seen.error in HINTED}
     yield from repeat(0.0, len(refused) - len(held))
-
-
-def _told(world: World, client: Client) -> Iterator[Told]:
-    """Iterate over a client's hints, each for as long as the same error may come by luck.
-
-    That is a long poll sooner or later, and not before the leader was elected.
-    """
-    for seen in client.seen:
-        place = seen.name, seen.place[1]
-        since = [term.since for term in world.truth.terms(*place) if term.leader == seen.hint]
-        if seen.hint is not None and since:
-            begin = max(min(since), seen.at - LONG_POLL)
-            yield Told(begin, seen.at + LONG_POLL, place, seen.hint, seen.endpoint)
 
 
 def _sum(intervals: Iterable[tuple[float, float]], until: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from tests.world.happenings import Happening, Profile, happenings, newer, profile
-from tests.world.progress import Delays, Hints
+from tests.world.progress import Delays
 from tests.world.rules import Broken, Lived, broken
 from tests.world.world import World
 
@@ -68,8 +68,7 @@ def _twin(
     luck: int,
     only: frozenset[int],
     delays: Delays = (),
-    told: Hints = (),
 ) -> World:
-    twin = World(seed, of, drawn, proxied=False, luck=luck, only=only, delays=delays, told=told)
+    twin = World(seed, of, drawn, proxied=False, luck=luck, only=only, delays=delays)
     twin.run()
     return twin

@@ -11,10 +11,9 @@ import pytest
 from tests.core.rules import DEFAULT_RULES
 from tests.world import product
 from tests.world.brokers import is_proxy
-from tests.world.clients import HINTED, Told
+from tests.world.clients import HINTED
 from tests.world.happenings import (
     BUSY,
-    CALM,
     SETTLING_FROM,
     Happening,
     Profile,
@@ -23,7 +22,6 @@ from tests.world.happenings import (
 )
 from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.model.truth import Leader
-from tests.world.product import shown
 from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_true, views_go_forward
 from tests.world.run import live
 from tests.world.shrink import shrink
@@ -217,13 +215,6 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
         pytest.param(4408, id="how much of a Fetch is left when a client goes away"),
         pytest.param(4580, id="how much of a Fetch is left when all clients pause"),
         pytest.param(5160, id="a held error has a client ask a broker that has gone"),
-        pytest.param(503096, id="a hint has Fetches in step, and a broker that lags is asked"),
-        pytest.param(515080, id="the broker that is asked for Metadata in step has no proxy"),
-        pytest.param(
-            511732, id="a hint is over, and all brokers that know of that lag or are away"
-        ),
-        pytest.param(518316, id="hints have all connections busy but that to a broker that lags"),
-        pytest.param(530976, id="a hint has Fetches in step in a world that settles errors"),
         pytest.param(310772, id="a former leader of 2.4 serves as a follower without the proxy"),
     ],
 )
@@ -253,35 +244,6 @@ def test_errors_come_as_late_in_a_twin_as_is_said() -> None:
         refused = {seen.at for seen in client.seen if seen.error in HINTED}
         assert {round(until - since, 6) for since, until in client.late} == {0.05}
         assert {until for _, until in client.late} >= refused
-
-
-def test_hints_come_with_a_twins_errors_as_is_said() -> None:
-    of = replace(
-        profile(0),
-        kraft=False,
-        ids=False,
-        releases=("3.0",) * 3,
-        fronted=(1,),
-        clients=(("java", PRODUCE), ("java", PRODUCE)),
-        partitions=1,
-        idle=0,
-        crossed=(),
-        later="",
-        slots=1000,
-    )
-    moves = [Happening(5.0, "move", node=2)]
-    told = Told(5.0, 5.5, (BUSY, 0), Leader(2, 1), shown(2))
-    late, other = told._replace(since=6.0, until=7.0), told._replace(place=(CALM, 0))
-    hints = []
-    for some in ((), (told,), (late,), (other,)):
-        world = World(0, of, moves, proxied=False, luck=1, told=(some, ()))
-        world.run()
-        hints.append([[seen.hint for seen in c.seen if seen.at < PAUSE] for c in world.clients])
-    none, all_told, *others = hints
-    assert none[0]
-    assert not any(none[0])
-    assert all_told == [[Leader(2, 1)], none[1]]
-    assert others == [none, none]
 
 
 def test_a_twin_asks_former_leaders_of_2_4_as_is_said() -> None:

@@ -12,7 +12,7 @@ import trio
 
 from leader_hints.core.hints.hold_rules import RECENT
 from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusal, Refusals, Services
-from tests.world.clients import KINDS, Client, Seen, Told
+from tests.world.clients import KINDS, Client, Seen
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import FETCH, PRODUCE, RELEASES, Release
@@ -45,9 +45,8 @@ class World:
     when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
-    anything; ``None``: all. ``delays`` and ``told``: by client, see
-    :class:`tests.world.clients.Client`; with delays brokers that have a route are asked as proxies
-    ask them.
+    anything; ``None``: all. ``delays``: by client, see :class:`tests.world.clients.Client`; with
+    them brokers that have a route are asked as proxies ask them.
     Without ``proxied`` there are no proxies; where a process of theirs would begin again, the same
     listeners are away for as long.
     """
@@ -62,7 +61,6 @@ class World:
         luck: int = 0,
         only: Collection[int] | None = None,
         delays: Sequence[Sequence[float]] = (),
-        told: Sequence[Sequence[Told]] = (),
     ) -> None:
         self.seed = seed
         self.profile = profile
@@ -136,7 +134,6 @@ class World:
                 self.say,
                 luck,
                 delays[number - 1] if delays else (),
-                told[number - 1] if told else (),
                 [shown(node) for node in profile.fronted] if delays else (),
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
