@@ -19,7 +19,7 @@ class Link:
     asks the hold queue where a response is held, and stops reading the client while ``crowded``.
     """
 
-    __slots__ = ("_account", "_last", "_most", "requests", "responses", "state")
+    __slots__ = ("_account", "_most", "_takes_no_more", "requests", "responses", "state")
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Link:
         self.state = LinkState(route, number, address)
         opaque = not self.state.policies.plan.reads
         self._most = requests_in_flight
-        self._last = False
+        self._takes_no_more = False
         self._account = Account(budget, address)
         if route.broker.serves_anybody:
             # Nothing that the client could show makes it another than those that nobody knows.
@@ -54,7 +54,7 @@ class Link:
         """
         if self._account.noted > self._account.per_link:
             return True
-        if self._last and not self.requests.begun:
+        if self._takes_no_more and not self.requests.begun:
             return True
         exchanges = len(self.state.exchanges.waiting)
         return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
@@ -76,7 +76,7 @@ class Link:
 
     def take_no_more(self) -> None:
         """Be crowded from now on wherever no part of a request has been taken."""
-        self._last = True
+        self._takes_no_more = True
 
     def close(self) -> None:
         """Give back what the flows have reserved."""
