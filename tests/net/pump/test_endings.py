@@ -21,6 +21,9 @@ from leader_hints.core.events import (
     HintGiven,
     LinkFailed,
 )
+from leader_hints.core.hints.held_index import _OfRoute
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.hold_deadlines import _Timetable
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.link.link import Link
 from leader_hints.core.link.link_state import LinkState
@@ -611,6 +614,35 @@ async def test_a_defect_at_the_end_of_a_link_ends_no_other(
     assert {type(event) for event in rig.complaints} == {LinkFailed}
     for ends in links:
         ends.close()
+
+
+@pytest.mark.parametrize(
+    ("of", "work"), [(_Timetable, "put"), (_OfRoute, "__init__"), (HeldResponse, "__init__")]
+)
+async def test_a_defect_as_a_response_begins_to_be_held_ends_its_link_alone(
+    of: type, work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the process ended, or brokers were asked for ever about what nobody waits for."""
+    route = moving_route()
+    with opened(Rig()) as rig:
+        unlucky, lucky = rig.link(route), rig.link(route)
+        for ends in (unlucky, lucky):
+            rig.send(ends.client, messages.produce_request(10, 1))
+
+        def broken(*_: object, **__: object) -> None:
+            raise KeyError(work)
+
+        with monkeypatch.context() as defect:
+            defect.setattr(of, work, broken)
+            rig.send(unlucky.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        assert ended(unlucky.client)
+        assert rig.hold_queue.held == 0
+        assert not rig.hold_timer.waiting.is_set()
+        rig.send(lucky.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        learn(route, leader=2, epoch=4)
+        rig.hold_timer.review()
+        assert hint_of(received(lucky.client))[:2] == (2, 4)
+        assert {type(event) for event in rig.complaints} == {LinkFailed}
 
 
 async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
