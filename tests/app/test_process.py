@@ -639,7 +639,7 @@ async def test_however_many_ask_whether_routes_are_ready_a_broker_has_one_connec
         nursery.cancel_scope.cancel()
 
 
-async def test_whoever_asks_again_and_again_whether_routes_are_ready_asks_brokers_seldom(
+async def test_requests_for_readiness_without_a_pause_have_brokers_asked_seldom(
     log: _Log,
 ) -> None:
     """With hints off each request for it had a connection of its own to each broker."""

@@ -25,8 +25,8 @@ from leader_hints.observe.status import route_statuses, status
 ADMIN = "the admin server"
 #: Seconds between two looks at brokers to which no client can be connected.
 _LOOK = 10.0
-#: Seconds between two looks that are asked for: whoever reaches the admin server may ask without a
-#: pause, and each look has a connection to each broker that is not known to answer.
+#: Seconds between two looks that are asked for: any program that reaches the admin server may ask
+#: without a pause, and each look has a connection to each broker that is not known to answer.
 _PAUSE = 0.25
 
 

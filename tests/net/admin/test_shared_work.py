@@ -47,7 +47,7 @@ async def test_work_that_is_given_up_is_done_again_for_another(autojump_clock: M
         assert await shared.result() == "result 2"
 
 
-async def test_whoever_asks_again_and_again_waits_between_two_times(
+async def test_a_request_waits_between_two_times(
     autojump_clock: MockClock,
 ) -> None:
     work, begun_at = _Work(), trio.current_time()
@@ -56,7 +56,7 @@ async def test_whoever_asks_again_and_again_waits_between_two_times(
     assert trio.current_time() - begun_at == 3 * 3 + 1
 
 
-async def test_those_who_ask_in_a_pause_share_what_follows(autojump_clock: MockClock) -> None:
+async def test_requests_in_a_pause_share_what_follows(autojump_clock: MockClock) -> None:
     shared, results, first = SharedWork(_Work().do, pause=3), [], trio.CancelScope()
     assert await shared.result() == "result 1"
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
-from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached, LinkFailed
+from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.errors import places_of
 from leader_hints.net.clients.reset import RESETS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.limits import PumpLimits
@@ -135,14 +134,10 @@ class Endings:
             partial(self._watched.forget, broker),
             partial(self._queues.drop, broker),
             broker.socket.close,
-            partial(self._report_rest, state),
+            partial(self._reports.events, state),
             pair.link.close,
             partial(self._hold_timer.forget, state.number),
         )
-
-    def _report_rest(self, link: LinkState) -> None:
-        if link.events:
-            self._reports.events(link)
 
     def give_up(self, pair: SocketPair) -> None:
         """Close a link that is not served any more; without an answer the client tries again."""
@@ -175,16 +170,12 @@ class Endings:
 
     def failed(self, pair: SocketPair, error: Exception) -> None:
         """Close a link that a defect of the proxy has ended."""
-        self._report_failed(pair, error)
+        self._reports.failed(pair.link.state, error)
         try:
             self.give_up(pair)
         except Exception as another:
             # The first may have left in disorder what is done at the end of a link.
-            self._report_failed(pair, another)
-
-    def _report_failed(self, pair: SocketPair, error: Exception) -> None:
-        state, places = pair.link.state, places_of(error)
-        self._reports.emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
+            self._reports.failed(pair.link.state, another)
 
     def drain(self, exempt: Callable[[LinkState], bool]) -> Iterator[None]:
         """Close the links that have no request under way, but ``exempt`` ones, one in each step.
