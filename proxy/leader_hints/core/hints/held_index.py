@@ -117,13 +117,14 @@ class HeldIndex:
 
     def add(self, response: HeldResponse) -> None:
         """Have a response found."""
+        # First by what ends it whatever becomes of the rest.
+        self._links.setdefault(response.held.link.number, {})[response] = None
         route = response.route
         # By identity: the index keeps the route, so no other one gets its number.
         of_route = self._routes.get(id(route))
         if of_route is None:
             of_route = self._routes[id(route)] = _OfRoute(route)
         of_route.add(response)
-        self._links.setdefault(response.held.link.number, {})[response] = None
 
     def remove(self, response: HeldResponse) -> None:
         """Have a response found no longer."""
