@@ -490,6 +490,22 @@ def test_what_is_over_is_found_without_a_walk() -> None:
     assert decided == [[None]]
 
 
+def test_news_and_the_end_of_many_that_came_at_the_same_time_share_a_step() -> None:
+    counter, on = Counter(), route()
+    learn(on, dict.fromkeys(range(_MANY), (1, 5)), source=1)
+    for number in range(_MANY):
+        assert counter.fetch(LinkState(on, number), T, {number: 5}, error=NOT_LEADER) is None
+    costs = []
+    # The delay of reviews may let all of them go on from the second time on.
+    for news, now in enumerate((T + 0.05, T + 0.08)):
+        learn(on, {_MANY + news: (1, 5)}, source=1)
+        costs.append(lines_of(lambda now=now: counter.review(now)))  # type: ignore[misc]
+        assert counter.queue.unfinished
+        while counter.queue.unfinished:
+            assert counter.review(now) == []
+    assert costs[1] < costs[0] + 5 * _FEW
+
+
 def test_so_it_is_where_very_many_came_at_the_same_time() -> None:
     on, deadlines = route(), HoldDeadlines()
     over: list[HeldResponse | None] = []

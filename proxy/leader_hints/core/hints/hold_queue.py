@@ -59,6 +59,8 @@ _WANTED_AT_ONCE = 10_000
 _DROPPED_AT_ONCE = 500
 #: Failed partitions of a response that goes on of which one step notes what comes of them.
 _ENDED_AT_ONCE = 2000
+#: To take note that so many responses may be over costs as much as to judge a partition.
+_PASSED_FOR_ONE = 2
 
 
 class HoldQueue:
@@ -139,7 +141,7 @@ class HoldQueue:
         left = JUDGED_AT_ONCE
         while (due := self._reviews.next(now, ahead)) is not None and left > 0:
             looked, hints = self._review(due, now, ahead)
-            left -= looked
+            left -= looked + self._reviews.passed // _PASSED_FOR_ONE
             if hints is not None and not due.detached:
                 done.append((due.held, hints))
         self.unfinished = due is not None
