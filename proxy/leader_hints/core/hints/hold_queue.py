@@ -7,9 +7,10 @@ The rules, in order; "now" means that the response goes on immediately:
    the response comes here only to be settled: it waits as for hints, and until the Metadata of all
    brokers names the leader, and goes on byte for byte (the setting `hold.settle`).
 3. A fresh answer reports that there is no leader, or no broker can be asked: now, without a hint.
-4. A deadline runs from the first error of (partition, broker, epoch). After it, such errors
-   are not held for about a second: hints must not make a long outage longer. The deadline comes a
-   little earlier if reviews come late, and so do those of 5 and 6.
+4. A deadline runs from the first error of (partition, broker, epoch), apart for clients that were
+   behind that epoch. After it, such errors are not held for about a second: hints must not make a
+   long outage longer. The deadline comes a little earlier if reviews come late, and so do those of
+   5 and 6.
 5. A link is held for a bounded part of each second, since a held response blocks all responses
    behind it; more briefly if other partitions in the response brought something. One that is
    large may be judged for as long as the grace of 6 besides.
