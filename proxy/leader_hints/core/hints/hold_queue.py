@@ -116,7 +116,7 @@ class HoldQueue:
         )
         if (refusal := held.refusal) is not None:
             return self._finish(response, now, refusal)
-        self._judge.judge(response, now)
+        judged = self._judge.judge(response, now)
         reason = self._why_not(response, now)
         if reason is None and len(self._held) >= self.rules.most:
             reason = MissReason.BUDGET
@@ -124,6 +124,7 @@ class HoldQueue:
             return self._finish(response, now, reason)
         self._held[response] = None
         self._index.add(response)
+        self._index.judged(response, judged)
         self._reviews.deadlines.enter(response)
         if not response.partitions.judged:
             self._reviews.add(response)
@@ -149,7 +150,8 @@ class HoldQueue:
         self._drop_gone()
         for response in self._sought.over(now):
             self._give_up(response)
-        self.unfinished |= self._sought.is_over(now)
+        self._index.drop_some()
+        self.unfinished |= self._sought.is_over(now) or self._index.unfinished
         self._report_some()
         return done
 
@@ -158,8 +160,9 @@ class HoldQueue:
     ) -> tuple[int, list[LeaderHint | None] | None]:
         """Judge a response; return how much work that was, and its hints if it goes on."""
         if response.gone:
+            work = len(response.topics)
             self._drop(response)
-            return len(response.topics), None
+            return work, None
         if response.switched and response.sought:
             self._give_up(response)
             return 1, None
@@ -174,6 +177,7 @@ class HoldQueue:
             return JUDGED_AT_ONCE, self._finish(response, now, response.ending)
         begins = response.partitions.missing > 0 or response.counting is not None
         judged = self._judge.judge(response, now)
+        self._index.judged(response, judged)
         if response.answers:
             for one in judged:
                 if one.asked and hint_rules.is_contradicted(response.route, one):
@@ -327,6 +331,8 @@ class HoldQueue:
             sought.first_hint = now
             self._sought.add(sought)
             self._index.add(sought)
+            # So that what the broker has answered about these topics is kept.
+            self._index.judged(sought, new[:JUDGED_AT_ONCE])
             # Its leaders were not confirmed, so they are judged again.
             self._reviews.add_news(sought)
 
