@@ -690,7 +690,7 @@ class Client:
     def _hint(
         self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]
     ) -> tuple[Leader | None, dict[int, Endpoint]]:
-        """Return the hint of an error, and where brokers are: the answer's, or what is told."""
+        """Return the hint of an error, and where brokers are: of the answer, or of ``told``."""
         if result.hint is not None:
             return Leader(*result.hint), answer.endpoints
         if result.error in HINTED:
