@@ -25,6 +25,7 @@ from leader_hints_report.tables.moves import (
     wrong_clocks,
 )
 from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.routes import completed, learned_later
 from leader_hints_report.tables.skew import clock_skew, corrections
 
 #: Makes a table from the table of recoveries.
@@ -51,7 +52,8 @@ def answers(
     try:
         events = events.where(F.col("part") != OVER)
         words_ = keep(words(events))
-        encounters = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
+        met = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
+        encounters = completed(met, keep(learned_later(met, words_)))
         epochs = keep(sighted(events.where(F.col("part") == MOVE)))
         wrong = keep(wrong_clocks(epochs))
         seen = keep(leader_moves(epochs, wrong))
