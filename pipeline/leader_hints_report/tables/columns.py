@@ -306,7 +306,8 @@ BROKER_HOURS: Final = Table(
         Column(
             "lost_ms",
             "double",
-            "What clients lost that it refused first, milliseconds.",
+            "What clients lost after its errors, each up to their next error at any broker, or to "
+            "their success, milliseconds.",
         ),
     ),
 )

@@ -24,7 +24,7 @@ from leader_hints_report.tables.moves import (
     sighted,
     wrong_clocks,
 )
-from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.recoveries import recoveries, refusals
 from leader_hints_report.tables.routes import completed, learned_later
 from leader_hints_report.tables.skew import clock_skew, corrections
 
@@ -67,6 +67,7 @@ def answers(
             "leader_moves": moves,
             "latencies": latencies(samples, repeated(words_)),
             "clock_skew": skew,
+            "broker_hours": broker_hours(moves, refusals(encounters, right)),
             "journal_runs": journal_runs(words_, events.where(F.col("part") == REST), other_runs),
         }
         derived: dict[str, Derive] = {
@@ -74,7 +75,6 @@ def answers(
             "hint_effectiveness": hint_effectiveness,
             "hint_misses": hint_misses,
             "clients_without_hints": clients_without_hints,
-            "broker_hours": partial(broker_hours, moves),
         }
         yield tables, derived
     finally:
