@@ -35,11 +35,13 @@ def run(
     *,
     rebuild: bool = False,
     kafka: Mapping[str, str] | None = None,
+    skip_lost: bool = False,
     told: Callable[[str], None] = lambda _: None,
 ) -> Taken:
     """Read the new events of ``journal``, and make the tables of ``out``.
 
-    ``rebuild``: the tables of all days.
+    ``rebuild``: the tables of all days. ``kafka`` and ``skip_lost``: see
+    :func:`leader_hints_report.journal.sources.stream`.
 
     :raises PipelineError: the journal cannot be read.
     """
@@ -52,7 +54,9 @@ def run(
         if files:
             store.take(sources.files_batch(files), sources.read_files(session, files))
     else:
-        records = sources.stream(session, journal, kafka or {}, at_once=_RECORDS_AT_ONCE)
+        records = sources.stream(
+            session, journal, kafka or {}, _RECORDS_AT_ONCE, skip_lost=skip_lost
+        )
         take_stream(store, read(records), sources.checkpoint_of(topic))
     new = [batch.id for batch in store.batches if batch.id not in before]
     events, bad = store.counted(new)
