@@ -43,21 +43,21 @@ def run(
     ``rebuild``: the tables of all days. ``kafka`` and ``skip_lost``: see
     :func:`leader_hints_report.journal.sources.stream`.
 
-    :raises PipelineError: the journal cannot be read.
+    :raises PipelineError: the journal cannot be read, or another run uses ``out``.
     """
-    store = Store(session, out, told)
-    store.remove_torn()
-    before = {batch.id for batch in store.batches}
     topic = sources.topic_of(journal)
-    if topic is None:
-        files = sources.new_files(session, journal, store.batches)
-        if files:
-            store.take(sources.files_batch(files), sources.read_files(session, files))
-    else:
-        records = sources.stream(
-            session, journal, kafka or {}, _RECORDS_AT_ONCE, skip_lost=skip_lost
-        )
-        take_stream(store, read(records), sources.checkpoint_of(topic))
-    new = [batch.id for batch in store.batches if batch.id not in before]
-    events, bad = store.counted(new)
-    return Taken(len(new), events, bad, store.refresh(rebuild=rebuild))
+    store = Store(session, out, told)
+    with store.opened():
+        before = {batch.id for batch in store.batches}
+        if topic is None:
+            files = sources.new_files(session, journal, store.batches)
+            if files:
+                store.take(sources.files_batch(files), sources.read_files(session, files))
+        else:
+            records = sources.stream(
+                session, journal, kafka or {}, _RECORDS_AT_ONCE, skip_lost=skip_lost
+            )
+            take_stream(store, read(records), sources.checkpoint_of(topic))
+        new = [batch.id for batch in store.batches if batch.id not in before]
+        events, bad = store.counted(new)
+        return Taken(len(new), events, bad, store.refresh(rebuild=rebuild))

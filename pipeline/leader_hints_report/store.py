@@ -4,6 +4,7 @@
     checkpoints/NAME          how far a query on streams is
     batches/ID.json           the batch is whole: what it was made of, and which days it has
     tables.json               the batches that the tables are made of
+    lock                      a run uses the folder
     tables/NAME/day=2026-01-02/cluster=ID/*.parquet
 
 A batch's id follows from its inputs. It counts once its file in ``batches`` is there, which is
@@ -13,8 +14,9 @@ day after, since what begins on one day may end on the next.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Final
@@ -26,6 +28,7 @@ from pyspark.sql.types import StructType
 from leader_hints_report.journal.events import BAD_PART, STORED, possible, quarantined
 from leader_hints_report.journal.files import Files
 from leader_hints_report.journal.format import DAYS
+from leader_hints_report.lock import locked
 from leader_hints_report.tables.columns import JOURNAL_RUNS, RECOVERIES, TABLES
 from leader_hints_report.tables.plan import Derive, answers, typed
 
@@ -95,6 +98,16 @@ class Store:
                 self._known[path] = Batch(**json.loads(self._files.read(path)))
         return [self._known[path] for path in files]
 
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Have the folder for this run alone, without what a killed run left.
+
+        :raises PipelineError: another run uses it.
+        """
+        with locked(self._files, f"{self._out}/lock"):
+            self._remove_torn()
+            yield
+
     def take(self, batch: Batch, stored: DataFrame) -> bool:
         """Store a batch, once and whole; one that is whole is left as it is: ``False``.
 
@@ -116,11 +129,10 @@ class Store:
             self._files.remove(path)
         return True
 
-    def remove_torn(self) -> None:
+    def _remove_torn(self) -> None:
         """Remove events that a killed run left of a batch which is not whole.
 
-        Where an input has changed since, no batch would write over them. Nothing may be storing
-        events meanwhile.
+        Where an input has changed since, no batch would write over them.
         """
         whole = {batch.id for batch in self.batches}
         for folder in self._files.folders(f"{self._out}/events/batch=*"):

@@ -61,5 +61,6 @@ def command(
     with steps() as told:
         store = Store(begun, out, told)
         lines = stream(begun, journal, kafka, skip_lost=skip_lost)
-        query = begin(store, lines, None if once else every)
-        keep_fresh(store, query, float("inf") if once else refresh)
+        with store.opened():
+            query = begin(store, lines, None if once else every)
+            keep_fresh(store, query, float("inf") if once else refresh)
