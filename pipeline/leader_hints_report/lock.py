@@ -1,8 +1,8 @@
 """One run at a time in a folder: two would each remove what the other is about to complete.
 
-Whoever has the folder writes a file there, and writes it again every few seconds. A file that stays
-as it is was left by a run that was killed. This works wherever files can be written, and compares
-no clocks.
+The run that has the folder writes a file there, and writes it again every few seconds. A file that
+stays as it is was left by a run that was killed. This works wherever files can be written, and
+compares no clocks.
 
 Tested in ``tests/pipeline/test_lock.py``.
 """
@@ -80,7 +80,7 @@ class _Mine:
 
     def beat(self, ended: threading.Event) -> None:
         while not ended.wait(BEAT_S):
-            # A file system may fail for a while; and whoever has the folder now keeps it.
+            # A file system may fail for a while. A run that has the folder now keeps it.
             with contextlib.suppress(Py4JJavaError):
                 if not self.is_there():
                     return

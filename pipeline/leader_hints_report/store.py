@@ -80,7 +80,10 @@ _Wanted = Callable[[Batch, str, str], bool]
 
 class Store:
     """An output folder. ``told``: is called with a word for each step that takes time, by the
-    thread that does it: some tables are made at the same time."""
+    thread that does it: some tables are made at the same time.
+
+    Large because what is stored, which of it counts, and the tables made of it change together.
+    """
 
     def __init__(
         self, session: SparkSession, out: str, told: Callable[[str], None] = lambda _: None

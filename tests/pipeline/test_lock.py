@@ -1,4 +1,4 @@
-"""Who has a folder, and who is told that another one has it."""
+"""Which run has a folder, and which one is refused."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def _left(path: Path, **says: object) -> None:
     path.write_text(json.dumps({"run": "r", "machine": "m", "process": 1, "since": "s", **says}))
 
 
-def test_a_second_run_is_told_who_has_the_folder(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_second_run_is_refused_and_names_the_first(spark: SparkSession, tmp_path: Path) -> None:
     files, path = Files(spark), str(tmp_path / "lock")
     told = rf"used by another run.* process {os.getpid()} on"
     with locked(files, path):
