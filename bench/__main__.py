@@ -31,6 +31,7 @@ benchmarks = click.Group(
         consuming_report.main,
         control_report.main,
         kip951_report.main,
+        kip951_report.late,
         memory_report.main,
         takeover_report.main,
         pipeline_report.main,

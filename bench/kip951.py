@@ -19,6 +19,7 @@ import click
 from bench.cost import cpu_seconds
 from bench.late_metadata import Lateness
 from bench.latencies import Latency
+from bench.stall import settling
 from tests.harness import processes
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
@@ -30,7 +31,6 @@ from tests.harness.waiting import until
 
 Acks = Literal["1", "all"]
 
-_TOOLS = Library("kafka-tools", "3.9.1")
 _SOURCES = ROOT / "bench" / "java" / "performance"
 _CLIENT_ID = "kip951"
 PARTITIONS = 12
@@ -54,13 +54,17 @@ _AFTERWARDS = 0.5
 class Arm:
     """What is compared: brokers of a version, and a proxy (``hints``) or none.
 
-    ``back_off``: the producer's ``retry.backoff.ms``, where it is not the default.
+    ``back_off``: the producer's ``retry.backoff.ms``, where it is not the default. ``settle``:
+    errors that can carry no hint wait until all brokers name the leader. ``client``: the version of
+    the producer.
     """
 
     label: str
     version: str
     hints: Hints | None
     back_off: int | None = None
+    settle: bool = False
+    client: str = "3.9.1"
 
 
 ARMS = (
@@ -68,6 +72,11 @@ ARMS = (
     Arm("hints on", "3.6.2", "on"),
     Arm("native 3.7", "3.7.2", None),
     Arm("no back-off, hints off", "3.6.2", "off", 0),
+)
+#: Of a producer that uses no hints.
+WITHOUT_HINTS = (
+    Arm("passed on", "3.6.2", "on", client="3.6.2"),
+    Arm("settled", "3.6.2", "on", settle=True, client="3.6.2"),
 )
 
 
@@ -99,7 +108,7 @@ class _Move:
     end: float
 
 
-def measure(runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
+def measure(arms: Sequence[Arm], runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
     """Run every arm so many times in random order with each acks, on clusters that are warm.
 
     ``slow_runs``: how often besides with Metadata that is slow, and not stale.
@@ -112,7 +121,7 @@ def measure(runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
         for acks in get_args(Acks)
     ]
     results: dict[tuple[Acks, Lateness], dict[Arm, list[Run]]] = {
-        each: {arm: [] for arm in ARMS} for each in dict.fromkeys(rounds)
+        each: {arm: [] for arm in arms} for each in dict.fromkeys(rounds)
     }
     with (
         tempfile.TemporaryDirectory(prefix="leader-hints-kip951-") as name,
@@ -129,11 +138,11 @@ def measure(runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
                     overrides=REPLICATION,
                 )
             )
-            for version in sorted({arm.version for arm in ARMS})
+            for version in sorted({arm.version for arm in arms})
         }
 
         def one(what: str, arm: Arm, acks: Acks, late: Lateness, length: float) -> Run:
-            place = folder / f"{what}-{acks}-{ARMS.index(arm)}"
+            place = folder / f"{what}-{acks}-{arms.index(arm)}"
             place.mkdir()
             run = _run(arm, late, clusters[arm.version], acks, length, rate, place)
             click.echo(
@@ -143,11 +152,11 @@ def measure(runs: int, slow_runs: int, seconds: float, rate: int) -> Results:
             )
             return run
 
-        for arm in {arm.version: arm for arm in ARMS}.values():
+        for arm in {arm.version: arm for arm in arms}.values():
             for acks in get_args(Acks):
                 one("warm-up", arm, acks, "stale", _WARM_UP)
         for number, (acks, late) in enumerate(rounds, 1):
-            for arm in random.sample(ARMS, len(ARMS)):
+            for arm in random.sample(arms, len(arms)):
                 run = one(f"round-{number}", arm, acks, late, seconds)
                 results[acks, late][arm].append(run)
     return results
@@ -202,11 +211,12 @@ def _producer(
     }
     if arm.back_off is not None:
         properties["retry.backoff.ms"] = str(arm.back_off)
+        # Grows up to that (KIP-580, since 3.7).
         properties["retry.backoff.max.ms"] = str(arm.back_off)
-    _TOOLS.fetch()
+    tools = Library("kafka-tools", arm.client).fetch()
     return [
         *("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        *("-cp", f"{compile_java(_SOURCES, _TOOLS)}:{_TOOLS.classpath}"),
+        *("-cp", f"{compile_java(_SOURCES, tools)}:{tools.classpath}"),
         *("org.apache.kafka.tools.RecordedPerformance", str(file)),
         *("--topic", topic, "--num-records", str(int(seconds * rate))),
         *("--record-size", str(RECORD_BYTES), "--throughput", str(rate)),
@@ -226,7 +236,12 @@ def _before(
         if arm.hints is not None:
             listens = [("127.0.0.1", port) for port in free_ports(len(brokers))]
             routes = [*zip(listens, upstreams, strict=True)]
-            stack.enter_context(ProxyFleet.before(routes, folder, hints=arm.hints, sidecars=True))
+            arguments = settling(folder) if arm.settle else []
+            stack.enter_context(
+                ProxyFleet.before(
+                    routes, folder, hints=arm.hints, sidecars=True, arguments=arguments
+                )
+            )
             upstreams = listens
         ports = [
             f"{broker.advertised[1]}={upstream[1]}={broker.upstream[1]}"

@@ -1,7 +1,7 @@
 """``python -m bench kip951``: the case KIP-951 was made for, written to docs/benchmarks.md."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
 from typing import get_args
@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from bench import kip951
-from bench.kip951 import ARMS, Acks, Arm, Run
+from bench.kip951 import ARMS, WITHOUT_HINTS, Acks, Arm, Run
 from bench.late_metadata import Lateness
 from bench.latencies import write_latencies
 from bench.report import Verdict, finish, table, target_table
@@ -46,20 +46,56 @@ def main(
 
     Ends with 1 where a target is missed.
     """
-    samples = Samples.read("kip951") if from_samples else _measured(runs, slow_runs, seconds, rate)
+    if from_samples:
+        samples = Samples.read("kip951")
+    else:
+        samples = _measured(ARMS, runs, slow_runs, seconds, rate, keep=True)
+    _finish("kip951", ARMS, samples, _judge, write=write)
+
+
+@click.command("late")
+@click.option("--runs", default=3, show_default=True, help="Runs of each arm.")
+@click.option("--slow-runs", default=1, show_default=True, help="The same with slow Metadata.")
+@click.option("--seconds", default=30.0, show_default=True, help="Of each run.")
+@click.option("--rate", default=400, show_default=True, help="Records in a second.")
+@from_samples_option
+@click.option("--write/--no-write", default=True, help="Write page and samples.")
+def late(
+    runs: int, slow_runs: int, seconds: float, rate: int, from_samples: bool, write: bool
+) -> None:
+    """The same with a producer that uses no hints, its errors settled and passed on.
+
+    Ends with 1 where a target is missed.
+    """
+    if from_samples:
+        samples = Samples.read("late")
+    else:
+        samples = _measured(WITHOUT_HINTS, runs, slow_runs, seconds, rate)
+    _finish("late", WITHOUT_HINTS, samples, _judge_settled, write=write)
+
+
+def _finish(
+    name: str,
+    arms: Sequence[Arm],
+    samples: Samples,
+    judge: Callable[["_Results", Acks], Sequence[Verdict]],
+    *,
+    write: bool,
+) -> None:
     of = samples.setup(_Setup)
-    parts, verdicts = [], []
+    parts: list[str] = []
+    verdicts: list[Verdict] = []
     for lateness, how in _HOW.items():
         for acks in get_args(Acks):
-            results = _results(samples, acks, lateness)
+            results = _results(samples, arms, acks, lateness)
             if not results:
                 continue
             work = f"acks={acks}, {of.rate} records a second for {of.seconds:g} s a run"
             parts += [f"{how}; {work}:", _run_table(results)]
             if lateness == "stale":
-                verdicts += _judge(results, acks)
+                verdicts += judge(results, acks)
     text = "\n\n".join([*parts, target_table(verdicts)])
-    finish(_PAGE, "kip951", text, samples, verdicts, write=write)
+    finish(_PAGE, name, text, samples, verdicts, write=write)
 
 
 @dataclass
@@ -90,17 +126,25 @@ class _Figures:
 _Results = Mapping[Arm, Sequence[_Figures]]
 
 
-def _measured(runs: int, slow_runs: int, seconds: float, rate: int) -> Samples:
+def _measured(
+    arms: Sequence[Arm],
+    runs: int,
+    slow_runs: int,
+    seconds: float,
+    rate: int,
+    *,
+    keep: bool = False,
+) -> Samples:
     missing = maven.missing_tools()
     if missing is not None:
         raise click.ClickException(missing)
     samples = Samples()
     samples.add_setup(_Setup(seconds, rate))
-    for (acks, lateness), results in kip951.measure(runs, slow_runs, seconds, rate).items():
+    for (acks, lateness), results in kip951.measure(arms, runs, slow_runs, seconds, rate).items():
         for arm, done in results.items():
             for number, run in enumerate(done, 1):
                 samples.add(_comparison(acks, lateness), _run_name(arm, number), _Figures.of(run))
-        if lateness == "stale":
+        if lateness == "stale" and keep:
             _keep(results, acks)
     return samples
 
@@ -113,10 +157,10 @@ def _run_name(arm: Arm, number: int) -> str:
     return f"{arm.label}, run {number}"
 
 
-def _results(samples: Samples, acks: Acks, lateness: Lateness) -> _Results:
+def _results(samples: Samples, arms: Sequence[Arm], acks: Acks, lateness: Lateness) -> _Results:
     kept = samples.all(_Figures, _comparison(acks, lateness))
-    runs = range(1, len(kept) // len(ARMS) + 1)
-    return {arm: [kept[_run_name(arm, run)] for run in runs] for arm in ARMS if kept}
+    runs = range(1, len(kept) // len(arms) + 1)
+    return {arm: [kept[_run_name(arm, run)] for run in runs] for arm in arms if kept}
 
 
 def _keep(results: Mapping[Arm, Sequence[Run]], acks: Acks) -> None:
@@ -179,4 +223,19 @@ def _judge(results: _Results, acks: Acks) -> list[Verdict]:
             f"at most {_MOST_BUSY:.0%}",
             busy <= _MOST_BUSY,
         ),
+    ]
+
+
+def _judge_settled(results: _Results, acks: Acks) -> list[Verdict]:
+    passed_on, settled = (
+        [_percentile(run, 0.999) for run in results[arm]] for arm in WITHOUT_HINTS
+    )
+    return [
+        (
+            f"p99.9 of settled errors, acks={acks}",
+            f"{mean(settled):.0f} ms ({min(settled):.0f} to {max(settled):.0f}), passed on "
+            f"{mean(passed_on):.0f} ms ({min(passed_on):.0f} to {max(passed_on):.0f})",
+            "no worse: the runs' ranges meet, or less",
+            min(settled) <= max(passed_on),
+        )
     ]

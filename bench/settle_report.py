@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 import click
 
@@ -147,7 +147,8 @@ def _by_arm(pairs: Sequence[Pair]) -> tuple[list[Sample], list[Sample]]:
 
 
 def _stall_table(pairs: Sequence[Pair]) -> str:
-    head = ["stall, ms", "moves", "settled", "p90", "passed on", "p90", "ratio of medians", "95 %"]
+    arm = ["mean", "p90"]
+    head = ["stall, ms", "moves", "settled", *arm, "passed on", *arm, "ratio of medians", "95 %"]
     rows = []
     for pair in pairs:
         for kind in _KINDS:
@@ -157,7 +158,11 @@ def _stall_table(pairs: Sequence[Pair]) -> str:
                 [
                     f"{kind}, {pair.name}",
                     f"{pair.setup.rounds} x {pair.setup.moves}",
-                    *(f"{value:.0f}" for of in (above, below) for value in (median(of), _p90(of))),
+                    *(
+                        f"{value:.0f}"
+                        for of in (above, below)
+                        for value in (median(of), mean(of), _p90(of))
+                    ),
                     f"{median(above) / median(below):.2f}",
                     f"{low:.2f} to {high:.2f}",
                 ]

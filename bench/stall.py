@@ -140,7 +140,7 @@ def measure(
         fleet = None
         if arm.hints is not None:
             routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
-            arguments = _arguments(arm, folder)
+            arguments = settling(folder) if arm.settle else []
             fleet = stack.enter_context(
                 ProxyFleet.before(
                     routes, folder, hints=arm.hints, sidecars=True, arguments=arguments
@@ -170,9 +170,11 @@ def measure(
     return sample, latencies
 
 
-def _arguments(arm: Arm, folder: Path) -> list[str]:
-    if not arm.settle:
-        return []
+def settling(folder: Path) -> list[str]:
+    """Return the arguments of a proxy whose errors wait until all brokers name the leader.
+
+    ``folder``: gets its configuration file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "leader-hints.yaml"
     # JSON is YAML.

@@ -639,6 +639,29 @@ async def test_however_many_ask_whether_routes_are_ready_a_broker_has_one_connec
         nursery.cancel_scope.cancel()
 
 
+async def test_requests_for_readiness_without_a_pause_have_brokers_asked_seldom(
+    log: _Log,
+) -> None:
+    """With hints off each request for it had a connection of its own to each broker."""
+    made = 0
+
+    async def say_nothing(stream: trio.SocketStream) -> None:
+        nonlocal made
+        made += 1
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, say_nothing, [listener])
+        upstream = Address(*listener.socket.getsockname())
+        async with _serving(_settings((_ANY, upstream), admin=_ANY, hints="off"), log):
+            begun_at = trio.current_time()
+            for _ in range(6):
+                assert (await _ask(_admin(log), "/readyz"))[0] == 200
+            assert made <= 1 + 4 * (trio.current_time() - begun_at)
+        nursery.cancel_scope.cancel()
+
+
 async def test_the_kill_switch_is_followed_by_new_links(log: _Log) -> None:
     async with trio.open_nursery() as nursery:
         broker, upstream = _tcp_broker(nursery)

@@ -44,7 +44,7 @@ def compile_java(folder: Path, library: Library) -> Path:
     """
     sources = sorted(folder.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    classes = BUILD / "java" / digest[:16]
+    classes = BUILD / "java" / f"{digest[:16]}-{library.version}"
     if not (classes / "complete").exists():
         classes.mkdir(parents=True, exist_ok=True)
         command = ["javac", "-Xlint:all", "-Werror", "-cp", library.classpath, "-d", str(classes)]

@@ -540,6 +540,18 @@ def test_what_clients_can_cause_without_end_gets_a_few_lines_in_a_minute(
     assert len(stream.getvalue().splitlines()) == 15
 
 
+def test_a_broker_that_takes_some_connections_and_others_not_gets_a_few_lines_too() -> None:
+    """Each client that it did not take had one, as long as it took others in between."""
+    stream = io.StringIO()
+    configure_logs("info", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("info"), 20, float)
+    for _ in range(100):
+        log.take(events.UpstreamUnreachable(route="r", upstream="h:1", error="refused"))
+    log.take(events.UpstreamUnreachable(route="other", upstream="h:1", error="refused"))
+    routes = [json.loads(line)["route"] for line in stream.getvalue().splitlines()]
+    assert routes == ["r"] * 10 + ["other"]
+
+
 def test_where_the_loop_stands_still_is_an_error_with_its_place() -> None:
     stream = io.StringIO()
     configure_logs("info", "json", stream)

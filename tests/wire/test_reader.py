@@ -30,6 +30,7 @@ READS: dict[str, Read] = {
     "uuid": Reader.uuid,
     "string": Reader.string,
     "compact_string": Reader.compact_string,
+    "clients_string": Reader.clients_string,
     "skip_compact": Reader.skip_compact,
     "array": _count,
     "compact_array": _compact_count,
@@ -56,6 +57,7 @@ def _integers(bits: int) -> st.SearchStrategy[int]:
         ("uvarint", writers.write_unsigned_varint, st.integers(0, 2**32 - 1)),
         ("string", writers.write_nullable_legacy_string, st.none() | st.text()),
         ("compact_string", writers.write_nullable_compact_string, st.none() | st.text()),
+        ("clients_string", writers.write_nullable_compact_string, st.none() | st.text()),
     ],
 )
 def test_reads_what_kio_writes(
@@ -159,12 +161,17 @@ def test_huge_sizes_are_refused_before_memory_is_taken(read: str, raw: bytes) ->
         ("string", b"\x00\x01\xff"),
         ("compact_string", b"\x02\xff"),
         ("compact_string", b"\x80\x80\x80\x80\x80\x80"),
+        ("clients_string", b"\x81\x80\x02"),
         ("skip_tags", b"\xff\xff\xff\xff\x0f"),
     ],
 )
 def test_what_no_further_byte_can_fix_is_malformed(read: str, raw: bytes) -> None:
     with pytest.raises(Malformed):
         READS[read](Reader(raw))
+
+
+def test_the_longest_text_that_brokers_read_is_read() -> None:
+    assert Reader(b"\x80\x80\x02" + b"a" * 32_767).clients_string() == "a" * 32_767
 
 
 def test_a_negative_size_is_never_stepped_back() -> None:

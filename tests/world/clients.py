@@ -149,6 +149,16 @@ class Seen(NamedTuple):
     endpoint: Endpoint | None
 
 
+class Told(NamedTuple):
+    """A hint that a client gets with an error of one partition between two times."""
+
+    since: float
+    until: float
+    place: tuple[str, int]
+    leader: Leader
+    endpoint: Endpoint | None
+
+
 class Waited(NamedTuple):
     """From when until when a partition has waited in vain: until its leader's connection was free,
     or for the answer to a Fetch until that connection was lost.
@@ -279,10 +289,11 @@ class Client:
 
     ``seen``: the errors that it saw. ``say``: takes a line for the time line. ``luck``: of what it
     draws itself: which broker it asks for Metadata, and where it is not 0, when it begins, and how
-    far away brokers are. ``delays``: seconds of which it draws how much later an error comes that a
-    proxy might have held; ``late``: from when until when errors did. ``leaders_alone``: where it
-    asks brokers of 2.4 as a proxy does for it, if it takes hints: by a Fetch that only leaders
-    answer. ``turned``: when it began, was away, came back, and so on.
+    far away brokers are: up to ``detour`` seconds further. ``delays``: seconds of which it draws
+    how much later an error comes that a proxy might have held; ``late``: from when until when
+    errors did. ``told``: hints that come with its errors where brokers give none.
+    ``leaders_alone``: where it asks brokers of 2.4 as a proxy does for it, if it takes hints: by a
+    Fetch that only leaders answer. ``turned``: when it began, was away, came back, and so on.
     """
 
     def __init__(
@@ -295,7 +306,9 @@ class Client:
         bootstrap: list[Endpoint],
         say: Callable[[str], None],
         luck: int = 0,
+        detour: float = 0.0,
         delays: Sequence[float] = (),
+        told: Sequence[Told] = (),
         leaders_alone: Collection[Endpoint] = (),
     ) -> None:
         self.name = name
@@ -310,7 +323,9 @@ class Client:
         self._bootstrap = bootstrap
         self._say = say
         self._luck = luck
+        self._detour = detour
         self._delays = delays
+        self._told = told
         self._leaders_alone = leaders_alone if FETCH in kind.takes else ()
         self._random = random.Random(f"{name} {luck}" if luck else name)
         self._correlation = 0
@@ -402,8 +417,7 @@ class Client:
             return connection
         if self.now < self._refused.get(endpoint, 0.0):
             return None
-        # As far as through a proxy, at most: a millisecond may decide whom a client asks first.
-        detour = self._random.random() * self._network.latency if self._luck else 0.0
+        detour = self._random.random() * self._detour if self._luck else 0.0
         end = self._network.attempt(endpoint, self.name, detour)
         connection = self._connections[endpoint] = _Connection(self, endpoint, end)
         self._correlation += 1
@@ -638,8 +652,8 @@ class Client:
     def _see(self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]) -> bool:
         """Take a hint, or not."""
         work, kind = self.work[place], self.kind
-        leader = Leader(*result.hint) if result.hint is not None else None
-        endpoint = answer.endpoints.get(leader.node) if leader is not None else None
+        leader, endpoints = self._hint(asked, answer, result, place)
+        endpoint = endpoints.get(leader.node) if leader is not None else None
         request = self.name, asked.correlation
         self.seen.append(
             Seen(
@@ -663,12 +677,26 @@ class Client:
             return False
         if self.api not in kind.takes or result.error not in kind.errors:
             return False
-        if kind.needs_endpoints and leader.node not in answer.endpoints:
+        if kind.needs_endpoints and leader.node not in endpoints:
             return False
         if work.leader is not None and leader.epoch < work.leader.epoch + kind.newer_only:
             return False
         if kind.moves_only and leader == work.leader:
             return False
-        self._endpoints |= answer.endpoints
+        self._endpoints |= endpoints
         work.leader, work.hinted_at = leader, self.now
         return leader.node in self._endpoints
+
+    def _hint(
+        self, asked: _Asked, answer: Answer, result: Result, place: tuple[str, int]
+    ) -> tuple[Leader | None, dict[int, Endpoint]]:
+        """Return the hint of an error, and where brokers are: of the answer, or of ``told``."""
+        if result.hint is not None:
+            return Leader(*result.hint), answer.endpoints
+        if result.error in HINTED:
+            for told in reversed(self._told):
+                news = told.leader.epoch > asked.epochs[result.place]
+                if news and told.place == place and told.since <= self.now <= told.until:
+                    at = {} if told.endpoint is None else {told.leader.node: told.endpoint}
+                    return told.leader, at
+        return None, {}

@@ -16,7 +16,7 @@ BUSY, CALM = "busy", "calm"
 PEACE = 3.0
 UNTIL = 11.0
 #: Seeds from which on half of the worlds hold errors that can carry no hint: those before stay as
-#: they are, since open worlds and mutants name them.
+#: they are, since tests and mutants name them.
 SETTLING_FROM = 100_000
 
 
@@ -51,7 +51,8 @@ class Profile:
     to each other's brokers. ``synthesize``: proxies give topics synthetic ids. ``rogue``: there is
     a client that uses ids which nobody has. ``later``: what brokers are upgraded to, "": nothing.
     ``slots``: of how many fetch sessions each broker has. ``settle``: errors that can carry no hint
-    are held until all brokers name the leader.
+    are held until all brokers name the leader. ``late``: a defect that is planted: proxies pass
+    each error that they need not hold that many seconds later, and do not count that as a hold.
     """
 
     kraft: bool
@@ -72,6 +73,7 @@ class Profile:
     later: str = ""
     slots: int = 1000
     settle: bool = False
+    late: float = 0.0
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -87,6 +89,7 @@ class Profile:
             f"{', settled errors' if self.settle else ''}"
             f"{f', upgraded to {self.later}' if self.later else ''}"
             f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
+            f"{f', errors {self.late:g} s late' if self.late else ''}"
         )
 
 

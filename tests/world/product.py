@@ -90,7 +90,7 @@ class Proxy:
     ``altered``: when a client that uses no hint was sent other bytes than its broker's.
 
     ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``broker_at``:
-    the broker that is there now. ``large``, ``synthesize`` and ``settle``: see
+    the broker that is there now. ``large``, ``synthesize``, ``settle`` and ``late``: see
     :class:`tests.world.happenings.Profile`.
     """
 
@@ -105,6 +105,7 @@ class Proxy:
         large: bool,
         synthesize: bool,
         settle: bool,
+        late: float,
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -119,6 +120,7 @@ class Proxy:
         self._behind = behind
         self._broker_at = broker_at
         self._large = large
+        self._late = late
         self._agreed: set[int] = set()
         self._listens_at = network.schedule.now + (IDS_WAIT if synthesize else 0.0)
         self._network = network
@@ -289,7 +291,16 @@ class Proxy:
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""
-        return self._timer.submit(held)
+        hints = self._timer.submit(held)
+        if hints is None or not self._late:
+            return hints
+        self._network.schedule.after(self._late, self._pass_late, held, hints)
+        return None
+
+    def _pass_late(self, held: Held, hints: Sequence[LeaderHint | None]) -> None:
+        relay = self._links.get(held.link.number)
+        if relay is not None:
+            relay.pass_late(hints)
 
     def _settle(self, decided: Iterable[tuple[Held, list[LeaderHint | None]]]) -> None:
         for held, hints in decided:
@@ -423,6 +434,11 @@ class _Relay:
         self._send(self.link.responses.release(hints))
         self._look_at_held()
         self._go_on()
+
+    def pass_late(self, hints: Sequence[LeaderHint | None]) -> None:
+        """Let a response go on that has waited by a planted defect, as if it had not."""
+        self._since = self._proxy.now
+        self.release(hints)
 
     def _send(self, pieces: Pieces) -> None:
         data = b"".join(pieces)

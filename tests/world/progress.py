@@ -17,11 +17,12 @@ for it is luck.
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, pairwise, repeat, zip_longest
+from statistics import fmean, stdev
 from typing import Final, NamedTuple, Protocol
 
-from tests.world.clients import HINTED, LONG_POLL, Client, Seen, Served
+from tests.world.clients import HINTED, LONG_POLL, Client, Seen, Served, Told
 from tests.world.model.releases import FETCH
 from tests.world.model.truth import Leader
 from tests.world.product import IDS_WAIT, Hold
@@ -37,10 +38,18 @@ _TURN = 0.15
 #: Messages that an error or a lost connection costs, each of which passes one hop more each way.
 _MESSAGES = 6
 
+#: Worlds that are near, of each kind, and how many standard errors their mean may be off.
+_NEARBY: Final = 60
+_ERRORS: Final = 2.0
+
 Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
+#: By client and partition: from when until when the client knows of it.
+_Known = dict[tuple[int, Place], list[tuple[float, float]]]
 #: By client: how many seconds late its responses with errors came, 0: not held.
 Delays = tuple[tuple[float, ...], ...]
+#: By client: the hints that come with its errors.
+Hints = tuple[tuple[Told, ...], ...]
 
 
 class Twin(Protocol):
@@ -53,6 +62,25 @@ class Twin(Protocol):
     """
 
     def __call__(self, luck: int, only: frozenset[int], delays: Delays = (), /) -> World: ...
+
+
+class Near(NamedTuple):
+    """Worlds that are nearly the same as one: with the proxies, without, and without but with the
+    proxies' hints.
+    """
+
+    proxied: World
+    direct: World
+    hinted: World
+
+
+class Nearby(Protocol):
+    """Lives worlds that are nearly the same; ``number``: which ones.
+
+    Each happening comes a little sooner or later, and clients begin at other times.
+    """
+
+    def __call__(self, number: int, /) -> Near: ...
 
 
 class Behind(NamedTuple):
@@ -159,11 +187,11 @@ def _led(
             yield max(since, term.since), min(until, term.until)
 
 
-def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
+def behind(world: World, twin: Twin, nearby: Nearby, most: int) -> Iterator[Behind]:
     """Iterate over the clients that have come less far than without the proxies.
 
-    ``twin``: lives the same world without them. A client is behind if it has come less far than in
-    all of ``most`` twins, and of as many that are more like the world with proxies. There errors
+    ``twin``: lives the same world without them. A client may be behind if it has come less far than
+    in all of ``most`` twins, and of as many that are more like the world with proxies. There errors
     come later, as some did that were held: that changes whom the client asks next, and what has
     befallen that broker by then. And a broker of 2.4 with a route does not serve a client as a
     follower that takes it for the leader: an error changes when the client asks for Metadata next,
@@ -174,13 +202,61 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
     comes to know of a partition at all depends on when it last asked for Metadata, so it is
     compared from then on. A partition of a recreated topic is another one. One that keeps to a
     synthetic id is not compared once there are brokers of 3.7.
+
+    That may still be luck of this one world. So a client is behind only if it is also behind in
+    the mean of ``nearby`` worlds, by more than chance explains, and also behind what it reaches
+    there without the proxies where its errors carry the same hints. Whether these are right other
+    rules say. A client that takes a right one does not back off: so its Fetches may stay in step
+    with each other, and the connection that is idle whenever it wants Metadata may be the one to a
+    broker that lags.
     """
-    known = {
-        (number, place): [*_known(world, place, asked)]
-        for number, client in enumerate(world.clients)
-        for place, asked in _asked(client).items()
-    }
-    late = {
+    known = _known(world)
+    late = _enough(world, known)
+    least: dict[_Reached, float] = {}
+    delays = tuple(tuple(_delays(world, client)) for client in world.clients)
+    for luck in range(2 * most):
+        numbers = frozenset(number for number, _, _ in late)
+        other = twin(luck, numbers) if luck < most else twin(luck, numbers, delays)
+        without = _without(other, known, late)
+        for key, enough in [*late.items()]:
+            seconds = without[key] - enough
+            if seconds <= 0.0:
+                del late[key]
+            least[key] = min(least.get(key, seconds), seconds)
+        if not late:
+            return
+    for key in _behind_nearby(late, nearby):
+        number, place, at = key
+        yield Behind(at, world.clients[number].name, place, least[key])
+
+
+def _behind_nearby(keys: Collection[_Reached], nearby: Nearby) -> Iterator[_Reached]:
+    """Iterate over what is behind in the mean of worlds that are near."""
+    behind: dict[_Reached, list[tuple[float, float]]] = {key: [] for key in keys}
+    for number in range(_NEARBY):
+        near = nearby(number)
+        known = _known(near.proxied)
+        enough = _enough(near.proxied, known)
+        # Where it is not compared there is nothing to see.
+        compared = enough.keys() & behind.keys()
+        direct, hinted = (_without(one, known, compared) for one in (near.direct, near.hinted))
+        for key in compared:
+            behind[key].append((direct[key] - enough[key], hinted[key] - enough[key]))
+    for key, pairs in behind.items():
+        if len(pairs) < 2 or all(
+            _least_mean(of_kind) > 0.0 for of_kind in zip(*pairs, strict=True)
+        ):
+            yield key
+
+
+def _least_mean(values: Sequence[float]) -> float:
+    """Return the least that the mean may be of what ``values`` were drawn from."""
+    return fmean(values) - _ERRORS * stdev(values) / math.sqrt(len(values))
+
+
+def _enough(world: World, known: _Known) -> dict[_Reached, float]:
+    """Return how far each client is to have come at most: as it has, and what is allowed."""
+    return {
         (number, place, at): _since(progress, known[number, place], at)
         + _allowed(world, client, at)
         for number, client in enumerate(world.clients)
@@ -189,29 +265,30 @@ def behind(world: World, twin: Twin, most: int) -> Iterator[Behind]:
         if at < world.outdated.get((client.name, *place), math.inf)
         and not world.keeps_lost_id(client, at)
     }
-    least: dict[_Reached, float] = {}
-    delays = tuple(tuple(_delays(world, client)) for client in world.clients)
-    for luck in range(2 * most):
-        numbers = frozenset(number for number, _, _ in late)
-        other = twin(luck, numbers) if luck < most else twin(luck, numbers, delays)
-        there = {number: _progress(other, other.clients[number]) for number in numbers}
-        for key, enough in [*late.items()]:
-            number, place, at = key
-            progress = there[number].get(place)
-            late_by = _sum(other.clients[number].late, at)
-            seconds = (
-                _since(progress, known[number, place], at) + late_by - enough if progress else 0.0
-            )
-            if seconds <= 0.0:
-                del late[key]
-            least[key] = min(least.get(key, seconds), seconds)
-        if not late:
-            return
-    for number, place, at in late:
-        yield Behind(at, world.clients[number].name, place, least[number, place, at])
 
 
-def _known(world: World, place: Place, asked: list[float]) -> Iterator[tuple[float, float]]:
+def _without(world: World, known: _Known, keys: Iterable[_Reached]) -> dict[_Reached, float]:
+    """Return how far clients have come in a world without the proxies."""
+    keys = [*keys]
+    there = {number: _progress(world, world.clients[number]) for number, _, _ in keys}
+    return {
+        (number, place, at): _since(progress, known[number, place], at)
+        + _sum(world.clients[number].late, at)
+        if (progress := there[number].get(place))
+        else 0.0
+        for number, place, at in keys
+    }
+
+
+def _known(world: World) -> _Known:
+    return {
+        (number, place): [*_known_from(world, place, asked)]
+        for number, client in enumerate(world.clients)
+        for place, asked in _asked(client).items()
+    }
+
+
+def _known_from(world: World, place: Place, asked: list[float]) -> Iterator[tuple[float, float]]:
     """Iterate over from when until when a client knows of each incarnation of a partition."""
     births: dict[int, float] = {}
     for term in world.truth.terms(*place):
@@ -243,6 +320,23 @@ def _delays(world: World, client: Client) -> Iterator[float]:
     yield from held
     refused = {seen.request for seen in client.seen if seen.error in HINTED}
     yield from repeat(0.0, len(refused) - len(held))
+
+
+def hints(world: World) -> Hints:
+    """Return the hints that clients got, each for as long as the same error may come by luck.
+
+    That is a long poll sooner or later, and not before the leader was elected.
+    """
+    return tuple(tuple(_told(world, client)) for client in world.clients)
+
+
+def _told(world: World, client: Client) -> Iterator[Told]:
+    for seen in client.seen:
+        place = seen.name, seen.place[1]
+        since = [term.since for term in world.truth.terms(*place) if term.leader == seen.hint]
+        if seen.hint is not None and since:
+            begin = max(min(since), seen.at - LONG_POLL)
+            yield Told(begin, seen.at + LONG_POLL, place, seen.hint, seen.endpoint)
 
 
 def _sum(intervals: Iterable[tuple[float, float]], until: float) -> float:

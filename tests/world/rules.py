@@ -8,7 +8,7 @@ from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Alive, Leader, Term
 from tests.world.product import DEADLINE, KRAFT_DEADLINE, POLL, Proxy
-from tests.world.progress import Twin, behind
+from tests.world.progress import Nearby, Twin, behind
 from tests.world.wire import Endpoint
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
@@ -48,12 +48,14 @@ class Broken(NamedTuple):
 
 class Lived(NamedTuple):
     """A world with the proxy. ``twin``: lives the same world without it; ``newer``: with brokers
-    of a release that takes Fetch by topic ids, as the proxy does.
+    of a release that takes Fetch by topic ids, as the proxy does. ``nearby``: lives worlds that are
+    nearly the same.
     """
 
     world: World
     twin: Twin
     newer: Twin
+    nearby: Nearby
 
 
 Found = Iterator[tuple[float, str]]
@@ -436,7 +438,7 @@ def clients_make_progress(lived: Lived) -> Found:
     """No client makes less progress than without the proxy, but for the holds' bound."""
     if lived.world.seed % _EACH:
         return
-    for late in behind(lived.world, lived.twin, _TWINS):
+    for late in behind(lived.world, lived.twin, lived.nearby, _TWINS):
         name, partition = late.place
         text = f"{late.client} was served {name}-{partition} for {late.seconds:.3f} s less"
         yield late.at, f"{text} than without the proxy"

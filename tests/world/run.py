@@ -2,15 +2,19 @@
 
 import gc
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from tests.world.happenings import Happening, Profile, happenings, newer, profile
-from tests.world.progress import Delays
+from tests.world.progress import Delays, Near, hints
 from tests.world.rules import Broken, Lived, broken
 from tests.world.world import World
+
+#: Seconds by which happenings come sooner or later in worlds that are near.
+_NEAR = 0.02
 
 
 @dataclass(slots=True)
@@ -37,15 +41,17 @@ class Life:
         return digest.hexdigest()
 
 
-def live(seed: int, only: Sequence[Happening] | None = None) -> Life:
-    """Live a world by its seed; ``only``: with these happenings in place of its own."""
+def live(seed: int, only: Sequence[Happening] | None = None, late: float = 0.0) -> Life:
+    """Live a world by its seed; ``only``: with these happenings in place of its own; ``late``: with
+    errors that come so many seconds late by a planted defect.
+    """
     drawn = happenings(seed) if only is None else only
-    of = profile(seed)
+    of = replace(profile(seed), late=late)
     with _uncollected():
         world = World(seed, of, drawn, proxied=True)
         world.run()
-        twins = (cache(partial(_twin, seed, one, drawn)) for one in (of, newer(of)))
-        lived = Lived(world, *twins)
+        twin, newest = (cache(partial(_twin, seed, one, drawn)) for one in (of, newer(of)))
+        lived = Lived(world, twin, newest, partial(_nearby, seed, of, drawn))
         return Life(seed, of, drawn, lived, broken(lived))
 
 
@@ -72,3 +78,16 @@ def _twin(
     twin = World(seed, of, drawn, proxied=False, luck=luck, only=only, delays=delays)
     twin.run()
     return twin
+
+
+def _nearby(seed: int, of: Profile, drawn: Sequence[Happening], number: int) -> Near:
+    draw = random.Random(f"{seed} {number} nearby")
+    moved = sorted(one._replace(at=one.at + draw.uniform(-_NEAR, _NEAR)) for one in drawn)
+    # From 1 on: by 0 clients begin as they do in all worlds.
+    like = partial(World, seed, of, moved, luck=number + 1)
+    proxied = like(proxied=True)
+    proxied.run()
+    direct, hinted = like(proxied=False), like(proxied=False, told=hints(proxied))
+    direct.run()
+    hinted.run()
+    return Near(proxied, direct, hinted)

@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 
 from tests.core.rules import DEFAULT_RULES
-from tests.world import product
+from tests.world import product, progress
 from tests.world.brokers import is_proxy
-from tests.world.clients import HINTED
+from tests.world.clients import HINTED, Told
 from tests.world.happenings import (
     BUSY,
+    CALM,
     SETTLING_FROM,
     Happening,
     Profile,
@@ -22,6 +23,8 @@ from tests.world.happenings import (
 )
 from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.model.truth import Leader
+from tests.world.product import shown
+from tests.world.progress import Near
 from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_true, views_go_forward
 from tests.world.run import live
 from tests.world.shrink import shrink
@@ -82,7 +85,7 @@ def test_a_broker_that_is_cut_off_for_ever_brings_no_former_leader_back(seed: in
     moves = [Happening(3.1 + 0.9 * n, "move", n % 2, 1 + n // 2 % 2) for n in range(8)]
     world = World(seed, of, [Happening(3.0, "stale", 0, 3, END), *moves], proxied=True)
     world.run()
-    lived = Lived(world, lambda *_: world, lambda *_: world)
+    lived = _alone(world)
     for rule in (views_go_forward, hint_was_true, hint_is_not_over, hint_is_news):
         assert not [*rule(lived)]
     assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
@@ -114,6 +117,11 @@ def test_brokers_that_lag_at_the_same_time_bring_no_former_topic_back() -> None:
     assert known == [Leader(2, 0)] * 3
 
 
+def _alone(world: World) -> Lived:
+    """Return a world for rules that compare it with no other."""
+    return Lived(world, lambda *_: world, lambda *_: world, lambda _: Near(world, world, world))
+
+
 def _one_partition(seed: int) -> Profile:
     """Brokers of 3.6 with KRaft and topic ids, of which every client uses one partition."""
     return replace(
@@ -141,7 +149,7 @@ def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_re
     moved = [Happening(3.5, "recreate", 0, 1), *begin, Happening(4.8, "move", 0, 1)]
     world = World(0, of, [*former, *moved], proxied=True)
     world.run()
-    assert not [*hint_was_true(Lived(world, lambda *_: world, lambda *_: world))]
+    assert not [*hint_was_true(_alone(world))]
     assert sum(one.hint is not None for client in world.clients for one in client.seen) > 10
 
 
@@ -154,7 +162,7 @@ def test_no_former_leader_is_named_that_was_cut_off_when_a_topic_was_recreated()
     moved = [Happening(4.1, "recreate", 0, 1), Happening(14.791976555436676, "move", 0, 1)]
     world = World(6, of, [*former, *moved], proxied=True)
     world.run()
-    lived = Lived(world, lambda *_: world, lambda *_: world)
+    lived = _alone(world)
     assert not [*hint_was_true(lived), *views_go_forward(lived)]
     moves = [move for move in world.proxies[0].moves if move.topic == BUSY and move.at > 5.0]
     assert {move.leader.node for move in moves} == {1, 2}
@@ -222,6 +230,25 @@ def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
     assert not live(seed).broken
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(503096, id="a hint has Fetches in step, and a broker that lags is asked"),
+        pytest.param(512724, id="a client connects again a millisecond before its error comes"),
+    ],
+)
+def test_a_client_that_is_behind_by_luck_alone_is_not_behind(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(progress, "_NEARBY", 10)
+    assert not live(seed).broken
+
+
+def test_a_proxy_that_only_slows_clients_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_NEARBY", 10)
+    assert "clients_make_progress" in {broken.rule for broken in live(36, late=0.5).broken}
+
+
 def test_clients_meet_errors_and_get_hints() -> None:
     seen = [
         one for seed in range(4) for client in live(seed).lived.world.clients for one in client.seen
@@ -244,6 +271,35 @@ def test_errors_come_as_late_in_a_twin_as_is_said() -> None:
         refused = {seen.at for seen in client.seen if seen.error in HINTED}
         assert {round(until - since, 6) for since, until in client.late} == {0.05}
         assert {until for _, until in client.late} >= refused
+
+
+def test_hints_come_with_a_twins_errors_as_is_said() -> None:
+    of = replace(
+        profile(0),
+        kraft=False,
+        ids=False,
+        releases=("3.0",) * 3,
+        fronted=(1,),
+        clients=(("java", PRODUCE), ("java", PRODUCE)),
+        partitions=1,
+        idle=0,
+        crossed=(),
+        later="",
+        slots=1000,
+    )
+    moves = [Happening(5.0, "move", node=2)]
+    told = Told(5.0, 5.5, (BUSY, 0), Leader(2, 1), shown(2))
+    late, other = told._replace(since=6.0, until=7.0), told._replace(place=(CALM, 0))
+    hints = []
+    for some in ((), (told,), (late,), (other,)):
+        world = World(0, of, moves, proxied=False, luck=1, told=(some, ()))
+        world.run()
+        hints.append([[seen.hint for seen in c.seen if seen.at < PAUSE] for c in world.clients])
+    none, all_told, *others = hints
+    assert none[0]
+    assert not any(none[0])
+    assert all_told == [[Leader(2, 1)], none[1]]
+    assert others == [none, none]
 
 
 def test_a_twin_asks_former_leaders_of_2_4_as_is_said() -> None:

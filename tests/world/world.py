@@ -12,7 +12,7 @@ import trio
 
 from leader_hints.core.hints.hold_rules import RECENT
 from tests.world.brokers import PROXY, BrokerProcess, Failures, Refusal, Refusals, Services
-from tests.world.clients import KINDS, Client, Seen
+from tests.world.clients import KINDS, Client, Seen, Told
 from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, Profile
 from tests.world.model.broker import Broker
 from tests.world.model.releases import FETCH, PRODUCE, RELEASES, Release
@@ -45,8 +45,9 @@ class World:
     when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
-    anything; ``None``: all. ``delays``: by client, see :class:`tests.world.clients.Client`; with
-    them brokers that have a route are asked as proxies ask them.
+    anything; ``None``: all. ``delays`` and ``told``: by client, see
+    :class:`tests.world.clients.Client`; with delays brokers that have a route are asked as proxies
+    ask them.
     Without ``proxied`` there are no proxies; where a process of theirs would begin again, the same
     listeners are away for as long.
     """
@@ -61,6 +62,7 @@ class World:
         luck: int = 0,
         only: Collection[int] | None = None,
         delays: Sequence[Sequence[float]] = (),
+        told: Sequence[Sequence[Told]] = (),
     ) -> None:
         self.seed = seed
         self.profile = profile
@@ -133,7 +135,10 @@ class World:
                 [*self.endpoints.values()],
                 self.say,
                 luck,
+                # As far as through a proxy: a millisecond may decide whom a client asks first.
+                0.0 if proxied else profile.latency,
                 delays[number - 1] if delays else (),
+                told[number - 1] if told else (),
                 [shown(node) for node in profile.fronted] if delays else (),
             )
             for number, (kind, api) in enumerate(profile.clients, 1)
@@ -164,6 +169,7 @@ class World:
             large=self.profile.large,
             synthesize=self.profile.synthesize,
             settle=self.profile.settle,
+            late=self.profile.late,
         )
         self.proxies.append(proxy)
         self.begun.append(self.schedule.now)

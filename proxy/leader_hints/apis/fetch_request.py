@@ -9,11 +9,11 @@ of v15. v17: a tagged directory id in each partition (KIP-853).
 import struct
 from typing import NamedTuple
 
-from leader_hints.apis.fetch_response import Topic, read_topic
+from leader_hints.apis.fetch_response import TOPIC_IDS_FROM, Topic
 from leader_hints.apis.header import header_as, plain_body, read_request_header
 from leader_hints.apis.metadata import ZERO_ID
 from leader_hints.wire.errors import Malformed, Truncated
-from leader_hints.wire.reader import Reader
+from leader_hints.wire.reader import LONGEST_TEXT, Reader
 from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps, at_once
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string, frame, string
@@ -27,6 +27,8 @@ RACK_FROM = 11
 #: From here on the replica id stands in a tag.
 _REPLICA_STATE_FROM = 15
 _CLUSTER_ID_TAG, _REPLICA_STATE_TAG = 0, 1
+#: Bytes of a field that stands in a tag: the cluster's id, with its size.
+_LONGEST_TAG = LONGEST_TEXT + 3
 #: The tags that end a replica's request: count, tag, size, replica id, replica epoch, no tags.
 _STATE = struct.Struct(">BBBi8xB")
 _STATE_SIZE = 13
@@ -150,7 +152,7 @@ def read_in_steps(frame: memoryview) -> Steps[FetchRequest]:
     max_wait, min_bytes, max_bytes, isolation, session_id, epoch = _FIXED.unpack_from(frame, at)
     topics = yield from _read_topics(reader, version)
     forgotten = yield from _read_forgotten(reader, version)
-    rack = reader.compact_string()
+    rack = reader.clients_string()
     tags = _read_tags(reader)
     reader.done()
     if _REPLICA_STATE_TAG in tags and version >= _REPLICA_STATE_FROM:
@@ -202,7 +204,7 @@ def read_changes(frame: memoryview) -> Changes:
     asked: Asked = {}
     left = _MOST_PARTITIONS
     for _ in range(_topics(reader)):
-        topic = read_topic(reader, version)
+        topic = _read_topic(reader, version)
         epochs = asked.get(topic)
         if epochs is None:
             epochs = asked[topic] = {}
@@ -329,6 +331,10 @@ def _named(topic: Topic) -> bytes:
     return topic if isinstance(topic, bytes) else compact_string(topic)
 
 
+def _read_topic(reader: Reader, version: int) -> Topic:
+    return reader.uuid() if version >= TOPIC_IDS_FROM else reader.clients_string() or ""
+
+
 def _topics(reader: Reader) -> int:
     count = reader.compact_array(3)
     if count > _MOST_TOPICS:
@@ -350,7 +356,7 @@ def _read_topics(
     topics = []
     left, done = _MOST_PARTITIONS, 0
     for _ in range(_topics(reader)):
-        topic = read_topic(reader, version)
+        topic = _read_topic(reader, version)
         count, left = _partitions(reader, _ASKED.size + 1, left)
         if count > _FEW:
             partitions = yield from _read_many(reader, count)
@@ -398,7 +404,7 @@ def _read_forgotten(
     forgotten = []
     left = _MOST_PARTITIONS
     for number in range(1, _topics(reader) + 1):
-        topic = read_topic(reader, version)
+        topic = _read_topic(reader, version)
         count, left = _partitions(reader, 4, left)
         numbers = struct.unpack(f">{count}i", reader.take(4 * count))
         reader.skip_tags()
@@ -412,5 +418,7 @@ def _read_tags(reader: Reader) -> dict[int, bytes]:
     tags = {}
     for _ in range(reader.tag_count()):
         tag, size = reader.uvarint(), reader.uvarint()
+        if size > _LONGEST_TAG:
+            raise Malformed(f"tagged field of {size} bytes")
         tags[tag] = reader.take(size)
     return tags

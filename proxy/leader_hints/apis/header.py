@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.wire.reader import Reader
+from leader_hints.wire.errors import Malformed
+from leader_hints.wire.reader import LONGEST_TEXT, Reader
 from leader_hints.wire.writer import frame, string
 
 #: First version with the flexible encoding, for the APIs that the proxy reads or asks.
@@ -35,6 +36,9 @@ _INT16 = struct.Struct(">h")
 _KEY_AT = 5
 #: Behind size prefix, key, version and correlation id.
 _CLIENT_ID_AT = 12
+#: Bytes of a header that is written again: of a client id, and as many of tags, of which no version
+#: has any.
+_LONGEST = 2 * LONGEST_TEXT
 
 
 class RequestHeader(NamedTuple):
@@ -83,8 +87,11 @@ def header_as(frame: memoryview, version: int) -> tuple[bytearray, int]:
     Without the size prefix. Tags go where the version has none.
 
     :raises Truncated: the header goes on beyond ``frame``.
+    :raises Malformed: it is longer than any.
     """
     body = plain_body(frame) or read_request_header(frame).body
+    if body > _LONGEST:
+        raise Malformed(f"header of {body} bytes")
     end = body
     if version < FLEXIBLE_FROM[frame[_KEY_AT]]:
         size: int = _INT16.unpack_from(frame, _CLIENT_ID_AT)[0]

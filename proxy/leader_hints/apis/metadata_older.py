@@ -76,7 +76,7 @@ def request_down(
     for number in range(1, count + 1):
         if not number % ENTRIES_AT_ONCE:
             yield
-        topic_id, text = reader.uuid(), reader.compact_string()
+        topic_id, text = reader.uuid(), reader.clients_string()
         reader.skip_tags()
         if text is None:
             if asked < BY_ID_FROM:

@@ -25,6 +25,9 @@ from leader_hints.observe.status import route_statuses, status
 ADMIN = "the admin server"
 #: Seconds between two looks at brokers to which no client can be connected.
 _LOOK = 10.0
+#: Seconds between two looks that are asked for: any program that reaches the admin server may ask
+#: without a pause, and each look has a connection to each broker that is not known to answer.
+_PAUSE = 0.25
 
 
 class AdminView:
@@ -34,7 +37,7 @@ class AdminView:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._started = time.time()
-        self._brokers = SharedWork(self._look_at_brokers)
+        self._brokers = SharedWork(self._look_at_brokers, _PAUSE)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
         self.listening = self.stopping = False
 

@@ -1,10 +1,10 @@
-"""Work that is done again and again: expired links, the log's summaries.
+"""Work that is done again and again: expired links, forgotten sessions, the log's summaries."""
 
-Tested in ``tests/app/test_process.py``.
-"""
+from collections.abc import Iterator, Sequence
 
 import trio
 
+from leader_hints.core.route import Route
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.time_slices import TimeSlices
 from leader_hints.observe.event_log import EventLog
@@ -17,13 +17,21 @@ _TICK = 1.0
 _SUMMARY = 60.0
 
 
-async def tick(pump: Pump, log: EventLog) -> None:
-    """End expired links, and have the log write what it sums up, until cancelled."""
+async def tick(pump: Pump, log: EventLog, routes: Sequence[Route]) -> None:
+    """End expired links, free what is left of fetch sessions, and have the log write what it sums
+    up, until cancelled. ``routes``: may become more.
+    """
     slices = TimeSlices()
     while True:
-        await slices.take(pump.sweep(trio.current_time()))
+        await slices.take(_sweep(pump, [*routes]))
         log.tick()
         await trio.sleep(_TICK)
+
+
+def _sweep(pump: Pump, routes: Sequence[Route]) -> Iterator[None]:
+    yield from pump.sweep(trio.current_time())
+    for route in routes:
+        yield from route.sessions.sweep()
 
 
 async def sum_up(watched: Watched, log: EventLog) -> None:

@@ -229,7 +229,8 @@ class _Process:
         nursery.start_soon(parts.refresher.run)
         if parts.journal is not None:
             nursery.start_soon(parts.journal.run)
-        nursery.start_soon(keep_up, "tick", partial(tick, parts.pump, parts.log))
+        ticking = partial(tick, parts.pump, parts.log, parts.table.routes)
+        nursery.start_soon(keep_up, "tick", ticking)
         nursery.start_soon(keep_up, "summary", partial(sum_up, parts.watched, parts.log))
         nursery.start_soon(self.certificates.run)
 

@@ -82,6 +82,7 @@ _MOST: dict[type[Event], int] = {
     events.NotUnderstood: 10,
     events.LinkFailed: 10,
     events.RouteLoops: 3,
+    events.UpstreamUnreachable: 10,
     events.TaskFailed: 10,
     events.LimitReached: 3,
     events.AcceptFailed: 1,

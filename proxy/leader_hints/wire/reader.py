@@ -12,6 +12,9 @@ _INT32 = struct.Struct(">i")
 #: at most, and one for each partition. Work in steps counts sections and not what is in them.
 _MOST_TAGS = 10
 _MOST_TAGS_IN_ALL = 100_000
+#: Bytes of a text that brokers read. Clients may send megabytes before they have authenticated, of
+#: which a text and its encodings would take several times as much.
+LONGEST_TEXT = 32_767
 
 
 class Reader:
@@ -82,6 +85,16 @@ class Reader:
         """Nullable string of the flexible encoding: length plus one as varint, 0 is null."""
         size = self.uvarint()
         return None if size == 0 else _text(self.take(size - 1))
+
+    def clients_string(self) -> str | None:
+        """The same in what a client sends.
+
+        :raises Malformed: it is longer than any of the old encoding: brokers read no longer ones.
+        """
+        size = self.uvarint() - 1
+        if size > LONGEST_TEXT:
+            raise Malformed(f"string of {size} bytes")
+        return None if size < 0 else _text(self.take(size))
 
     def skip_compact(self) -> None:
         """Pass over a compact nullable string or byte array."""

@@ -7,6 +7,7 @@ import pytest
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_index import HeldIndex
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE
@@ -148,6 +149,33 @@ def test_responses_of_many_topics_are_dropped_in_steps_when_their_link_ends() ->
     assert max(steps) < 15_000
 
 
+def _costs_of_topics(topics: int) -> tuple[int, int]:
+    """Return what it costs to take a response of so many topics, and the most of what follows."""
+    counter, on = Counter(), route()
+    for number in range(topics):
+        learn(on, {0: (1, 5)}, source=1, topic=f"t{number}", topic_id=topic_id(number))
+    failures = tuple(Failure(topic_id(number), 0, NOT_LEADER, 0, 0) for number in range(topics))
+    scanned = Scanned(failures, False, 0, 0)
+    held = Held(LinkState(on, 1), ApiKey.FETCH, 16, memoryview(b""), scanned, [5] * topics)
+    taken = lines_of(lambda: counter.queue.submit(held, T))
+    later = []
+    for now in (T + 0.01, T + 0.2, T + 2):
+        later.append(lines_of(lambda now=now: counter.review(now)))  # type: ignore[misc]
+        while counter.queue.unfinished:
+            later.append(lines_of(lambda now=now: counter.review(now)))  # type: ignore[misc]
+    assert not counter.queue.busy
+    assert len(counter.reasons()) == topics
+    return taken, max(later)
+
+
+def test_a_response_is_taken_and_dropped_in_steps_however_many_topics_it_has() -> None:
+    taken, later = _costs_of_topics(2000)
+    taken_of_more, later_of_more = _costs_of_topics(6000)
+    assert taken_of_more < taken + _FEW
+    # But which leaders are sought is found at once.
+    assert later_of_more < later + 4000 * 6
+
+
 def test_what_is_held_when_hints_are_switched_off_goes_on_in_steps(
     many: tuple[Counter, list[LinkState]],
 ) -> None:
@@ -198,6 +226,13 @@ def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_
         assert lines_of(step) < 100 * _MANY
 
 
+def _add(index: HeldIndex, response: HeldResponse) -> None:
+    """Have a response found of which all partitions were judged."""
+    index.add(response)
+    failures = response.held.scanned.failures
+    index.judged(response, [FailedPartition(failure, 5, T, 5) for failure in failures])
+
+
 @pytest.mark.parametrize("others", [0, _MANY])
 def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: int) -> None:
     """In a set's order what goes on first would depend on the process."""
@@ -211,12 +246,12 @@ def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: 
             LinkState(on, number), ApiKey.FETCH, 12, memoryview(b""), scanned, [5] * len(topics)
         )
         responses.append(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
-        index.add(responses[-1])
+        _add(index, responses[-1])
     for name in [*names, *(f"other{number}" for number in range(others))]:
         learn(on, {0: (1, 5)}, topic=name)
     for number in range(others):
         held = failed(LinkState(on, number), {0: 5}, ApiKey.FETCH, f"other{number}")
-        index.add(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
+        _add(index, HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
     first, second, *singles = responses
     by_topic = dict(zip(sorted(names), singles, strict=True))
     found = [one for name in names for one in (first, second, by_topic[name])]
@@ -488,6 +523,22 @@ def test_what_is_over_is_found_without_a_walk() -> None:
     decided: list[object] = []
     assert lines_of(lambda: decided.extend(counter.review(T + 0.0201))) < _FEW
     assert decided == [[None]]
+
+
+def test_news_and_the_end_of_many_that_came_at_the_same_time_share_a_step() -> None:
+    counter, on = Counter(), route()
+    learn(on, dict.fromkeys(range(_MANY), (1, 5)), source=1)
+    for number in range(_MANY):
+        assert counter.fetch(LinkState(on, number), T, {number: 5}, error=NOT_LEADER) is None
+    costs = []
+    # The delay of reviews may let all of them go on from the second time on.
+    for news, now in enumerate((T + 0.05, T + 0.08)):
+        learn(on, {_MANY + news: (1, 5)}, source=1)
+        costs.append(lines_of(lambda now=now: counter.review(now)))  # type: ignore[misc]
+        assert counter.queue.unfinished
+        while counter.queue.unfinished:
+            assert counter.review(now) == []
+    assert costs[1] < costs[0] + 5 * _FEW
 
 
 def test_so_it_is_where_very_many_came_at_the_same_time() -> None:

@@ -542,6 +542,18 @@ def test_other_partitions_and_epochs_have_their_own_deadline() -> None:
     assert counter.fetch(LinkState(link.route, 3), T + 0.2, {0: 6}) is None
 
 
+def test_a_client_that_is_behind_begins_no_calm_for_those_that_are_not() -> None:
+    link, counter = _link(), Counter()
+    assert counter.fetch(link, T, {0: 4}) is None
+    counter.queue.asked(link.route, {"t"}, T + 0.003)
+    assert counter.review(T + 0.004) == [[hint(1, 5)]]
+    # And then the leader goes.
+    assert counter.fetch(LinkState(link.route, 2), T + 0.3, {0: 5}, error=NOT_LEADER) is None
+    assert counter.produce(LinkState(link.route, 3), T + 0.3) is None
+    # Nor is the one that is behind held again.
+    assert counter.fetch(LinkState(link.route, 4), T + 0.3, {0: 4}) == [None]
+
+
 def test_calm_takes_no_hint_away_that_is_known() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (2, 6)}, source=2)

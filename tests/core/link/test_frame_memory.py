@@ -1,5 +1,9 @@
 """Memory that is used again: by nobody else while it is viewed, and not kept for long."""
 
+import errno
+import mmap
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,10 +59,29 @@ def test_who_needs_little_takes_nothing_from_others() -> None:
     assert memory.take(8 * _KB, 1024 * _KB) is not little
 
 
+def test_very_much_is_taken_at_once_and_not_kept() -> None:
+    memory = FrameMemory(1 << 30)
+    taken = memory.take(9 << 20, 100 << 20)
+    assert len(taken) == 100 << 20
+    assert memory.take(64 * _KB, 100 << 20) is not taken
+    memoryview(taken)[-1] = 7
+    assert taken[-1] == 7
+
+
+def test_where_the_system_has_not_so_much_at_once_what_is_needed_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    assert len(FrameMemory(_MOST).take(9 << 20, 100 << 20)) == 9 << 20
+
+
 def test_no_more_is_kept_than_may_be() -> None:
     memory = FrameMemory(_MOST)
 
-    def taken_at_once() -> list[bytearray]:
+    def taken_at_once() -> list[bytearray | mmap.mmap]:
         """Six of 1 MiB; the views of them are dropped afterwards."""
         views = []
         taken = []

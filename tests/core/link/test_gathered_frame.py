@@ -51,3 +51,18 @@ def test_what_must_be_whole_grows_beyond_the_budget() -> None:
         assert frame.grow()
         _filled_up(frame)
     assert account.kept == _SIZE
+
+
+def test_what_has_come_of_a_very_large_frame_is_copied_no_more() -> None:
+    account, size = _account(100_000), 100_000_000
+    frame = GatheredFrame(account, memoryview(b"begun"), size, must=True)
+    copied = []
+    while frame.filled < size:
+        before, whole = frame.filled, frame.memory.obj
+        assert frame.grow()
+        assert len(frame.memory) == account.kept
+        if frame.memory.obj is not whole:
+            copied.append(before)
+        _filled_up(frame)
+    assert max(copied) <= 8 << 20
+    assert bytes(frame.memory[:5]) == b"begun"

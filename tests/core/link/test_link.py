@@ -961,4 +961,4 @@ def test_nothing_of_an_earlier_frame_is_seen_in_memory_that_is_used_again() -> N
         driven.down(answer)
         assert driven.to_client == expected
     memory = driven.budget.memory.take(65_536, 1 << 22)
-    assert memory.startswith(answer[:1000])
+    assert memory[:1000] == answer[:1000]

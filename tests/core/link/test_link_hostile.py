@@ -26,6 +26,7 @@ from tests.core.samples import (
     topic_id,
     versions_answer,
 )
+from tests.core.stepped import Stepped
 
 _BYTES = 15 << 20
 #: Of CPU time. Each of these requests once took from 1.8 to 4.6 s.
@@ -99,6 +100,62 @@ def test_a_request_of_a_million_parts_stops_nobody(release: str, asked: bytes) -
     assert driven.not_understood
     driven.link.close()
     assert (budget.used, budget.unauthenticated) == (0, 0)
+
+
+_LONG = write_uvarint(_BYTES + 1) + bytes(_BYTES)
+_TAG = b"\1\0" + write_uvarint(_BYTES) + bytes(_BYTES)
+_FIXED = struct.pack(">iiibii", 500, 1, 1 << 20, 0, 0, 0)
+
+
+def _tagged(key: int, version: int, body: bytes) -> bytes:
+    """Return a request with a long tag in its header."""
+    return _resized(bytes(4) + struct.pack(">hhih", key, version, 1, 1) + b"c" + _TAG + body)
+
+
+@pytest.mark.parametrize(
+    ("release", "asked"),
+    [
+        ("2.8", _frame(1, 16, _FIXED + b"\1\1" + _LONG + b"\0")),
+        ("2.8", _frame(1, 16, _FIXED + b"\1\1\1" + _TAG)),
+        ("2.8", _tagged(1, 16, _FIXED + b"\1\1\1\0")),
+        ("3.4", _tagged(1, 16, _FIXED + b"\1\1\1\0")),
+        ("2.4", _frame(1, 12, bytes(4) + _FIXED + b"\2" + _LONG + b"\1\0\1\1\0")),
+        ("2.8+", _frame(3, 12, b"\2" + bytes(16) + _LONG + b"\0\0\0\0")),
+        ("2.8+", _tagged(3, 12, b"\1\0\0\0")),
+    ],
+    ids=[
+        "rack",
+        "cluster id",
+        "header",
+        "header, by id",
+        "name",
+        "metadata",
+        "metadata's header",
+    ],
+)
+def test_a_request_with_a_very_long_field_is_not_recoded(release: str, asked: bytes) -> None:
+    """Nobody has authenticated the client, and the broker refuses what no client sends."""
+    link = Stepped(route_before(release)).link
+    flow, left = link.requests, memoryview(asked)
+    peaks, sent = [], 0
+    tracemalloc.start()
+    try:
+        while left or flow.unfinished:
+            size = min(len(left), 1 << 16, len(flow.buffer()))
+            if not flow.unfinished:
+                flow.buffer()[:size], left = left[:size], left[size:]
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            pieces = flow.resume() if flow.unfinished else flow.received(size)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+            sent += sum(map(len, pieces))
+    finally:
+        tracemalloc.stop()
+    # The frame's own memory doubles up to 8 MiB.
+    assert max(peaks[:-1]) < 9 << 20
+    assert peaks[-1] < 1 << 20
+    assert sent == len(asked)
+    assert link.state.traffic.raw["not understood"] == 1
 
 
 def test_a_request_for_as_many_topics_as_any_broker_leads_is_recoded() -> None:

@@ -1,4 +1,7 @@
+import sys
 import tracemalloc
+from collections.abc import Callable
+from functools import cache, partial
 from unittest.mock import patch
 
 import pytest
@@ -159,6 +162,78 @@ def test_a_large_request_that_cannot_be_read_leaves_no_session() -> None:
     with pytest.raises(WireError):
         at_once(following)
     assert (len(sessions), sessions.weight) == (0, 0)
+
+
+def _freed(step: Callable[[], object]) -> int:
+    """Return how many objects of Python's own memory a step frees, in all."""
+    before = sys.getallocatedblocks()
+    step()
+    return before - sys.getallocatedblocks()
+
+
+@cache
+def _asking(begin: int, topics: int, partition: int, session: tuple[int, int]) -> bytes:
+    """Return a request for a partition of so many topics."""
+    asked: dict[tuple[Topic, int], int] = {
+        (topic_id(topic), partition): 5 for topic in range(begin, begin + topics)
+    }
+    return fetch_request(16, 1, asked, session=session)
+
+
+@pytest.mark.parametrize("end", ["ended", "refused", "missed", "broken off", "all"])
+def test_a_large_session_is_freed_in_steps(end: str) -> None:
+    sessions = FetchSessions()
+    _answered(sessions, _asking(0, 20_000, 0, (0, 0)), 7)
+    ended, silent = (_asking(0, 0, 0, session) for session in ((7, -1), (7, 1)))
+    more = _asking(0, 1000, 1, (7, 1))
+
+    def break_off() -> None:
+        following = sessions.answered(more, 7, 0)
+        assert following is not None
+        next(following)
+        following.close()
+
+    def forget_all() -> None:
+        nonlocal sessions
+        sessions = sessions.empty()
+
+    steps: dict[str, Callable[[], object]] = {
+        "ended": lambda: sessions.answered(ended, 0, 0),
+        "refused": lambda: sessions.answered(silent, 7, 71),
+        "missed": lambda: sessions.missed(7),
+        "broken off": break_off,
+        "all": forget_all,
+    }
+    freed = [_freed(steps[end])]
+    assert (len(sessions), sessions.weight) == (0, 0)
+    sweep = sessions.sweep()
+    freed += [_freed(lambda: next(sweep, None)) for _ in range(20)]
+    assert max(freed) < 15_000
+    assert sum(freed) > 40_000
+    assert next(sessions.sweep(), 0) == 0
+
+
+def test_sessions_that_make_room_for_a_large_one_are_freed_in_steps() -> None:
+    request = _asking(0, 20_000, 0, (0, 0))
+    most = []
+    for others in (0, 80):
+        sessions = FetchSessions(most_weight=50_000)
+        for number in range(others):
+            _answered(sessions, _asking(200 * number, 200, 0, (0, 0)), number + 1)
+        following = sessions.answered(request, 99, 0)
+        assert following is not None
+        # Of the request itself more is freed at the end.
+        most.append(max(_freed(partial(next, following, None)) for _ in range(1000)))
+    assert (len(sessions), _knows(sessions, 99)) == (26, False)
+    assert most[1] < most[0] + 1000
+
+
+def test_what_was_forgotten_is_freed_while_others_are_followed() -> None:
+    sessions = FetchSessions()
+    _answered(sessions, _asking(0, 20_000, 0, (0, 0)), 7)
+    sessions.missed(7)
+    silent = _asking(0, 0, 0, (8, 1))
+    assert sum(_freed(lambda: sessions.answered(silent, 8, 0)) for _ in range(20)) > 40_000
 
 
 class Sessions(RuleBasedStateMachine):

@@ -995,6 +995,29 @@ async def test_a_broker_that_a_client_cannot_reach_is_asked_at_once(
         assert not scene.refresher.upstream(scene.route).answers
 
 
+async def test_whether_a_broker_answers_is_asked_with_little(autojump_clock: MockClock) -> None:
+    """One that took some clients and others not was asked each time which node it is: for that all
+    topics are looked at.
+    """
+    async with _scene(1) as scene:
+        await trio.sleep(1)
+        view = scene.route.broker.view
+        assert view is not None
+        large = tuple(Led(partition, 1, 5) for partition in range(100))
+        for number, partitions in enumerate((large, large[:1], large), 1):
+            topic = TopicMetadata(0, f"a {number}", number.to_bytes(16, "big"), partitions)
+            view.learn(topic, None)
+        asked = len(scene.brokers[1].asked)
+        for _ in range(10):
+            scene.refresher.missed(scene.route)
+            await trio.sleep(0.05)
+        questions = scene.brokers[1].asked[asked:]
+        assert len(questions) == 10
+        for question in questions:
+            assert question.key == METADATA
+            assert [*map(view.partitions, question.topics or ())] == [1]
+
+
 async def test_brokers_that_list_each_other_are_read_and_kept_once(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,11 +21,18 @@ from leader_hints.core.events import (
     HintGiven,
     LinkFailed,
 )
+from leader_hints.core.hints.held_index import _OfRoute
+from leader_hints.core.hints.held_response import HeldResponse
+from leader_hints.core.hints.hold_deadlines import _Timetable
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.link.link import Link
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.net.pump.endings import Endings
+from leader_hints.net.pump.send_queues import SendQueues
+from leader_hints.net.pump.watched_sides import WatchedSides
 from tests.harness.lines import most_lines
 from tests.harness.waiting import until
 from tests.net import messages
@@ -571,6 +578,71 @@ def test_a_defect_ends_the_one_link_that_met_it() -> None:
     assert failed.traceback.endswith("KeyError")
     assert "snoop" in failed.traceback
     assert "b'" not in failed.traceback
+
+
+@pytest.mark.parametrize(
+    ("of", "work"),
+    [(HoldQueue, "forget"), (Link, "close"), (SendQueues, "drop"), (WatchedSides, "forget")],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["alone", "behind another"])
+async def test_a_defect_at_the_end_of_a_link_ends_no_other(
+    of: type, work: str, first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has ended a link may have left in disorder what is done at its end."""
+    unlucky, lucky = moving_route(), moving_route()
+    rig = Rig()
+    links = [rig.link(route, tcp=True) for route in (unlucky, lucky)]
+    for ends in links:
+        rig.send(ends.client, messages.produce_request(10, 1))
+
+    def broken(*_: object) -> None:
+        raise KeyError(work)
+
+    with monkeypatch.context() as defect:
+        defect.setattr(of, work, broken)
+        if first:
+            reset(links[0].client)
+        else:
+            rig.send(links[0].broker, messages.produce_response(1, {0: NOT_LEADER}))
+            rig.pump.end_held(KeyError("a defect"))
+        rig.spin()  # Fails where it does not come to rest.
+    assert ended(links[0].broker)
+    assert (unlucky.traffic.links_open, lucky.traffic.links_open) == (0, 1)
+    answer = messages.produce_response(1, {0: 0})
+    rig.send(links[1].broker, answer)
+    assert received(links[1].client) == answer
+    assert {type(event) for event in rig.complaints} == {LinkFailed}
+    for ends in links:
+        ends.close()
+
+
+@pytest.mark.parametrize(
+    ("of", "work"), [(_Timetable, "put"), (_OfRoute, "__init__"), (HeldResponse, "__init__")]
+)
+async def test_a_defect_as_a_response_begins_to_be_held_ends_its_link_alone(
+    of: type, work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the process ended, or brokers were asked for ever about what nobody waits for."""
+    route = moving_route()
+    with opened(Rig()) as rig:
+        unlucky, lucky = rig.link(route), rig.link(route)
+        for ends in (unlucky, lucky):
+            rig.send(ends.client, messages.produce_request(10, 1))
+
+        def broken(*_: object, **__: object) -> None:
+            raise KeyError(work)
+
+        with monkeypatch.context() as defect:
+            defect.setattr(of, work, broken)
+            rig.send(unlucky.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        assert ended(unlucky.client)
+        assert rig.hold_queue.held == 0
+        assert not rig.hold_timer.waiting.is_set()
+        rig.send(lucky.broker, messages.produce_response(1, {0: NOT_LEADER}))
+        learn(route, leader=2, epoch=4)
+        rig.hold_timer.review()
+        assert hint_of(received(lucky.client))[:2] == (2, 4)
+        assert {type(event) for event in rig.complaints} == {LinkFailed}
 
 
 async def test_a_defect_in_a_release_ends_that_link_alone() -> None:

@@ -132,6 +132,34 @@ def test_large_records_arrive_whole_however_they_are_taken(
     assert spliced.bytes > (0 if fault else links * len(data) // 2) or (fault and not spliced.bytes)
 
 
+@pytest.mark.parametrize("up", [True, False], ids=["requests", "responses"])
+@pytest.mark.parametrize("reading", [True, False], ids=["reading", "opaque"])
+def test_a_byte_that_is_sent_as_urgent_keeps_nobody_busy(up: bool, reading: bool) -> None:
+    """The system moves nothing beyond it, and says all the same that there is something."""
+    data = _frames(900_000, 1, up=up)
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route() if reading else opaque_route(), tcp=True)
+        if reading and not up:
+            rig.send(ends.client, messages.fetch_request(16, 0, epoch=3))
+            received(ends.broker)
+        sender, hearer = (ends.client, ends.broker) if up else (ends.broker, ends.client)
+        sent, got = 0, bytearray()
+
+        def goes_on(end: int) -> bool:
+            nonlocal sent
+            with contextlib.suppress(BlockingIOError):
+                sent += sender.send(memoryview(data)[sent:end])
+            rig.spin()  # Fails where it does not come to rest.
+            got.extend(received(hearer))
+            return len(got) == end
+
+        until(lambda: goes_on(len(data) // 2), "half of it has arrived")
+        sender.send(b"!", socket.MSG_OOB)
+        until(lambda: goes_on(len(data)), "all has arrived")
+        # As any reader of such a connection does, none has got that byte.
+        assert got == data
+
+
 def test_a_client_that_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does() -> None:
     data = _frames(900_000, 3, up=True)
     with opened(Rig()) as rig:

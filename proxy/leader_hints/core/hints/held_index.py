@@ -1,6 +1,7 @@
 """Finds the held responses that news is about, without a walk through all of them."""
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
@@ -8,9 +9,13 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
+from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.own_answers import OwnAnswers
 from leader_hints.core.route import Route
+
+#: Topics of responses that are found no longer of which one step takes note.
+_DROPPED_AT_ONCE = 500
 
 #: Responses in the order in which they came.
 _Responses = dict[HeldResponse, None]
@@ -41,17 +46,20 @@ class _OfRoute:
     def add(self, response: HeldResponse) -> None:
         self.responses[response] = None
         response.answers = self.answers
-        for topic in response.topics:
-            self.by_topic.setdefault(topic, {})[response] = None
-            self.unasked.setdefault(topic, {})[response] = None
 
-    def remove(self, response: HeldResponse) -> None:
-        del self.responses[response]
-        for topic in response.topics:
-            _discard(self.unasked, topic, response)
-            _discard(self.by_topic, topic, response)
-            if self.answers and topic not in self.by_topic:
-                self.answers.pop(topic, None)
+    def wait(self, response: HeldResponse, topic: Topic) -> None:
+        self.by_topic.setdefault(topic, {})[response] = None
+        self.unasked.setdefault(topic, {})[response] = None
+
+    def drop(self, response: HeldResponse, topic: Topic) -> None:
+        _discard(self.unasked, topic, response)
+        _discard(self.by_topic, topic, response)
+        if self.answers and topic not in self.by_topic:
+            self.answers.pop(topic, None)
+
+    def waiting(self, responses: Iterable[HeldResponse]) -> Iterator[HeldResponse]:
+        """Iterate over those of ``responses`` that are still to be found."""
+        return (response for response in responses if response in self.responses)
 
     def answers_about(self, topic: Topic) -> OwnAnswers:
         view = self.route.broker.view
@@ -105,37 +113,80 @@ class _OfRoute:
             for topic in waiting if len(waiting) < len(topics) else topics:
                 if topic in topics:
                     self._renew_answers((topic,))
-                    yield from waiting.get(topic, ())
+                    yield from self.waiting(waiting.get(topic, ()))
 
 
 class HeldIndex:
-    """Held responses by route and topic, and by link."""
+    """Held responses by route and topic, and by link.
+
+    A response may have very many topics. It is found by those of which a partition was judged, and
+    is dropped from them in steps.
+    """
 
     def __init__(self) -> None:
         self._routes: dict[int, _OfRoute] = {}
         self._links: dict[int, _Responses] = {}
+        #: Those that are to be dropped from their topics.
+        self._leaving: deque[HeldResponse] = deque()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether :meth:`drop_some` has more to do."""
+        return bool(self._leaving)
 
     def add(self, response: HeldResponse) -> None:
         """Have a response found."""
+        # First by what ends it whatever becomes of the rest.
+        self._links.setdefault(response.held.link.number, {})[response] = None
         route = response.route
         # By identity: the index keeps the route, so no other one gets its number.
         of_route = self._routes.get(id(route))
         if of_route is None:
             of_route = self._routes[id(route)] = _OfRoute(route)
         of_route.add(response)
-        self._links.setdefault(response.held.link.number, {})[response] = None
+
+    def judged(self, response: HeldResponse, partitions: Iterable[FailedPartition]) -> None:
+        """Have a response found by the topics of ``partitions``, which were judged."""
+        of_route, topics = self._routes[id(response.route)], response.topics
+        for partition in partitions:
+            topic = partition.failure.topic
+            if topic not in topics:
+                topics[topic] = None
+                of_route.wait(response, topic)
 
     def remove(self, response: HeldResponse) -> None:
         """Have a response found no longer."""
-        route = response.route
-        of_route = self._routes[id(route)]
-        of_route.remove(response)
-        if not of_route.responses:
-            del self._routes[id(route)]
+        of_route = self._routes[id(response.route)]
+        del of_route.responses[response]
         link = response.held.link.number
         del self._links[link][response]
         if not self._links[link]:
             del self._links[link]
+        if len(response.topics) > _DROPPED_AT_ONCE:
+            self._leaving.append(response)
+            return
+        for topic in response.topics:
+            of_route.drop(response, topic)
+        self._end(of_route)
+
+    def drop_some(self) -> None:
+        """Drop responses that are found no longer from some of their topics."""
+        left = _DROPPED_AT_ONCE
+        while self._leaving and left > 0:
+            response = self._leaving[0]
+            topics, of_route = response.topics, self._routes[id(response.route)]
+            while topics and left > 0:
+                of_route.drop(response, topics.popitem()[0])
+                left -= 1
+            if topics:
+                return
+            self._leaving.popleft()
+            self._end(of_route)
+
+    def _end(self, of_route: _OfRoute) -> None:
+        """Forget a route of which nothing is left."""
+        if not (of_route.responses or of_route.by_topic):
+            del self._routes[id(of_route.route)]
 
     def of_link(self, link: int) -> list[HeldResponse]:
         """Return the responses of a link."""
@@ -168,7 +219,7 @@ class HeldIndex:
             for response in [*of_route.unasked[topic]]:
                 if response.since <= since:
                     _discard(of_route.unasked, topic, response)
-                    yield response
+                    yield from of_route.waiting((response,))
 
     def contradicted(self, response: HeldResponse, topic: Topic) -> None:
         """Take it that the next answer about a topic is news for a response again."""
@@ -204,7 +255,7 @@ class HeldIndex:
                 )
                 news[topic] = min(news.get(topic, math.inf), after)
         for topic, after in news.items():
-            for response in of_route.by_topic[topic]:
+            for response in of_route.waiting(of_route.by_topic[topic]):
                 if after < response.since <= since:
                     yield response
 

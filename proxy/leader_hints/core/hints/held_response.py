@@ -30,10 +30,11 @@ class HeldResponse:
     judgement rests on has changed. ``detached``: it was forwarded already, and hints are only
     counted. ``sought``: it was forwarded, and its leaders are sought for the next error.
     ``exposed``: rule 9. ``switched``: the route's mode was changed meanwhile, so it gets no hint.
-    ``answers``: what its broker has answered about topics, before its error as well. ``counting``:
-    its partitions of which it is to be noted yet when they began to fail, and ``latest``: until
-    when the others may be held. ``ending``: why it goes on, once that is decided; ``outcomes``:
-    what comes of its partitions, as far as that was noted since. ``gone``: its link is.
+    ``topics``: by which it is found. ``answers``: what its broker has answered about topics, before
+    its error as well. ``counting``: its partitions of which it is to be noted yet when they began
+    to fail, and ``latest``: until when the others may be held. ``ending``: why it goes on, once
+    that is decided; ``outcomes``: what comes of its partitions, as far as that was noted since.
+    ``gone``: its link is.
 
     Large because all that decides when it goes on is here.
     """
@@ -90,12 +91,11 @@ class HeldResponse:
         self.ending: MissReason | None = None
         self.outcomes: list[Outcome] = []
         self.sought = bool(sought)
+        self.topics: dict[Topic, None] = {}
         if sought:
             self.partitions = FailedPartitions.of(sought)
-            self.topics = (*dict.fromkeys(partition.failure.topic for partition in sought),)
         else:
             self.partitions = FailedPartitions(failures, held.epochs)
-            self.topics = (*dict.fromkeys(failure.topic for failure in failures),)
 
     @property
     def ready(self) -> bool:

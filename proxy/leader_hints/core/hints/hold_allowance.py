@@ -34,8 +34,9 @@ class HoldAllowance:
         self._rules = rules
         #: Seconds for which a first error counts at most.
         self._longest = max(rules.deadline, rules.kraft) + CALM
-        #: By route, partition and epoch: when its first error came. In that order.
-        self._first_errors: OrderedDict[tuple[str, Topic, int, int], float] = OrderedDict()
+        #: By route, partition, epoch, and whether the client was behind it: when its first error
+        #: came. In that order.
+        self._first_errors: OrderedDict[tuple[str, Topic, int, int, bool], float] = OrderedDict()
         #: By link: when each of its holds ended, and how long it was.
         self._holds: dict[int, deque[tuple[float, float]]] = {}
 
@@ -104,7 +105,10 @@ class HoldAllowance:
     def _deadline(self, route: Route, partition: FailedPartition, now: float) -> float:
         """Return the deadline of rule 4 for one partition."""
         epoch = partition.known.epoch if partition.known else UNKNOWN_EPOCH
-        key = (route.name, partition.failure.topic, partition.failure.partition, epoch)
+        # It waits for a proof of that epoch, or for one behind it: who is behind, and may fail all
+        # the time, must not begin the calm of those whose leader goes.
+        behind = epoch > partition.newest
+        key = route.name, partition.failure.topic, partition.failure.partition, epoch, behind
         first, deadline = self._first_errors.setdefault(key, now), self._rules.deadline_of(route)
         # After that time an error is a first one again.
         if now >= first + deadline + CALM:

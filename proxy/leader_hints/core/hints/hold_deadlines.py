@@ -40,9 +40,12 @@ class HoldDeadlines:
 
     A response goes on at the later one of two times: ``earliest``, and its deadline less the delay
     of reviews, which changes all the time. So deadlines count only once ``earliest`` is over.
+
+    ``passed``: of how many responses the last call of :meth:`due` took note that this is so.
     """
 
     def __init__(self) -> None:
+        self.passed = 0
         self._earliest = _Timetable()
         self._not_yet = _Timetable()
         self._may_end = _Timetable()
@@ -82,7 +85,8 @@ class HoldDeadlines:
         ``None`` too if very many are to be looked at: then :meth:`next` says when to go on.
         ``ahead``: how many seconds late the next call may be.
         """
-        for _ in range(_PASSED_AT_ONCE):
+        self.passed = 0
+        while self.passed < _PASSED_AT_ONCE:
             at, response = self._may_end.first
             if at - ahead <= now:
                 return response
@@ -90,6 +94,7 @@ class HoldDeadlines:
             if response is None or at > now:
                 break
             self._pass_earliest(response)
+            self.passed += 1
         at, response = self._confirms.first
         return response if at <= now else None
 

@@ -7,9 +7,10 @@ The rules, in order; "now" means that the response goes on immediately:
    the response comes here only to be settled: it waits as for hints, and until the Metadata of all
    brokers names the leader, and goes on byte for byte (the setting `hold.settle`).
 3. A fresh answer reports that there is no leader, or no broker can be asked: now, without a hint.
-4. A deadline runs from the first error of (partition, broker, epoch). After it, such errors
-   are not held for about a second: hints must not make a long outage longer. The deadline comes a
-   little earlier if reviews come late, and so do those of 5 and 6.
+4. A deadline runs from the first error of (partition, broker, epoch), apart for clients that were
+   behind that epoch. After it, such errors are not held for about a second: hints must not make a
+   long outage longer. The deadline comes a little earlier if reviews come late, and so do those of
+   5 and 6.
 5. A link is held for a bounded part of each second, since a held response blocks all responses
    behind it; more briefly if other partitions in the response brought something. One that is
    large may be judged for as long as the grace of 6 besides.
@@ -59,6 +60,8 @@ _WANTED_AT_ONCE = 10_000
 _DROPPED_AT_ONCE = 500
 #: Failed partitions of a response that goes on of which one step notes what comes of them.
 _ENDED_AT_ONCE = 2000
+#: To take note that so many responses may be over costs as much as to judge a partition.
+_PASSED_FOR_ONE = 2
 
 
 class HoldQueue:
@@ -113,7 +116,7 @@ class HoldQueue:
         )
         if (refusal := held.refusal) is not None:
             return self._finish(response, now, refusal)
-        self._judge.judge(response, now)
+        judged = self._judge.judge(response, now)
         reason = self._why_not(response, now)
         if reason is None and len(self._held) >= self.rules.most:
             reason = MissReason.BUDGET
@@ -121,6 +124,7 @@ class HoldQueue:
             return self._finish(response, now, reason)
         self._held[response] = None
         self._index.add(response)
+        self._index.judged(response, judged)
         self._reviews.deadlines.enter(response)
         if not response.partitions.judged:
             self._reviews.add(response)
@@ -139,14 +143,15 @@ class HoldQueue:
         left = JUDGED_AT_ONCE
         while (due := self._reviews.next(now, ahead)) is not None and left > 0:
             looked, hints = self._review(due, now, ahead)
-            left -= looked
+            left -= looked + self._reviews.passed // _PASSED_FOR_ONE
             if hints is not None and not due.detached:
                 done.append((due.held, hints))
         self.unfinished = due is not None
         self._drop_gone()
         for response in self._sought.over(now):
             self._give_up(response)
-        self.unfinished |= self._sought.is_over(now)
+        self._index.drop_some()
+        self.unfinished |= self._sought.is_over(now) or self._index.unfinished
         self._report_some()
         return done
 
@@ -155,8 +160,9 @@ class HoldQueue:
     ) -> tuple[int, list[LeaderHint | None] | None]:
         """Judge a response; return how much work that was, and its hints if it goes on."""
         if response.gone:
+            work = len(response.topics)
             self._drop(response)
-            return len(response.topics), None
+            return work, None
         if response.switched and response.sought:
             self._give_up(response)
             return 1, None
@@ -171,6 +177,7 @@ class HoldQueue:
             return JUDGED_AT_ONCE, self._finish(response, now, response.ending)
         begins = response.partitions.missing > 0 or response.counting is not None
         judged = self._judge.judge(response, now)
+        self._index.judged(response, judged)
         if response.answers:
             for one in judged:
                 if one.asked and hint_rules.is_contradicted(response.route, one):
@@ -324,6 +331,8 @@ class HoldQueue:
             sought.first_hint = now
             self._sought.add(sought)
             self._index.add(sought)
+            # So that what the broker has answered about these topics is kept.
+            self._index.judged(sought, new[:JUDGED_AT_ONCE])
             # Its leaders were not confirmed, so they are judged again.
             self._reviews.add_news(sought)
 

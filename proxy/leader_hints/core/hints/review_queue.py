@@ -34,6 +34,11 @@ class ReviewQueue:
         """Note that a response needs no review until there is news, or a time is over."""
         (self._sought if response.sought else self._held).pop(response, None)
 
+    @property
+    def passed(self) -> int:
+        """Of how many responses the last call of :meth:`next` took note that they may be over."""
+        return self.deadlines.passed
+
     def next(self, now: float, ahead: float) -> HeldResponse | None:
         """Return what is to be reviewed next, ``None`` if nothing is.
 

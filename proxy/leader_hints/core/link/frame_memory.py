@@ -1,10 +1,14 @@
 """Memory that frames are gathered into, used again and again."""
 
+import mmap
 from dataclasses import dataclass
 
 #: Bytes of the smallest memory that is kept: less costs little to get. Sizes are multiples of it,
 #: so that frames of about one size find each other's.
 _UNIT = 65_536
+#: If more is needed it is taken for the whole frame: to double it means to clear it, and to copy
+#: what has come, in one step. No more than this is kept: most responses that are recoded have half.
+_DOUBLED = 1 << 23
 
 
 @dataclass(slots=True)
@@ -30,10 +34,16 @@ class FrameMemory:
         self._most = most
         self._kept: list[_Kept] = []
 
-    def take(self, least: int, most: int) -> bytearray:
-        """Return memory of ``least`` bytes or more; of ``most`` if there is such."""
+    def take(self, least: int, most: int) -> bytearray | mmap.mmap:
+        """Return memory of ``least`` bytes or more; of ``most`` if there is such.
+
+        Of very much the system gives each page only when it is first written to: it costs nothing
+        before bytes come.
+        """
         if least < _UNIT:
             return bytearray(least)
+        if least > _DOUBLED:
+            return _new_pages(most) or bytearray(least)
         best: _Kept | None = None
         for kept in self._kept:
             size = len(kept.memory)
@@ -59,6 +69,14 @@ class FrameMemory:
         if sum(len(kept.memory) for kept in self._kept) + len(memory) <= self._most:
             self._kept.append(_Kept(memory))
         return memory
+
+
+def _new_pages(size: int) -> mmap.mmap | None:
+    """Return memory that nobody has written to; ``None`` if the system does not promise so much."""
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        return None
 
 
 def _fits_better(size: int, other: int, most: int) -> bool:

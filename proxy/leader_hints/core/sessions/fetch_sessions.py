@@ -33,6 +33,9 @@ MOST_WEIGHT = 400_000
 #: waits.
 _READ_AT_ONCE = 4
 _TOPICS_AT_ONCE = 1000
+#: Weight of forgotten sessions that one step frees: half a millisecond. To free the most at once
+#: would take twenty.
+_FREED_AT_ONCE = 4000
 #: Letters of a topic's name that weigh as much as a partition. Brokers take none longer than 249,
 #: but keep any in a session.
 _LETTERS = 64
@@ -91,6 +94,8 @@ class FetchSessions:
         self._capacity = capacity
         self._most_weight = most_weight
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        #: The epochs of sessions that were forgotten, until they are freed.
+        self._forgotten: list[Asked] = []
         #: Of all sessions.
         self.weight = 0
 
@@ -104,11 +109,12 @@ class FetchSessions:
 
         :raises WireError: the request is not well formed; the steps do, too.
         """
+        self._free_some()
         asked_id, epoch, empty = read_session(memoryview(request))
         if error or epoch in _FULL:
             # After an error the client begins again with a full fetch; the final epoch ends a
             # session, and with id 0 asks for none.
-            self._take(asked_id)
+            self._forget(asked_id)
             opened = session_id and epoch == INITIAL_EPOCH and not error
             return self._follow(session_id, _Session(), request) if opened else None
         if empty:
@@ -128,11 +134,36 @@ class FetchSessions:
 
         It may have changed epochs, and hints are not to be older than what the client knows.
         """
-        self._take(session_id)
+        self._forget(session_id)
 
     def empty(self) -> "FetchSessions":
         """Return others that are bounded in the same way, and know of no session."""
-        return FetchSessions(self._capacity, self._most_weight)
+        others = FetchSessions(self._capacity, self._most_weight)
+        epochs = (session.epochs for session in self._sessions.values())
+        others._forgotten = [*self._forgotten, *epochs]
+        return others
+
+    def sweep(self) -> Iterator[None]:
+        """Free what was forgotten, in steps; call it about every second."""
+        while self._forgotten:
+            self._free_some()
+            yield
+
+    def _free_some(self) -> None:
+        left = _FREED_AT_ONCE
+        while self._forgotten and left > 0:
+            epochs = self._forgotten[-1]
+            if epochs:
+                left -= 1 + len(epochs.popitem()[1])
+            else:
+                self._forgotten.pop()
+                left -= 1
+
+    def _forget(self, session_id: int) -> None:
+        """Know nothing of a session any more."""
+        session = self._take(session_id)
+        if session is not None:
+            self._forgotten.append(session.epochs)
 
     def _take(self, session_id: int) -> _Session | None:
         """Take a session out, if it is known."""
@@ -152,26 +183,33 @@ class FetchSessions:
         return None
 
     def _follow_in_steps(self, session_id: int, session: _Session, request: bytes) -> Steps[None]:
-        # The step in which its response was read may have been a long one.
-        yield
-        read = yield from together(read_in_steps(memoryview(request)), _READ_AT_ONCE)
-        asked = yield from read.asked()
-        topics = iter(asked.items())
-        while some := tuple(islice(topics, _TOPICS_AT_ONCE)):
+        try:
+            # The step in which its response was read may have been a long one.
             yield
-            session.ask(some)
-        for begin in range(0, len(read.forgotten), _TOPICS_AT_ONCE):
-            yield
-            session.forget(read.forgotten[begin : begin + _TOPICS_AT_ONCE])
+            read = yield from together(read_in_steps(memoryview(request)), _READ_AT_ONCE)
+            asked = yield from read.asked()
+            topics = iter(asked.items())
+            while some := tuple(islice(topics, _TOPICS_AT_ONCE)):
+                yield
+                self._free_some()
+                session.ask(some)
+            for begin in range(0, len(read.forgotten), _TOPICS_AT_ONCE):
+                yield
+                self._free_some()
+                session.forget(read.forgotten[begin : begin + _TOPICS_AT_ONCE])
+        except BaseException:
+            # It cannot be read, or its link has ended.
+            self._forgotten.append(session.epochs)
+            raise
         self._put(session_id, session)
 
     def _put(self, session_id: int, session: _Session) -> None:
         """Put a session in as the one used last; those unused longest make room."""
-        self._take(session_id)
+        self._forget(session_id)
         self._sessions[session_id] = session
         self.weight += session.weight
         while len(self._sessions) > self._capacity or self.weight > self._most_weight:
-            self._take(next(iter(self._sessions)))
+            self._forget(next(iter(self._sessions)))
 
     def epochs(self, asked: Asked, session_id: int, failures: Iterable[Failure]) -> list[int]:
         """Return the epoch that the client used for each failure, -1 where it is not known.

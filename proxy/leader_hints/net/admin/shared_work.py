@@ -1,5 +1,6 @@
 """SharedWork: all who ask for something while it is made get the same."""
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -17,13 +18,16 @@ class _Running(Generic[_T]):
 
 
 class SharedWork(Generic[_T]):
-    """Does ``work`` once for all who ask during it.
+    """Does ``work`` once for all who ask during it, or in the pause before it.
 
     Anybody may ask at any time, and it may take seconds, connections to brokers, or megabytes.
+    ``pause``: seconds, at least, between two beginnings of it.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[_T]]) -> None:
+    def __init__(self, work: Callable[[], Awaitable[_T]], pause: float = 0.0) -> None:
         self._work = work
+        self._pause = pause
+        self._begun_at = -math.inf
         self._running: _Running[_T] | None = None
 
     async def result(self) -> _T:
@@ -34,6 +38,9 @@ class SharedWork(Generic[_T]):
                 return running.made[0]
         running = self._running = _Running()
         try:
+            if self._pause:
+                await trio.sleep_until(self._begun_at + self._pause)
+                self._begun_at = trio.current_time()
             made = await self._work()
             running.made = (made,)
         finally:

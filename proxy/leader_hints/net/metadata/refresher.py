@@ -5,6 +5,7 @@ brokers are asked every few milliseconds what :mod:`leader_hints.core.cluster.re
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice
 
 import trio
 
@@ -21,6 +22,8 @@ from leader_hints.observe.watched import KnownCluster, Upstream
 
 #: Brokers that are asked before other tasks get their turn: each question costs 0.1 ms.
 _ASKED_AT_ONCE = 20
+#: Topics of which the smallest is asked for, to see whether a broker answers.
+_LOOKED_THROUGH = 20
 
 
 class Refresher:
@@ -89,11 +92,18 @@ class Refresher:
     def missed(self, route: Route) -> None:
         """Have the broker of ``route`` asked now whether it answers: a client could not reach it.
 
-        Else one that is cut off without a word counts as answering until the next poll.
+        Else one that is cut off without a word counts as answering until the next poll. It may take
+        some clients and others not, many times a second: so it is asked about a small topic, and
+        which node it is only where none is known, since for that all topics are looked at.
         """
-        poller = self._pollers.of(route)
-        if poller is not None and route.broker.reachable:
+        poller, view = self._pollers.of(route), route.broker.view
+        if poller is None or not route.broker.reachable:
+            return
+        if view is None or not view.topics.names:
             poller.identify()
+        else:
+            some = islice(view.topics.names, _LOOKED_THROUGH)
+            poller.refresh([min(some, key=view.partitions)])
 
     def clusters(self) -> Iterator[KnownCluster]:
         """Iterate over the views of the clusters that some broker was last heard to be of."""

@@ -4,10 +4,10 @@ import math
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
-from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached, LinkFailed
+from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.errors import places_of
 from leader_hints.net.clients.reset import RESETS
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.limits import PumpLimits
@@ -121,19 +121,23 @@ class Endings:
             return
         pair.open = False
         state = pair.link.state
-        for side in (pair.client, pair.broker):
-            self._watched.forget(side)
-            self._queues.drop(side)
-            side.socket.close()
-        if state.events:
-            self._reports.events(state)
-        pair.link.close()
         state.traffic.links_open -= 1
-        self._hold_timer.forget(state.number)
         self._pairs.pop(state.number, None)
-        self.times.forget(pair)
         # What has called this may still look at its sides.
         self._closed.append(pair)
+        client, broker = pair.client, pair.broker
+        _do_all(
+            partial(self.times.forget, pair),
+            partial(self._watched.forget, client),
+            partial(self._queues.drop, client),
+            client.socket.close,
+            partial(self._watched.forget, broker),
+            partial(self._queues.drop, broker),
+            broker.socket.close,
+            partial(self._reports.events, state),
+            pair.link.close,
+            partial(self._hold_timer.forget, state.number),
+        )
 
     def give_up(self, pair: SocketPair) -> None:
         """Close a link that is not served any more; without an answer the client tries again."""
@@ -166,10 +170,12 @@ class Endings:
 
     def failed(self, pair: SocketPair, error: Exception) -> None:
         """Close a link that a defect of the proxy has ended."""
-        state = pair.link.state
-        places = places_of(error)
-        self._reports.emit(LinkFailed(route=state.route.name, link=state.number, traceback=places))
-        self.give_up(pair)
+        self._reports.failed(pair.link.state, error)
+        try:
+            self.give_up(pair)
+        except Exception as another:
+            # The first may have left in disorder what is done at the end of a link.
+            self._reports.failed(pair.link.state, another)
 
     def drain(self, exempt: Callable[[LinkState], bool]) -> Iterator[None]:
         """Close the links that have no request under way, but ``exempt`` ones, one in each step.
@@ -259,3 +265,19 @@ class Endings:
         while closed:
             closed.pop().part()
             yield
+
+
+def _do_all(*steps: Callable[[], object]) -> None:
+    """Do all steps, even if a defect ends some of them; raise the last one that did.
+
+    Else what is left of a link would stay for ever, or its sockets be ready with nobody to serve
+    them.
+    """
+    defect: Exception | None = None
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            defect = error
+    if defect is not None:
+        raise defect

@@ -52,15 +52,19 @@ class Relay:
 
     def readable(self, side: Side) -> None:
         """Receive what is there, and send what becomes of it to the other side."""
-        for _ in range(_TIMES):
+        for times in range(_TIMES):
             # Mostly more has come meanwhile. To have the poller say so costs more than to look.
-            if not self._receive(side):
+            if not self._receive(side, is_there=not times):
                 return
 
-    def _receive(self, side: Side) -> bool:
-        """Receive once; return whether it is to be tried again at once."""
+    def _receive(self, side: Side, *, is_there: bool, copies: bool = False) -> bool:
+        """Receive once; return whether it is to be tried again at once.
+
+        ``is_there``: the poller says that there is something. ``copies``: nothing is moved within
+        the system.
+        """
         pair, flow, queues = side.pair, side.flow, self._queues
-        pipe = queues.pipe_from(side) if flow.passing >= _MUCH else None
+        pipe = queues.pipe_from(side) if flow.passing >= _MUCH and not copies else None
         try:
             if pipe is not None:
                 size = queues.fill(pipe, side)
@@ -74,7 +78,10 @@ class Relay:
             queues.stop_moving()
             return False
         except (BlockingIOError, InterruptedError):
-            return False
+            # Nothing is moved from a byte on that was sent as urgent (MSG_OOB): the socket would
+            # stay ready for ever. What receives leaves that byte out.
+            urgent = is_there and pipe is not None
+            return urgent and self._receive(side, is_there=False, copies=True)
         except OSError:
             if side is pair.client:
                 self._endings.close(pair)

@@ -5,9 +5,10 @@ Tested in ``tests/net/pump/test_endings.py``.
 
 from collections.abc import Callable, Collection
 
-from leader_hints.core.events import Event
+from leader_hints.core.events import Event, LinkFailed
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
+from leader_hints.errors import places_of
 from leader_hints.net.metadata.hold_timer import HoldTimer
 
 Snoop = Callable[[Route, int, bytes], None]
@@ -41,9 +42,16 @@ class Reports:
         self.doubt = doubt
 
     def events(self, link: LinkState) -> None:
-        """Pass on a link's events."""
+        """Pass on a link's events, if it has any."""
+        if not link.events:
+            return
         events, link.events = link.events, []
         self._hold_timer.emit(events)
+
+    def failed(self, link: LinkState, error: Exception) -> None:
+        """Report a defect of the proxy that has ended a link."""
+        places = places_of(error)
+        self.emit(LinkFailed(route=link.route.name, link=link.number, traceback=places))
 
     def metadata(self, link: LinkState) -> None:
         """Pass on Metadata responses of a link."""
