@@ -35,25 +35,29 @@ def run(
     *,
     rebuild: bool = False,
     kafka: Mapping[str, str] | None = None,
+    skip_lost: bool = False,
     told: Callable[[str], None] = lambda _: None,
 ) -> Taken:
     """Read the new events of ``journal``, and make the tables of ``out``.
 
-    ``rebuild``: the tables of all days.
+    ``rebuild``: the tables of all days. ``kafka`` and ``skip_lost``: see
+    :func:`leader_hints_report.journal.sources.stream`.
 
-    :raises PipelineError: the journal cannot be read.
+    :raises PipelineError: the journal cannot be read, or another run uses ``out``.
     """
-    store = Store(session, out, told)
-    store.remove_torn()
-    before = {batch.id for batch in store.batches}
     topic = sources.topic_of(journal)
-    if topic is None:
-        files = sources.new_files(session, journal, store.batches)
-        if files:
-            store.take(sources.files_batch(files), sources.read_files(session, files))
-    else:
-        records = sources.stream(session, journal, kafka or {}, at_once=_RECORDS_AT_ONCE)
-        take_stream(store, read(records), sources.checkpoint_of(topic))
-    new = [batch.id for batch in store.batches if batch.id not in before]
-    events, bad = store.counted(new)
-    return Taken(len(new), events, bad, store.refresh(rebuild=rebuild))
+    store = Store(session, out, told)
+    with store.opened():
+        before = {batch.id for batch in store.batches}
+        if topic is None:
+            files = sources.new_files(session, journal, store.batches)
+            if files:
+                store.take(sources.files_batch(files), sources.read_files(session, files))
+        else:
+            records = sources.stream(
+                session, journal, kafka or {}, _RECORDS_AT_ONCE, skip_lost=skip_lost
+            )
+            take_stream(store, read(records), sources.checkpoint_of(topic))
+        new = [batch.id for batch in store.batches if batch.id not in before]
+        events, bad = store.counted(new)
+        return Taken(len(new), events, bad, store.refresh(rebuild=rebuild))

@@ -12,10 +12,16 @@ from leader_hints_report.spark_session import takes_kafka
 
 
 def takes_journal(described: str) -> Callable[[Any], Any]:
-    """Return what gives a command ``journal``, ``out`` and ``kafka``, with the journal's help."""
+    """Return what gives a command ``journal``, ``out``, ``kafka`` and ``skip_lost``, with the
+    journal's help."""
 
     def give(command: Any) -> Any:
         for option in (
+            click.option(
+                "--skip-lost",
+                is_flag=True,
+                help="Go on where records of the topic were removed before they were read.",
+            ),
             takes_kafka,
             click.option(
                 "--out", required=True, metavar="DIR", help="Where events and tables are kept."

@@ -4,6 +4,8 @@
     checkpoints/NAME          how far a query on streams is
     batches/ID.json           the batch is whole: what it was made of, and which days it has
     tables.json               the batches that the tables are made of
+    format                    by which format all lines were read, as far as they were understood
+    lock                      a run uses the folder
     tables/NAME/day=2026-01-02/cluster=ID/*.parquet
 
 A batch's id follows from its inputs. It counts once its file in ``batches`` is there, which is
@@ -12,9 +14,11 @@ once, whenever a run ends. Tables are rebuilt for the days of new batches, the d
 day after, since what begins on one day may end on the next.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any, Final
@@ -23,9 +27,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from leader_hints_report.journal.events import BAD_PART, STORED, possible, quarantined
+from leader_hints_report.journal.events import (
+    BAD_PART,
+    STORED,
+    possible,
+    quarantined,
+    read_again,
+    to_read_again,
+)
 from leader_hints_report.journal.files import Files
-from leader_hints_report.journal.format import DAYS
+from leader_hints_report.journal.format import DAYS, FORMAT
+from leader_hints_report.lock import locked
 from leader_hints_report.tables.columns import JOURNAL_RUNS, RECOVERIES, TABLES
 from leader_hints_report.tables.plan import Derive, answers, typed
 
@@ -42,12 +54,14 @@ _QUIET_DAYS: Final = 7
 @dataclass(frozen=True)
 class Batch:
     """``inputs``: what it is made of, as its source says. ``slices``: pairs of part and day.
-    ``rules``: by which its lines were judged; those of version 0.1 without a look at ranges."""
+    ``rules``: by which its lines were judged; those of version 0.1 without a look at ranges.
+    ``replaces``: ids of batches whose events it has, read again."""
 
     id: str
     inputs: dict[str, Any]
     slices: list[list[str]] = field(default_factory=list)
     rules: int = 1
+    replaces: list[str] = field(default_factory=list)
 
     @property
     def days(self) -> set[date]:
@@ -60,9 +74,16 @@ class Batch:
         }
 
 
+#: Whether a part and day of a batch is wanted.
+_Wanted = Callable[[Batch, str, str], bool]
+
+
 class Store:
     """An output folder. ``told``: is called with a word for each step that takes time, by the
-    thread that does it: some tables are made at the same time."""
+    thread that does it: some tables are made at the same time.
+
+    Large because what is stored, which of it counts, and the tables made of it change together.
+    """
 
     def __init__(
         self, session: SparkSession, out: str, told: Callable[[str], None] = lambda _: None
@@ -95,6 +116,25 @@ class Store:
                 self._known[path] = Batch(**json.loads(self._files.read(path)))
         return [self._known[path] for path in files]
 
+    @property
+    def _current(self) -> list[Batch]:
+        """Those that no other one replaces."""
+        batches = self.batches
+        replaced = {id_ for batch in batches for id_ in batch.replaces}
+        return [batch for batch in batches if batch.id not in replaced]
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Have the folder for this run alone, in order: without what a killed run left, and with
+        all events that this version understands.
+
+        :raises PipelineError: another run uses it.
+        """
+        with locked(self._files, f"{self._out}/lock"):
+            self._remove_torn()
+            self._read_again()
+            yield
+
     def take(self, batch: Batch, stored: DataFrame) -> bool:
         """Store a batch, once and whole; one that is whole is left as it is: ``False``.
 
@@ -116,17 +156,45 @@ class Store:
             self._files.remove(path)
         return True
 
-    def remove_torn(self) -> None:
-        """Remove events that a killed run left of a batch which is not whole.
+    def _remove_torn(self) -> None:
+        """Remove events that a killed run left of a batch which is not whole, or was replaced.
 
-        Where an input has changed since, no batch would write over them. Nothing may be storing
-        events meanwhile.
+        Where an input has changed since, no batch would write over them.
         """
-        whole = {batch.id for batch in self.batches}
+        whole = {batch.id for batch in self._current}
         for folder in self._files.folders(f"{self._out}/events/batch=*"):
             name = folder.rpartition("/")[2]
             if name.removeprefix("batch=") not in whole:
                 self._files.remove(f"{self._out}/events/{name}")
+
+    def _read_again(self) -> None:
+        """After an upgrade, read lines again of which an earlier version did not understand all.
+
+        Their batches are replaced by one that has all of their events. They themselves are still
+        known, so none of their inputs is taken in once more.
+        """
+        path = f"{self._out}/format"
+        if self._files.exists(path) and self._files.read(path) == FORMAT:
+            return
+        found = self._not_understood()
+        if found:
+            self._told("lines that an earlier version did not understand")
+            stored = self._stored(lambda batch, *_: batch.id in found)
+            ids = sorted(found)
+            digest = hashlib.sha256(json.dumps([FORMAT, ids]).encode()).hexdigest()[:20]
+            batch = Batch(f"again-{digest}", {"format": FORMAT}, replaces=ids)
+            self.take(batch, read_again(stored))
+            self._remove_torn()
+        self._files.write(path, FORMAT)
+
+    def _not_understood(self) -> set[str]:
+        """The ids of batches with lines of which more may be understood now."""
+        paths = self._slices(lambda *_: True)
+        if not paths:
+            return set()
+        of_batch = F.regexp_extract("_metadata.file_path", "/batch=([^/]+)/", 1)
+        lines = to_read_again(self._read(paths))
+        return {row[0] for row in lines.select(of_batch).distinct().collect()}
 
     def counted(self, batches: Iterable[str]) -> tuple[int, int]:
         """How many events some batches have, and how many lines in quarantine."""
@@ -138,13 +206,17 @@ class Store:
     def events(self, days: Iterable[date] | None = None) -> DataFrame:
         """The events of some days, or of all."""
         wanted = None if days is None else {day.isoformat() for day in days}
+        return self._stored(
+            lambda _, part, day: part != BAD_PART and (wanted is None or day in wanted)
+        )
+
+    def _stored(self, wanted: _Wanted) -> DataFrame:
+        """The rows that are wanted; not those whose values an earlier version did not look at."""
 
         def of(*, judged: bool) -> list[str]:
             return self._slices(
                 lambda batch, part, day: (
-                    part != BAD_PART
-                    and (wanted is None or day in wanted)
-                    and (batch.rules == _RULES) == judged
+                    wanted(batch, part, day) and (batch.rules == _RULES) == judged
                 )
             )
 
@@ -155,11 +227,11 @@ class Store:
         """All lines that were not understood."""
         return quarantined(self._read(self._slices(lambda _, part, __: part == BAD_PART)))
 
-    def _slices(self, wanted: Callable[[Batch, str, str], bool]) -> list[str]:
-        """The folders that are wanted, by batch, part and day."""
+    def _slices(self, wanted: _Wanted) -> list[str]:
+        """The folders that are wanted."""
         return [
             f"{self._out}/events/batch={batch.id}/part={part}/day={day}"
-            for batch in self.batches
+            for batch in self._current
             for part, day in batch.slices
             if wanted(batch, part, day)
         ]
@@ -173,7 +245,7 @@ class Store:
 
         ``rebuild``: of all days.
         """
-        batches = self.batches
+        batches = self._current
         if rebuild:
             # Should this run be killed, the next one makes them all.
             self._put_done([])

@@ -40,7 +40,6 @@ def begin(store: Store, lines: DataFrame, every_s: float | None) -> StreamingQue
     ``every_s``: seconds from one micro-batch to the next; ``None``: end when all is read that is
     there.
     """
-    store.remove_torn()
     writer = _stored(store, _EVENTS, read(lines))
     if every_s is None:
         writer = writer.trigger(availableNow=True)

@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from leader_hints_report import store as store_module
 from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
+from leader_hints_report.journal import events
+from leader_hints_report.journal.format import COLUMNS, LINE_SCHEMA
 from leader_hints_report.store import Batch, Store
 from tests.pipeline.conftest import ZONE
 from tests.pipeline.lines import Event, as_text, error, frame, latency, move, success
@@ -137,6 +141,48 @@ def test_impossible_values_of_an_earlier_version_end_no_refresh(
         whole_batch.write_text(json.dumps({name: text[name] for name in text if name != "rules"}))
     Store(spark, str(out)).refresh()
     assert len(store.table("recoveries").collect()) == 1
+
+
+def test_lines_that_an_earlier_version_did_not_understand_are_read_again(
+    spark: SparkSession, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It knew neither a column, nor a kind, nor a version, and one line is of nobody's."""
+    out = tmp_path / "out"
+    journal = tmp_path / "journal"
+    shutil.copytree(whole / "journal", journal)
+    waited = error(_SECONDS + 50, 9, client_id="waited", settling="settled", reason="hold_expired")
+    (journal / "c.jsonl").write_text(as_text([waited]) + '{"version":1,"event":"recov\n')
+    run(spark, str(journal), str(tmp_path / "expected"))
+
+    known = {name: of for name, of in COLUMNS.items() if name != "settling"}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(events, "COLUMNS", known)
+        schema = [field for field in LINE_SCHEMA if field.name != "settling"]
+        earlier.setattr(events, "LINE_SCHEMA", StructType(schema))
+        earlier.setattr(events, "KINDS", ("error",))
+        earlier.setattr(store_module, "FORMAT", "earlier")
+        run(spark, str(journal), str(out))
+        (journal / "d.jsonl").write_text(
+            as_text([success(_SECONDS + 50.5, 10, client_id="waited")])
+        )
+        earlier.setattr(events, "VERSION", 0)
+        assert run(spark, str(journal), str(out)).bad == 1
+    store = Store(spark, str(out))
+    assert [row["settling"] for row in store.table("recoveries").collect()] == [None, None]
+
+    taken = run(spark, str(journal), str(out))
+    assert (taken.batches, [day.day for day in taken.days]) == (0, [2, 3])
+    rows = store.table("recoveries").orderBy("first_error").collect()
+    assert [(row["settling"], row["recovery_ms"]) for row in rows] == [
+        (None, 40.0),
+        ("settled", 500.0),
+    ]
+    assert [row["reason"] for row in store.quarantine().collect()] == ["not_json"]
+    run(spark, str(journal), str(tmp_path / "expected"))
+    assert rows_of(out) == rows_of(tmp_path / "expected")
+    # Their former batches are gone, and are not taken in again.
+    assert len(list((out / "events").iterdir())) == 1
+    assert run(spark, str(journal), str(out))[:3] == (0, 0, 0)
 
 
 def test_a_rebuild_that_was_killed_is_completed_by_the_next_run(

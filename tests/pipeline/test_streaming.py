@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -184,6 +185,37 @@ def test_a_process_that_is_killed_at_any_point_loses_and_doubles_nothing(
     query = begin(store, stream(spark, str(journal), {}), None)
     keep_fresh(store, query, float("inf"))
     assert rows_of(out) == expected
+
+
+def test_a_file_that_goes_before_a_retry_does_not_end_the_stream(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Collectors remove files; what was in it is missing by its numbers."""
+    journal, out = tmp_path / "journal", str(tmp_path / "out")
+    _write(journal, 0, [latency(0, 0, 1.0), latency(1, 1, 1.0)])
+    _write(journal, 1, [latency(2, 2, 1.0)])
+    mortal = _MortalStore(spark, out, ["before"])
+    query = begin(mortal, stream(spark, str(journal), {}), None)
+    with pytest.raises(PipelineError, match="FOREACH_BATCH_USER_FUNCTION"):
+        keep_fresh(mortal, query, float("inf"))
+    (journal / "1.jsonl").unlink()
+    _write(journal, 2, [latency(3, 3, 1.0)])
+    store = Store(spark, out)
+    keep_fresh(store, begin(store, stream(spark, str(journal), {}), None), float("inf"))
+    (of_run,) = store.table("journal_runs").collect()
+    assert (of_run["events"], of_run["missing"]) == (3, 1)
+
+
+@pytest.mark.parametrize("skip_lost", [True, False])
+def test_a_topic_whose_records_are_gone_ends_the_stream_unless_told_otherwise(
+    spark: SparkSession, skip_lost: bool
+) -> None:
+    """Asks for Spark's option alone: the connector is not here."""
+    reader = Mock()
+    reader.option.return_value = reader
+    session = Mock(readStream=Mock(format=Mock(return_value=reader)))
+    stream(session, "kafka://host:1/topic", {}, skip_lost=skip_lost)
+    assert call("failOnDataLoss", not skip_lost) in reader.option.mock_calls
 
 
 def test_a_client_that_fails_for_an_hour_is_in_the_tables_meanwhile(

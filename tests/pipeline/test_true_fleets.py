@@ -35,6 +35,7 @@ def test_tables_say_what_is_true(
     _hold_moves(store, fleet)
     _hold_clocks(store, fleet)
     _hold_recoveries(store, fleet)
+    _hold_hours(store, fleet)
     _hold_runs(store, fleet)
     assert _all_rows(Store(spark, parts)) == _all_rows(store)
 
@@ -78,6 +79,22 @@ def _hold_recoveries(store: Store, fleet: Fleet) -> None:
                 drift = 0 if {row["sidecar_from"], row["sidecar_to"]} <= set(fleet.clocks) else 1
                 bound = row["uncertain_ms"] + drift * _DRIFT_MS + 0.01
                 assert row["recovery_ms"] == pytest.approx(truth.recovery_ms, abs=bound), row
+
+
+def _hold_hours(store: Store, fleet: Fleet) -> None:
+    rows = store.table("broker_hours").where("errors > 0").collect()
+    told = {(row["node"], _hour_since_1970(row)): row for row in rows}
+    assert told.keys() == fleet.hours.keys()
+    within = max(row["bound_ms"] or 0.0 for row in store.table("clock_skew").collect())
+    for key, truth in fleet.hours.items():
+        row = told[key]
+        assert (row["errors"], row["hints"]) == (truth.errors, truth.hints), row
+        bound = truth.errors * (2 * within + _DRIFT_MS)
+        assert row["lost_ms"] == pytest.approx(truth.lost_ms, abs=bound), row
+
+
+def _hour_since_1970(row: Row) -> int:
+    return int((row["day"] - date(1970, 1, 1)).days * 24 + row["hour"])
 
 
 def _hold_runs(store: Store, fleet: Fleet) -> None:

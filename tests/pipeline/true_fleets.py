@@ -1,9 +1,10 @@
 """Random small fleets whose true clocks are known, and what tables must say of them.
 
 Brokers are restarted in order, before midnight and after. Sidecars' clocks are wrong, they learn of
-moves by errors or at their next polls, are restarted and killed, and lines are lost and come twice.
-What is expected follows from the lines that are left, put in order by the true time of each: plain
-Python, one event at a time, that shares no code with the pipeline.
+moves by errors or at their next polls and know their brokers late; they are restarted and killed,
+and lines are lost and come twice. What is expected follows from the lines that are left, put in
+order by the true time of each: plain Python, one event at a time, that shares no code with the
+pipeline.
 """
 
 import random
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from tests.pipeline.lines import Event, error, event, latency, move, success
+from tests.pipeline.lines import BEGIN, Event, error, event, latency, move, success
 
 #: Times are seconds after BEGIN of :mod:`tests.pipeline.lines`; this is midnight.
 MIDNIGHT: Final = (
@@ -42,6 +43,14 @@ class Episode(NamedTuple):
     recovery_ms: float | None
 
 
+class Hour(NamedTuple):
+    """Errors that a broker answered, those with a hint, and what clients lost after them."""
+
+    errors: int
+    hints: int
+    lost_ms: float
+
+
 @dataclass
 class Fleet:
     """Lines that are left, in files, and what is known of them.
@@ -49,6 +58,7 @@ class Fleet:
     ``clocks``: by how many seconds each is ahead, where that never changes. ``sights``: of each
     partition and epoch, the sidecars that saw it. ``incidents``: how many moves each has, in order,
     and least and most errors: which of them count is known as well as clocks are.
+    ``hours``: what each broker did in each hour since 1970.
     ``missing``: how many numbers each run lacks; ``reported``: how many of these by gap events.
     """
 
@@ -57,6 +67,7 @@ class Fleet:
     sights: dict[tuple[int, int], set[str]]
     episodes: dict[tuple[str, int], list[Episode]]
     incidents: list[tuple[int, int, int]]
+    hours: dict[tuple[int, int], Hour]
     missing: dict[str, int]
     reported: dict[str, int]
 
@@ -166,6 +177,9 @@ class _World:
         learned = self._learned[partition, epoch]
         hold = max(0.0, learned - at) + draw.uniform(0, 0.005) if hinted else 0.0
         errors = 1 if hinted else draw.randint(1, 3)
+        # A client whose Metadata is stale asks a broker that does not lead either.
+        lost = not hinted and draw.random() < 0.3
+        (third,) = set(_SIDECARS) - {old, new}
         of: dict[str, Any] = {"client_id": client, "api": api, "partition": partition}
         for number in range(errors):
             came = at + 0.04 * number
@@ -178,6 +192,11 @@ class _World:
                 more["epoch_before"] = epoch - 1
             self.sidecars[old].write(error, came + hold, came, **of, **more)
         last = at + 0.04 * (errors - 1) + hold
+        if lost:
+            last += 2 + draw.random()
+            more = {"node": _NODES[third], "reason": "hold_expired"}
+            self.sidecars[third].write(error, last, last, **of, **more)
+            last += 2
         served = last + (draw.uniform(0.003, 0.05) if hinted else draw.uniform(0.1, 0.5))
         # Its sidecar may not know of the move yet.
         known = epoch - (draw.random() < 0.3)
@@ -238,7 +257,7 @@ def make_true_fleet(seed: int, poll_s: float = 60.0, *, hours_ahead: bool = Fals
                 (entry for entry in sidecar.lines if entry[1] == run), key=lambda entry: entry[0]
             )
             name = {"run": f"{sidecar.name}-{run}"}
-            left += world.lose([line | name for _, _, line in of_run])
+            left += _unaware(world.lose([line | name for _, _, line in of_run]))
     early = [one for one in left if one["_true"] < MIDNIGHT + 100]
     late = [one for one in left if one["_true"] >= MIDNIGHT + 100]
     again = random.Random(seed).sample(left, 30)
@@ -248,6 +267,7 @@ def make_true_fleet(seed: int, poll_s: float = 60.0, *, hours_ahead: bool = Fals
         clocks=world.clocks,
         sights=_sights(left),
         episodes=episodes,
+        hours=_hours(left),
         incidents=_incidents(left, [one for met in episodes.values() for one in met]),
         missing=_missing(left),
         reported=_reported(left),
@@ -255,7 +275,17 @@ def make_true_fleet(seed: int, poll_s: float = 60.0, *, hours_ahead: bool = Fals
 
 
 def _shown(line: Event) -> Event:
-    return {name: value for name, value in line.items() if name != "_true"}
+    return {name: value for name, value in line.items() if not name.startswith("_")}
+
+
+def _unaware(lines: list[Event]) -> list[Event]:
+    """A run's lines; its sidecar learns of its broker only after its first errors and successes."""
+    met = [one for one in lines if one["event"] in ("error", "recovery")]
+    for one in met:
+        one["_node"] = one["node"]
+    for one in met[:3]:
+        del one["cluster"], one["node"]
+    return lines
 
 
 def _sights(lines: list[Event]) -> dict[tuple[int, int], set[str]]:
@@ -294,13 +324,33 @@ def _errors(met: list[Episode], began: float, ended: float) -> int:
     )
 
 
+def _hours(lines: list[Event]) -> dict[tuple[int, int], Hour]:
+    """By broker and hour since 1970."""
+    found: dict[tuple[int, int], Hour] = defaultdict(lambda: Hour(0, 0, 0.0))
+    for met in _by_client(lines).values():
+        in_order = sorted(met, key=lambda one: float(one["_true"]))
+        for one, after in zip(in_order, [*in_order[1:], None], strict=True):
+            if one["event"] == "recovery":
+                continue
+            waited = after["_true"] - one["_true"] if after else 0.0
+            key = one["_node"], int((BEGIN.timestamp() + one["_true"]) // 3600)
+            of = found[key]
+            lost_ms = 1000 * waited if waited <= _PATIENCE_S else 0.0
+            found[key] = Hour(of.errors + 1, of.hints + one["hinted"], of.lost_ms + lost_ms)
+    return dict(found)
+
+
 def _episodes(lines: list[Event]) -> dict[tuple[str, int], list[Episode]]:
     """By client id and partition; a client has one API here."""
+    return {key: _episodes_of(met) for key, met in _by_client(lines).items()}
+
+
+def _by_client(lines: list[Event]) -> dict[tuple[str, int], list[Event]]:
     of_client = defaultdict(list)
     for one in lines:
         if one["event"] in ("error", "recovery"):
             of_client[one["client_id"], one["partition"]].append(one)
-    return {key: _episodes_of(met) for key, met in of_client.items()}
+    return dict(of_client)
 
 
 def _episodes_of(met: list[Event]) -> list[Episode]:

@@ -27,6 +27,7 @@ def command(
     out: str,
     kafka: dict[str, str],
     *,
+    skip_lost: bool,
     rebuild: bool,
     anew: bool,
 ) -> None:
@@ -45,6 +46,7 @@ def command(
             out,
             rebuild=rebuild or anew,
             kafka=kafka,
+            skip_lost=skip_lost,
             told=told,
         )
     click.echo(

@@ -46,6 +46,7 @@ def command(
     every: float,
     refresh: float,
     *,
+    skip_lost: bool,
     once: bool,
 ) -> None:
     """Take in a journal as it is written, and keep the tables up to date.
@@ -59,5 +60,7 @@ def command(
     begun = session(packages=packages(journal), ours=SETTINGS)
     with steps() as told:
         store = Store(begun, out, told)
-        query = begin(store, stream(begun, journal, kafka), None if once else every)
-        keep_fresh(store, query, float("inf") if once else refresh)
+        lines = stream(begun, journal, kafka, skip_lost=skip_lost)
+        with store.opened():
+            query = begin(store, lines, None if once else every)
+            keep_fresh(store, query, float("inf") if once else refresh)

@@ -14,6 +14,7 @@ from leader_hints_report.journal.format import (
     COLUMNS,
     DAYS,
     EVENT_SCHEMA,
+    KINDS,
     LINE_SCHEMA,
     RANGES,
     REQUIRED,
@@ -46,6 +47,7 @@ _PART_OF: Final = {
 }
 #: A quarantined line is kept up to so many characters.
 _LONGEST_LINE: Final = 10_000
+_NEWER: Final = "newer_version"
 _MODE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
 #: 2026-01-02T03:04:05.000006Z
 _TIME_LENGTH: Final = 27
@@ -87,7 +89,7 @@ def fault(event: Column) -> Column:
         missing = missing | ((event["event"] == kind) & lacks)
     return (
         F.when(event.isNull() | (event[BAD].isNotNull() & read_nothing), "not_json")
-        .when(event["version"] > VERSION, "newer_version")
+        .when(event["version"] > VERSION, _NEWER)
         .when(event[BAD].isNotNull(), "wrong_type")
         .when(missing, "missing_column")
         .when(event["seq"] < 0, "negative_seq")
@@ -113,8 +115,10 @@ def read(lines: DataFrame) -> DataFrame:
     """Judge ``lines``, columns ``source`` and ``line``; give rows as they are stored.
 
     A good line becomes an event in its part and day; a bad one goes to the part ``bad`` with its
-    ``fault``, ``source`` and text. Empty lines are left out. Nothing is filtered by the judgement,
-    since Spark would read each line once for the filter and once more for what passes.
+    ``fault``, ``source`` and text. A line of a newer version, or a good one with a column or a kind
+    that is not known, has its whole text kept, to be read again. Empty lines are left out. Nothing
+    is filtered by the judgement, since Spark would read each line once for the filter and once more
+    for what passes.
     """
     full = lines.where(F.trim("line") != "")
     # Judged where it is parsed, which Spark does once for a projection. Together with what follows
@@ -124,14 +128,42 @@ def read(lines: DataFrame) -> DataFrame:
     event, is_bad = F.col("event"), F.col("fault").isNotNull()
     columns = {name: event[name] for name in COLUMNS} | {"time": instant(event["time"])}
     # Its characters are counted where it is cut, so only what is kept is cut.
-    shown = {"source": F.col("source"), "line": F.substring("line", 1, _LONGEST_LINE)}
+    later = (F.col("fault") == _NEWER) | (~is_bad & _has_more(event))
+    cut = F.when(is_bad, F.substring("line", 1, _LONGEST_LINE))
     return judged.select(
         *(of.alias(name) for name, of in columns.items()),
-        *(F.when(is_bad, text).alias(name) for name, text in shown.items()),
+        F.when(is_bad | later, F.col("source")).alias("source"),
+        F.when(later, F.col("line")).otherwise(cut).alias("line"),
         "fault",
         F.when(is_bad, BAD_PART).otherwise(part_of(event["event"])).alias("part"),
         F.when(~is_bad, day_of(columns["time"])).alias("day"),
     )
+
+
+def _has_more(event: Column) -> Column:
+    """Whether a good line may say more than the struct of :func:`parsed` has of it.
+
+    Names are counted, since to parse lines twice would cost as much again. A text may look like a
+    name, and then its line is kept needlessly.
+    """
+    line = F.col("line")
+    names = F.length(line) - F.length(F.replace(line, F.lit('":'), F.lit('"')))
+    known = reduce(lambda a, b: a + b, (event[name].isNotNull().cast("int") for name in COLUMNS))
+    return (names > known) | ~event["event"].isin(*KINDS)
+
+
+def to_read_again(stored: DataFrame) -> DataFrame:
+    """The stored rows of which a newer version of this program may understand more."""
+    newer = F.col("fault").isNull() | (F.col("fault") == _NEWER)
+    return stored.where(F.col("line").isNotNull() & newer)
+
+
+def read_again(stored: DataFrame) -> DataFrame:
+    """Stored rows, those of :func:`to_read_again` from their lines."""
+    again = read(to_read_again(stored).select("source", "line"))
+    newer = F.coalesce(F.col("fault") == _NEWER, F.lit(True))
+    as_it_is = stored.where(F.col("line").isNull() | ~newer)
+    return as_it_is.unionByName(again, allowMissingColumns=True)
 
 
 def quarantined(stored: DataFrame) -> DataFrame:

@@ -79,14 +79,19 @@ class Files:
         """Put a small file there: readers see all of it, or none."""
         at, system = self._at(path)
         new, _ = self._at(path + ".new")
-        stream = system.create(new, True)
+        self.overwrite(path + ".new", text)
+        system.delete(at, False)
+        if not system.rename(new, at):
+            raise PipelineError(f"{path} cannot be written")
+
+    def overwrite(self, path: str, text: str) -> None:
+        """Put a small file there, so that there is one at any time; readers may see half of it."""
+        at, system = self._at(path)
+        stream = system.create(at, True)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        system.delete(at, False)
-        if not system.rename(new, at):
-            raise PipelineError(f"{path} cannot be written")
 
     def rename(self, path: str, to: str) -> None:
         """Give a file another name."""

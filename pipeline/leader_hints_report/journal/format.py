@@ -3,6 +3,8 @@
 A test holds this table against that file. Columns that are added there later are ignored here.
 """
 
+import hashlib
+import json
 from datetime import date
 from typing import Final
 
@@ -98,6 +100,13 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "fault": ("route", "action"),
     "gap": ("reason", "dropped", "first_seq", "last_seq"),
 }
+
+#: The kinds of events that are understood.
+KINDS: Final = (*REQUIRED, "stop")
+#: Another one where more of a line is understood: lines that were not, as a whole, are read again.
+FORMAT: Final = hashlib.sha256(
+    json.dumps([VERSION, {name: of.simpleString() for name, of in COLUMNS.items()}, KINDS]).encode()
+).hexdigest()[:20]
 
 _DAY_MS: Final = 86_400_000
 #: More events than any run has, and few enough to be added up.

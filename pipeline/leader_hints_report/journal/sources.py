@@ -24,6 +24,9 @@ _JSON_PATTERN: Final = "*.{jsonl,jsonl.gz,jsonl.zst,jsonl.bz2}"
 #: How much older than the newest file one may be that comes to a stream; Spark remembers the names
 #: of files for so long, and leaves out older ones.
 _OLDEST_FILE: Final = "90d"
+#: Collectors remove files. What was to be read of one is missing by its numbers, and a stream that
+#: was killed before it had read it would never go on.
+_GONE: Final = {"ignoreMissingFiles": True}
 _CONNECTOR: Final = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13")
 
 
@@ -75,7 +78,7 @@ def files_batch(files: list[File]) -> Batch:
 
 def read_files(session: SparkSession, files: list[File]) -> DataFrame:
     """Judge the lines of files: see :func:`leader_hints_report.journal.events.read`."""
-    lines = session.read.text([file.path for file in files])
+    lines = session.read.options(**_GONE).text([file.path for file in files])
     return events.read(
         lines.select(
             F.col("_metadata.file_path").alias("source"),
@@ -85,19 +88,25 @@ def read_files(session: SparkSession, files: list[File]) -> DataFrame:
 
 
 def stream(
-    session: SparkSession, journal: str, kafka: Mapping[str, str], at_once: int | None = None
+    session: SparkSession,
+    journal: str,
+    kafka: Mapping[str, str],
+    at_once: int | None = None,
+    *,
+    skip_lost: bool = False,
 ) -> DataFrame:
     """The lines of a journal as they come, ``source`` and ``line``; what is there comes first.
 
     ``kafka``: further properties of the client, by their Kafka names. ``at_once``: how many files
-    or records a micro-batch has at most.
+    or records a micro-batch has at most. ``skip_lost``: go on where records are gone that were to
+    be read; else the stream ends.
 
     :raises PipelineError: there is no such folder.
     """
     topic = topic_of(journal)
     if topic is None:
         Files(session).found(journal)
-        of_files = session.readStream.option("pathGlobFilter", _JSON_PATTERN)
+        of_files = session.readStream.options(**_GONE, pathGlobFilter=_JSON_PATTERN)
         if at_once is not None:
             of_files = of_files.option("maxFilesPerTrigger", at_once)
         return (
@@ -115,6 +124,7 @@ def stream(
         reader.option("kafka.bootstrap.servers", topic.bootstrap)
         .option("subscribe", topic.name)
         .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", not skip_lost)
         .load()
     )
     source = F.concat_ws("/", F.lit(journal), F.col("partition"), F.col("offset"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,11 +15,20 @@ from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Row
 from leader_hints_report.store import Store
 from leader_hints_report.tables import columns
 
-#: Fewest recoveries of each kind from which a saving is estimated.
+#: Fewest recoveries of each kind from which a saving is estimated, and how many stretches of time
+#: they must be of at least. What moves leaders makes many of them slow or quick together, so for
+#: the interval those of a stretch are one observation.
 _LEAST: Final = 20
+_LEAST_STRETCHES: Final = 10
+_STRETCH_S: Final = 10
+#: So many standard errors on both sides have the truth in 95 of 100 cases.
+_CERTAIN: Final = 1.96
 #: Ranks are right within one in so many: as good as exact for a page, in bounded memory.
 _ACCURACY: Final = 10_000
 
+
+#: What a client version is: the rows of a listing.
+_CLIENT_VERSION: Final = ("software", "software_version", "api")
 
 Gather = Callable[[Store], DataFrame]
 
@@ -126,25 +136,92 @@ def _broker_hours(store: Store) -> DataFrame:
 
 
 def _coverage(store: Store) -> DataFrame:
-    client = ("software", "software_version", "api")
     summed = ("errors", "given", "would_give", "episodes", "hinted", "used")
     errors = (
         store.table(columns.HINT_EFFECTIVENESS.name)
-        .groupBy(*client)
+        .groupBy(*_CLIENT_VERSION)
         .agg(*(F.sum(name).alias(name) for name in summed))
     )
     of_kind = [
         figure
-        for name, kind in (("with", F.col("hinted")), ("without", ~F.col("hinted")))
+        for name, kind in (
+            ("with", F.col("hinted")),
+            ("without", ~F.col("hinted")),
+            ("observed", F.col("would_hint")),
+        )
         for figure in _recoveries_of(name, kind)
     ]
-    recoveries = store.table(columns.RECOVERIES.name).groupBy(*client).agg(*of_kind)
-    enough = (F.col("with_n") >= _LEAST) & (F.col("without_n") >= _LEAST)
-    saved = F.col("with_n") * (F.col("without_mean_ms") - F.col("with_mean_ms"))
+    met = store.table(columns.RECOVERIES.name)
+    recoveries = met.groupBy(*_CLIENT_VERSION).agg(*of_kind)
     return (
-        errors.join(recoveries, [*client], "left")
-        .withColumn("saved_ms", F.when(enough, saved))
-        .orderBy(F.desc("errors"), *client)
+        errors.join(recoveries, [*_CLIENT_VERSION], "left")
+        .join(_saved(met), [*_CLIENT_VERSION], "left")
+        .orderBy(F.desc("errors"), *_CLIENT_VERSION)
+    )
+
+
+def _saved(met: DataFrame) -> DataFrame:
+    """What hints saved, by client version, with an interval; only of those where it can be said.
+
+    Elections are slow where a hold expires, so such recoveries are longer than any with a hint
+    would have been. Those that would have had a hint, and were only observed, are alike. Clusters
+    are compared with themselves alone.
+    """
+    kinds = {"with": F.col("hinted"), "observed": F.col("would_hint")}
+    kind = F.when(kinds["with"], "with").when(kinds["observed"], "observed")
+    stretch = F.floor(F.unix_micros("first_error") / (_STRETCH_S * 1_000_000))
+    of_cluster = (*_CLIENT_VERSION, "cluster")
+    stretches = (
+        met.where(kind.isNotNull() & F.col("recovery_ms").isNotNull())
+        .groupBy(*of_cluster, kind.alias("kind"), stretch.alias("stretch"))
+        .agg(F.count("*").alias("n"), F.sum("recovery_ms").alias("took"))
+    )
+    means = stretches.groupBy(*of_cluster).agg(*(_mean_of(name).alias(name) for name in kinds))
+    with_, observed = F.col("with"), F.col("observed")
+    enough = reduce(
+        lambda a, b: a & b,
+        ((of["n"] >= _LEAST) & (of["stretches"] >= _LEAST_STRETCHES) for of in (with_, observed)),
+    )
+    saved = with_["n"] * (observed["mean"] - with_["mean"])
+    variance = with_["n"] * with_["n"] * (observed["variance"] + with_["variance"])
+    summed = (
+        means.where(enough)
+        .groupBy(*_CLIENT_VERSION)
+        .agg(
+            F.sum(saved).alias("saved_ms"),
+            (_CERTAIN * F.sqrt(F.sum(variance))).alias("wide"),
+        )
+    )
+    return summed.select(
+        *_CLIENT_VERSION,
+        "saved_ms",
+        (F.col("saved_ms") - F.col("wide")).alias("saved_low_ms"),
+        (F.col("saved_ms") + F.col("wide")).alias("saved_high_ms"),
+    )
+
+
+def _mean_of(kind: str) -> Column:
+    """Of rows by ``stretch`` with ``n`` recoveries that ``took`` so long together: ``n``,
+    ``stretches``, the ``mean`` recovery, and the ``variance`` of that mean.
+
+    That of a ratio of sums, each stretch as one observation (Cochran, Sampling Techniques, 6.4).
+    """
+    of_kind = F.col("kind") == kind
+
+    def total(of: Column) -> Column:
+        return F.sum(F.when(of_kind, of))
+
+    n, took = F.col("n"), F.col("took")
+    count, stretches = total(n), total(F.lit(1))
+    mean = total(took) / count
+    squares = total(took * took) - 2 * mean * total(took * n) + mean * mean * total(n * n)
+    # Rounding may leave less than nothing.
+    spread = F.greatest(squares, F.lit(0.0)) * stretches / F.nullif(stretches - 1, F.lit(0))
+    return F.struct(
+        count.alias("n"),
+        stretches.alias("stretches"),
+        mean.alias("mean"),
+        (spread / (count * count)).alias("variance"),
     )
 
 

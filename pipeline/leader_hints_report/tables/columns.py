@@ -191,10 +191,11 @@ INCIDENTS: Final = Table(
             "errors",
             "long",
             "Errors of episodes that began before one minute after its last move, and were not "
-            "over before its first.",
+            "over before its first. Null: it is a failure, and no error was seen. A broker that is "
+            "down answers nobody, so what clients lost was not measured.",
         ),
-        Column("clients", "long", "How many client ids met them."),
-        Column("lost_ms", "double", "What these clients lost, milliseconds."),
+        Column("clients", "long", "How many client ids met them; null as `errors`."),
+        Column("lost_ms", "double", "What these clients lost, milliseconds; null as `errors`."),
     ),
 )
 HINT_EFFECTIVENESS: Final = Table(
@@ -306,7 +307,8 @@ BROKER_HOURS: Final = Table(
         Column(
             "lost_ms",
             "double",
-            "What clients lost that it refused first, milliseconds.",
+            "What clients lost after its errors, each up to their next error at any broker, or to "
+            "their success, milliseconds.",
         ),
     ),
 )

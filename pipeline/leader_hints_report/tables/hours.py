@@ -1,44 +1,49 @@
 """Brokers by hours: leaderships that went and came, and what clients met there.
 
-Tested in ``tests/pipeline/generator/test_generation.py``.
+Tested in ``tests/pipeline/tables/test_hours.py``.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from leader_hints_report.journal.events import day_of
 from leader_hints_report.tables.columns import BROKER_HOURS
 
 _KEY = ("day", "cluster", "node", "hour")
 
 
-def hour_of(time: Column) -> Column:
-    """The hour of an instant in UTC, 0 to 23, whatever the session's time zone is."""
-    return (F.floor(F.unix_micros(time) / 3_600_000_000) % 24).cast("int")
-
-
-def broker_hours(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
-    """The table of that name."""
+def broker_hours(moves: DataFrame, refused: DataFrame) -> DataFrame:
+    """The table of that name. ``refused``: of
+    :func:`leader_hints_report.tables.recoveries.refusals`, each error at the broker that answered.
+    """
     none, one = F.lit(0).cast("long"), F.lit(1).cast("long")
     changed = moves.where("moved")
     left = changed.select(
         "day", "cluster", F.col("leader_before").alias("node"),
-        hour_of(F.col("first_seen")).alias("hour"),
+        _hour_of(F.unix_micros("first_seen")).alias("hour"),
         one.alias("left"), none.alias("joined"), none.alias("errors"), none.alias("hints"),
         F.lit(0.0).alias("lost_ms"),
     )  # fmt: skip
     joined = changed.select(
         "day", "cluster", F.col("leader").alias("node"),
-        hour_of(F.col("first_seen")).alias("hour"),
+        _hour_of(F.unix_micros("first_seen")).alias("hour"),
         none.alias("left"), one.alias("joined"), none.alias("errors"), none.alias("hints"),
         F.lit(0.0).alias("lost_ms"),
     )  # fmt: skip
-    met = recoveries.select(
-        "day", "cluster", F.col("node_from").alias("node"),
-        hour_of(F.col("first_error")).alias("hour"),
+    counted = ~F.col("twin")
+    met = refused.select(
+        day_of(F.timestamp_micros("at")).alias("day"), "cluster", "node",
+        _hour_of(F.col("at")).alias("hour"),
         none.alias("left"), none.alias("joined"),
-        F.col("errors").cast("long").alias("errors"), F.col("hints").cast("long").alias("hints"),
-        "lost_ms",
+        counted.cast("long").alias("errors"),
+        (counted & F.col("hinted")).cast("long").alias("hints"),
+        (F.col("waited_us") / 1000).alias("lost_ms"),
     )  # fmt: skip
     together = left.unionAll(joined).unionAll(met).where(F.col("node") >= 0)
     sums = [F.sum(name).alias(name) for name in ("left", "joined", "errors", "hints", "lost_ms")]
     return together.groupBy(*_KEY).agg(*sums).select(*BROKER_HOURS.schema.fieldNames())
+
+
+def _hour_of(at: Column) -> Column:
+    """The hour in UTC, 0 to 23, of microseconds since 1970."""
+    return (F.floor(at / 3_600_000_000) % 24).cast("int")

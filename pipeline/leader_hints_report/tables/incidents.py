@@ -12,7 +12,7 @@ Tested in ``tests/pipeline/tables/test_moves.py``.
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.journal.events import day_of
@@ -92,6 +92,12 @@ def incidents(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
         words = F.when(holds, rule.words).otherwise(words)
     told = facts.withColumns({"kind": kind, "rule": words})
     met = _met(facts, recoveries)
+    # A broker that is down answers nobody, so nothing was measured.
+    measured = (F.col("kind") != "failure") | F.col("errors").isNotNull()
+
+    def of(name: str, none: Column) -> Column:
+        return F.when(measured, F.coalesce(name, none)).alias(name)
+
     return told.join(met, ["cluster", "incident"], "left").select(
         "incident",
         "kind",
@@ -107,9 +113,9 @@ def incidents(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
         "partitions",
         "brokers_left",
         "brokers_joined",
-        F.coalesce("errors", F.lit(0)).cast("long").alias("errors"),
-        F.coalesce("clients", F.lit(0)).cast("long").alias("clients"),
-        F.coalesce("lost_ms", F.lit(0.0)).alias("lost_ms"),
+        of("errors", F.lit(0)),
+        of("clients", F.lit(0)),
+        of("lost_ms", F.lit(0.0)),
         day_of(F.col("began")).alias("day"),
         "cluster",
     )

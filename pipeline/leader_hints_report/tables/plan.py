@@ -24,7 +24,8 @@ from leader_hints_report.tables.moves import (
     sighted,
     wrong_clocks,
 )
-from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.recoveries import recoveries, refusals
+from leader_hints_report.tables.routes import completed, learned_later
 from leader_hints_report.tables.skew import clock_skew, corrections
 
 #: Makes a table from the table of recoveries.
@@ -51,7 +52,8 @@ def answers(
     try:
         events = events.where(F.col("part") != OVER)
         words_ = keep(words(events))
-        encounters = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
+        met = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
+        encounters = completed(met, keep(learned_later(met, words_)))
         epochs = keep(sighted(events.where(F.col("part") == MOVE)))
         wrong = keep(wrong_clocks(epochs))
         seen = keep(leader_moves(epochs, wrong))
@@ -65,6 +67,7 @@ def answers(
             "leader_moves": moves,
             "latencies": latencies(samples, repeated(words_)),
             "clock_skew": skew,
+            "broker_hours": broker_hours(moves, refusals(encounters, right)),
             "journal_runs": journal_runs(words_, events.where(F.col("part") == REST), other_runs),
         }
         derived: dict[str, Derive] = {
@@ -72,7 +75,6 @@ def answers(
             "hint_effectiveness": hint_effectiveness,
             "hint_misses": hint_misses,
             "clients_without_hints": clients_without_hints,
-            "broker_hours": partial(broker_hours, moves),
         }
         yield tables, derived
     finally:

@@ -16,6 +16,7 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.window import WindowSpec
 
 from leader_hints_report.journal.events import day_of
 from leader_hints_report.tables.clock_pairs import epoch_after, released_at
@@ -51,23 +52,8 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     ``corrections``: of :func:`leader_hints_report.tables.skew.corrections`. Events that came twice
     count once.
     """
-    rows = _met(events, corrections)
-    in_order = Window.partitionBy(*_PLACE).orderBy("at", "success", "run", "seq")
-    same = (F.lag("run").over(in_order) == F.col("run")) & (
-        F.lag("seq").over(in_order) == F.col("seq")
-    )
-    pause = F.lit(PATIENCE_S * _MICROS)
-    # A line that came twice stands beside its twin. An error's twin is not counted; that of a
-    # success follows a success, so it ends nothing.
-    rows = rows.withColumns(
-        {
-            "twin": F.coalesce(same, F.lit(False)),
-            "success_before": F.coalesce(F.lag("success").over(in_order), F.lit(True)),
-            "paused": F.coalesce(F.col("at") - F.lag("at").over(in_order) > pause, F.lit(False)),
-            "success_next": F.lead("success").over(in_order),
-            "paused_next": F.lead("at").over(in_order) - F.col("at") > pause,
-        }
-    )
+    rows = _beside(_met(events, corrections))
+    in_order = _places_in_order()
     success = F.col("success")
     begins = ~success & (F.col("success_before") | F.col("paused"))
     ends_well = success & ~F.col("success_before") & ~F.col("paused")
@@ -91,6 +77,53 @@ def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
     bounds = bounds.withColumn("before", F.lag(first).over(in_order))
     bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
     return _told(bounds.where("ends"))
+
+
+def refusals(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """The errors of all episodes: ``at``, microseconds since 1970, ``cluster``, ``node``,
+    ``hinted``; ``twin``: it came twice and is counted with the other one.
+
+    ``waited_us``: until the client's next error, or its success. So all of an episode add up to
+    what it lost, whichever brokers answered. Arguments: see :func:`recoveries`.
+    """
+    rows = _beside(_met(events, corrections))
+    said = F.col("said")
+    until = F.lead("at").over(_places_in_order())
+    waited = F.when(F.col("paused_next"), 0).otherwise(until - F.col("at"))
+    errors = rows.withColumn("waited_us", F.coalesce(waited, F.lit(0))).where(~F.col("success"))
+    return errors.select(
+        "at",
+        said["cluster"].alias("cluster"),
+        said["node"].alias("node"),
+        _hinted(said).alias("hinted"),
+        "twin",
+        "waited_us",
+    )
+
+
+def _places_in_order() -> WindowSpec:
+    return Window.partitionBy(*_PLACE).orderBy("at", "success", "run", "seq")
+
+
+def _beside(rows: DataFrame) -> DataFrame:
+    """Rows of :func:`_met`, and what stands beside each: whether it is a line that came twice, a
+    success, or a pause."""
+    in_order = _places_in_order()
+    same = (F.lag("run").over(in_order) == F.col("run")) & (
+        F.lag("seq").over(in_order) == F.col("seq")
+    )
+    pause = F.lit(PATIENCE_S * _MICROS)
+    # A line that came twice stands beside its twin. An error's twin is not counted; that of a
+    # success follows a success, so it ends nothing.
+    return rows.withColumns(
+        {
+            "twin": F.coalesce(same, F.lit(False)),
+            "success_before": F.coalesce(F.lag("success").over(in_order), F.lit(True)),
+            "paused": F.coalesce(F.col("at") - F.lag("at").over(in_order) > pause, F.lit(False)),
+            "success_next": F.lead("success").over(in_order),
+            "paused_next": F.lead("at").over(in_order) - F.col("at") > pause,
+        }
+    )
 
 
 def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
@@ -127,7 +160,7 @@ def _in_order_of_epochs() -> Column:
     or with a hint to where that came from: its sidecar may not know the epoch yet. If clocks may be
     wrong by so much, the success came at once.
     """
-    in_order = Window.partitionBy(*_PLACE).orderBy("at", "success", "run", "seq")
+    in_order = _places_in_order()
 
     def other(of: Callable[[str], Column], name: str) -> Column:
         return of(name).over(in_order)

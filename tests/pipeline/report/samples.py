@@ -101,6 +101,8 @@ def make_fleet() -> Numbers:
             given=round((1000 - 100 * number) * share),
             would_give=30 if share else 0,
             saved_ms=45_000.0 if share else None,
+            saved_low_ms=30_000.0 if share else None,
+            saved_high_ms=60_000.0 if share else None,
         )
         for number, (software, version, share) in enumerate(_SOFTWARE)
         for api in ("Produce", "Fetch")

@@ -1,5 +1,8 @@
 """What comes out of the pipeline's tables."""
 
+import math
+import random
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -137,7 +140,8 @@ def test_recoveries_by_hint_client_topic_and_cluster(
     assert (client["errors"], client["given"], client["used"]) == (80, 20, 18)
     assert (client["with_n"], client["with_mean_ms"]) == (20, 10.5)
     assert (client["without_n"], client["without_p50_ms"]) == (20, 100.0)
-    assert client["saved_ms"] == 20 * (100.0 - 10.5)
+    # Nothing was observed, so there is nothing to compare with.
+    assert (client["observed_n"], client["saved_ms"], client["saved_low_ms"]) == (0, None, None)
 
     assert [
         (row["cluster"], row["topic"], row["lost_ms"]) for row in found.rows(listings.TOPICS)
@@ -152,6 +156,65 @@ def test_recoveries_by_hint_client_topic_and_cluster(
         ("c1", 80, None),
         ("c2", 4, None),
     ]
+
+
+def test_what_hints_saved_is_by_recoveries_that_would_have_had_one(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    """Two clusters can be compared with themselves. In one elections are slow, and mostly observed:
+    all recoveries together would say that hints cost time."""
+    draw = random.Random(3)
+    rows: list[dict[str, Any]] = []
+    samples: dict[tuple[str, bool], list[tuple[int, float]]] = defaultdict(list)
+    sizes = {("fast", True): 60, ("fast", False): 25, ("slow", True): 22, ("slow", False): 90}
+    for (cluster, hinted), count in sizes.items():
+        for stretch in range(count // 2):
+            together = draw.uniform(0, 50)  # One election delays all that it moves.
+            for second in (1, 8):
+                base = {"fast": 20.0, "slow": 900.0}[cluster] + (0 if hinted else 70)
+                took = base + together + draw.uniform(0, 10)
+                samples[cluster, hinted].append((stretch, took))
+                began = _BEGAN.replace(microsecond=0) + timedelta(seconds=10 * stretch + second)
+                more: dict[str, Any] = {"would_hint": not hinted, "first_error": began}
+                rows.append(_recovery(took, hinted=hinted, cluster=cluster, **more))
+    # These had slow elections, no success, no second kind in their cluster, or one stretch only.
+    no: dict[str, Any] = {"first_error": _BEGAN, "would_hint": False}
+    rows += [_recovery(30_000.0, hinted=False, cluster="slow", **no) for _ in range(50)]
+    rows += [_recovery(None, hinted=True, cluster="slow", **no)]
+    rows += [_recovery(1.0, hinted=True, cluster="alone", **no) for _ in range(50)]
+    burst: dict[str, Any] = {"cluster": "burst", "first_error": _BEGAN}
+    rows += [_recovery(1.0, hinted=True, would_hint=False, **burst) for _ in range(50)]
+    rows += [_recovery(9e6, hinted=False, would_hint=True, **burst) for _ in range(50)]
+    write(columns.RECOVERIES, rows)
+    version = {"software": "apache-kafka-java", "software_version": "3.9.1", "api": "Produce"}
+    write(columns.HINT_EFFECTIVENESS, [version | {"errors": 1}])
+
+    saved = variance = 0.0
+    for cluster in ("fast", "slow"):
+        (with_, with_error), (without, without_error) = (
+            _mean_and_variance(samples[cluster, hinted]) for hinted in (True, False)
+        )
+        count = len(samples[cluster, True])
+        saved += count * (without - with_)
+        variance += count**2 * (with_error + without_error)
+    (client,) = _gather(spark, tmp_path).rows(listings.COVERAGE)
+    wide = 1.96 * math.sqrt(variance)
+    assert client["saved_ms"] == pytest.approx(saved)
+    assert client["saved_low_ms"] == pytest.approx(saved - wide)
+    assert client["saved_high_ms"] == pytest.approx(saved + wide)
+    truth = 70.0 * (60 + 22)
+    assert saved - wide < truth < saved + wide
+    assert client["observed_n"] == 24 + 90 + 50
+
+
+def _mean_and_variance(sample: list[tuple[int, float]]) -> tuple[float, float]:
+    """The mean of times, and the variance of that mean: those of a stretch are one observation."""
+    mean = sum(took for _, took in sample) / len(sample)
+    off: dict[int, float] = defaultdict(float)
+    for stretch, took in sample:
+        off[stretch] += took - mean
+    groups = len(off)
+    return mean, sum(x * x for x in off.values()) * groups / (groups - 1) / len(sample) ** 2
 
 
 def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(

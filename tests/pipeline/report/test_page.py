@@ -108,6 +108,7 @@ def test_the_tiles_add_clusters_up(page: str) -> None:
     text = re.sub(r"<[^>]*>", " ", page.partition('id="tiles"')[2].partition("</dl>")[0])
     assert re.search(r"leader moves\s+10\u202f368\s", text)
     assert re.search(r"of these with a hint\s+70\.0 %", text)
+    assert re.search(r"saved by hints, estimate\s+3 min \(2 min to 4 min\)", text)
 
 
 def test_hostile_names_stay_text(hostile_page: str) -> None:

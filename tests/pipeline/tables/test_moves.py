@@ -105,7 +105,8 @@ def test_incidents_are_distinguished_by_their_rules(spark: SparkSession) -> None
     offline = _of(30, (10800, 1, -1), (10830, -1, 1))
     drained = [*_of(40, (14400, 1, 2)), *_of(41, (14460, 2, 3)), *_of(42, (14461, 2, 1))]
     single = _of(50, (18000, 1, 2))
-    rows = _kinds(spark, [*roll, *reassignment, *failure, *offline, *drained, *single])
+    met = [error(7201.5, 0, partition=20, sidecar="b"), error(7202, 1, partition=20, sidecar="b")]
+    rows = _kinds(spark, [*roll, *reassignment, *failure, *met, *offline, *drained, *single])
     assert [row["kind"] for row in rows] == [
         "roll", "reassignment", "failure", "failure", "roll", "other",
     ]  # fmt: skip
@@ -114,6 +115,10 @@ def test_incidents_are_distinguished_by_their_rules(spark: SparkSession) -> None
     assert rows[0]["brokers_left"] == [1, 2]
     assert rows[2]["brokers_joined"] == [2, 3]
     assert rows[1]["kept"] == 2
+    # A broker that is down answers nobody: where no error was seen nothing was measured.
+    assert [(row["errors"], row["clients"], row["lost_ms"]) for row in rows] == [
+        (0, 0, 0.0), (0, 0, 0.0), (2, 1, 500.0), (None, None, None), (0, 0, 0.0), (0, 0, 0.0),
+    ]  # fmt: skip
 
 
 def test_a_pause_of_five_minutes_parts_incidents(spark: SparkSession) -> None:
