@@ -33,11 +33,14 @@ _HALF_DAY_S = 12 * 3600.0
 
 @dataclass(frozen=True)
 class Judgement:
-    """How many failed partitions got a hint, and why the others got none."""
+    """How many failed partitions got a hint, and why the others got none. ``waited``: what came of
+    errors that wait for settled Metadata.
+    """
 
     given: int
     wrong: Sequence[LogLine]
     missed: Counter[str]
+    waited: Counter[str]
     longest_hold_ms: float
 
     def __str__(self) -> str:
@@ -66,7 +69,11 @@ def judge(fleet: ProxyFleet, history: LeaderHistory) -> Judgement:
     ]
     holds = [float(line["hold_ms"]) for line in (*given, *missed)]
     return Judgement(
-        len(given), wrong, Counter(line["reason"] for line in missed), max(holds, default=0.0)
+        len(given),
+        wrong,
+        Counter(line["reason"] for line in missed),
+        Counter(line["settling"] for line in missed if line["settling"]),
+        max(holds, default=0.0),
     )
 
 

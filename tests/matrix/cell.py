@@ -54,7 +54,7 @@ class CellRun:
         self._refused: Counter[str] = Counter()
         self._expected = Used.expected(client, broker)
         self._used = "not known"
-        self._judgement = Judgement(0, [], Counter(), 0.0)
+        self._judgement = Judgement(0, [], Counter(), Counter(), 0.0)
         self._versions: dict[str, list[str]] = {}
         self._raw: Counter[str] = Counter()
 
@@ -77,6 +77,7 @@ class CellRun:
             records=sum(lane.records for lane in self._lanes),
             given=self._judgement.given,
             missed=dict(self._judgement.missed),
+            waited=dict(self._judgement.waited),
             used=self._used,
             refused_offsets=dict(self._refused),
             passed_raw=dict(self._raw),
@@ -92,7 +93,8 @@ class CellRun:
         )
         config = folder / "leader-hints.yaml"
         folder.mkdir(parents=True, exist_ok=True)
-        config.write_text(f"topic_ids: {'synthesize' if self._broker.synthesize else 'broker'}\n")
+        topic_ids = "synthesize" if self._broker.synthesize else "broker"
+        config.write_text(f"topic_ids: {topic_ids}\nhold: {{settle: true}}\n")
         arguments = ["--config", str(config)]
         with Sandwich(
             self._cluster, folder, gate=self._gate, sidecars=True, arguments=arguments

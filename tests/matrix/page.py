@@ -40,7 +40,8 @@ def render(cells: Cells) -> str:
         "broker.",
         _by_broker(cells, _versions_text),
         "## Hints",
-        "Hints that the proxy gave; errors without a hint, by reason; and the APIs for which the "
+        "Hints that the proxy gave; errors without a hint, by reason; what came of those that "
+        "waited for settled Metadata; and the APIs for which the "
         "client used a hint, of the proxy or of a broker that gives its own. Leaders move so "
         "that consumers get FENCED_LEADER_EPOCH. From a broker of 2.4, where Fetch goes as 10, "
         "they get NOT_LEADER_OR_FOLLOWER. franz-go uses no hint with FENCED_LEADER_EPOCH.",
@@ -85,8 +86,8 @@ def _introduction() -> str:
         f"broker versions, and what was checked. `{COMMAND}` writes this page from its results: "
         "do not edit it. A cell is one client with one broker version. Each of three brokers "
         "has a proxy in front of it (min.insync.replicas=2, a rack for each, "
-        "RackAwareReplicaSelector). All features run together while all leaders move. Errors to "
-        "clients without hints went on immediately (`hold.settle: false`)."
+        "RackAwareReplicaSelector). All features run together while all leaders move. Errors that "
+        "can carry no hint wait until all brokers name the leader (`hold.settle: true`)."
     )
 
 
@@ -108,8 +109,10 @@ def _versions_text(cell: Cell) -> str:
 
 def _hints_text(cell: Cell) -> str:
     missed = "".join(f"<br>{reason} {count}" for reason, count in sorted(cell.missed.items()))
+    outcomes = ", ".join(f"{outcome} {count}" for outcome, count in sorted(cell.waited.items()))
+    waited = f"<br>waited: {outcomes}" if outcomes else ""
     raw = "".join(f"<br>not read: {reason} {n}" for reason, n in cell.passed_raw.items())
-    return f"given {cell.given}{missed}{raw}<br>used: {cell.used}"
+    return f"given {cell.given}{missed}{waited}{raw}<br>used: {cell.used}"
 
 
 def _refused_text(cell: Cell) -> str:

@@ -19,7 +19,8 @@ class Cell:
 
     ``features``: by name an empty text, or what went wrong. ``versions``: by API those asked,
     each with the one that went to the broker if that is another. ``given``,
-    ``missed``: hints, and by reason what got none. ``used``: sides on which hints were used.
+    ``missed``: hints, and by reason what got none; ``waited``: what came of errors that wait for
+    settled Metadata. ``used``: sides on which hints were used.
     ``refused_offsets``: by error code how many partitions of ListOffsets answers.
     """
 
@@ -31,6 +32,7 @@ class Cell:
     records: int
     given: int
     missed: Mapping[str, int]
+    waited: Mapping[str, int]
     used: str
     refused_offsets: Mapping[str, int]
     passed_raw: Mapping[str, int]

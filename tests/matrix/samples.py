@@ -20,6 +20,7 @@ def found(**features: str) -> Cell:
         records=10,
         given=7,
         missed={"budget": 2},
+        waited={"settled": 1, "budget": 1},
         used="produce",
         refused_offsets={},
         passed_raw={},

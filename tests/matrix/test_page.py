@@ -26,7 +26,7 @@ def test_a_cell_tells_what_was_found() -> None:
     where = (page.title(BROKERS[BROKER]), CLIENT)
     assert page.overview_cells(text)[where] == f"ok, {len(Feature)} of {len(Feature)}"
     assert "Produce 10 as 9 |" in text
-    assert "given 7<br>budget 2<br>used: produce" in text
+    assert "given 7<br>budget 2<br>waited: budget 1, settled 1<br>used: produce" in text
     assert "## Failures" not in text
 
 
