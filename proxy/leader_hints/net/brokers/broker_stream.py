@@ -60,7 +60,7 @@ def _leads_to_itself(stream: trio.SocketStream) -> bool:
     It may, where nobody listens at such a port of this machine.
     """
     try:
-        return stream.socket.getsockname() == stream.socket.getpeername()
+        return bool(stream.socket.getsockname() == stream.socket.getpeername())
     except OSError:
         # It has ended meanwhile.
         return False
