@@ -13,6 +13,19 @@ from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_stream import open_broker_stream
 
 
+class _From(trio.abc.SocketFactory):
+    """All sockets have the same port of their own."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def socket(self, family: int = 0, kind: int = 0, protocol: int = 0) -> trio.socket.SocketType:
+        """See :class:`trio.abc.SocketFactory`."""
+        sock = socket.socket(family, kind, protocol)
+        sock.bind((self._address.host, self._address.port))
+        return trio.socket.from_stdlib_socket(sock)
+
+
 @pytest.fixture
 def full_listener() -> Iterator[Address]:
     """An address where connections are neither taken nor refused: its backlog is full."""
@@ -41,6 +54,20 @@ async def test_a_broker_that_is_down_refuses() -> None:
         bound.bind(("127.0.0.1", 0))
         with pytest.raises(BrokerError, match=r"^cannot connect: connection refused$"):
             await open_broker_stream(Address(*bound.getsockname()), 10)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_a_connection_to_its_own_port_is_none(host: str) -> None:
+    """Linux may give it the port that it connects to, if nobody listens there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as bound:
+        bound.bind((host, 0))
+        address = Address(host, bound.getsockname()[1])
+    trio.socket.set_custom_socket_factory(_From(address))
+    with pytest.raises(BrokerError, match=r"^cannot connect: connection refused$"):
+        await open_broker_stream(address, 10)
+    # The broker finds its port free.
+    with socket.create_server((host, address.port), family=bound.family):
+        pass
 
 
 async def test_a_broker_that_says_nothing_is_given_up(

@@ -1,6 +1,7 @@
 """How links end between real socket pairs, and what is still delivered."""
 
 import contextlib
+import itertools
 import random
 import socket
 import struct
@@ -708,6 +709,38 @@ def test_a_client_that_never_rests_is_asked_for_no_more_and_gets_all_its_answers
         assert received(ends.client) == b"".join(answers[:4])
         assert ended(ends.client)
         assert received(ends.broker) == b""
+
+
+def test_a_client_that_asks_on_gets_all_of_its_last_answer_however_slowly_it_reads() -> None:
+    """A socket that is closed drops what it has not sent where something comes that is not read."""
+    answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+        rig.send(ends.client, messages.fetch_request(16, 1, epoch=3))
+        rig.drain(_nobody)
+        for _ in rig.pump.take_no_more():
+            pass
+        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        # Linux takes all of it at once.
+        rig.send(ends.broker, answer)
+        got, now = bytearray(), itertools.count(1)
+
+        def over() -> bool:
+            rig.sweep(next(now))
+            rig.spin()
+            data, gone = b"", False
+            with contextlib.suppress(BlockingIOError):
+                data = ends.client.recv(_SMALL)
+                gone = not data
+            got.extend(data)
+            return gone or len(got) == len(answer)
+
+        until(over, "the answer has come", _SECONDS)
+        assert got == answer
+        rig.sweep(next(now))
+        rig.sweep(next(now))
+        assert ended(ends.client)
 
 
 def test_many_links_take_no_more_one_in_each_step() -> None:

@@ -26,6 +26,7 @@ from tests.net.rig import (
     open_descriptors,
     opened,
     received,
+    until_end,
 )
 
 _SMALL = 16_384
@@ -158,6 +159,31 @@ def test_a_byte_that_is_sent_as_urgent_keeps_nobody_busy(up: bool, reading: bool
         until(lambda: goes_on(len(data)), "all has arrived")
         # As any reader of such a connection does, none has got that byte.
         assert got == data
+
+
+@pytest.mark.parametrize("up", [True, False], ids=["requests", "responses"])
+def test_what_comes_behind_an_urgent_byte_and_before_the_end_is_not_lost(up: bool) -> None:
+    """There the system moves nothing, and says that this is the end."""
+    data = _frames(900_000, 1, up=up)
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        if not up:
+            rig.send(ends.client, messages.fetch_request(16, 0, epoch=3))
+            received(ends.broker)
+        sender, hearer = (ends.client, ends.broker) if up else (ends.broker, ends.client)
+        got = bytearray()
+
+        def goes_on() -> bool:
+            rig.spin()
+            got.extend(received(hearer))
+            return len(got) == 100_000
+
+        rig.send(sender, data[:100_000])
+        until(goes_on, "what was sent has arrived")
+        sender.send(b"!", socket.MSG_OOB)
+        assert sender.send(data[100_000:150_000]) == 50_000
+        sender.shutdown(socket.SHUT_WR)
+        assert got + until_end(rig, hearer) == data[:150_000]
 
 
 def test_a_client_that_takes_nothing_any_more_loses_what_was_on_its_way_and_no_other_does() -> None:

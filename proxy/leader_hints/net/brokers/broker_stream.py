@@ -1,5 +1,6 @@
 """A TCP stream to a broker."""
 
+import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -8,6 +9,7 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.errors import BrokerError
+from leader_hints.net.clients.reset import turn_away
 
 #: What opens a stream: address, and the seconds that it may take.
 OpenStream = Callable[[Address, float], Awaitable[trio.abc.Stream]]
@@ -26,7 +28,12 @@ async def open_broker_stream(address: Address, patience: float) -> trio.SocketSt
         raise BrokerError(f"cannot connect: a host of {len(address.host)} letters")
     try:
         with trio.fail_after(patience):
-            return await trio.open_tcp_stream(address.host, address.port)
+            stream = await trio.open_tcp_stream(address.host, address.port)
+            if _leads_to_itself(stream):
+                # A reset leaves the port free: else no broker could begin to listen there.
+                await turn_away(stream)
+                raise BrokerError(f"cannot connect: {os.strerror(errno.ECONNREFUSED).lower()}")
+            return stream
     except trio.TooSlowError:
         raise BrokerError(f"no connection within {patience:g} s") from None
     except (OSError, ValueError, OverflowError, RuntimeError) as error:
@@ -45,6 +52,18 @@ def peer_of(stream: trio.abc.Stream) -> str:
     except OSError:
         # It has ended meanwhile.
         return ""
+
+
+def _leads_to_itself(stream: trio.SocketStream) -> bool:
+    """Whether the system chose the very port that is connected to.
+
+    It may, where nobody listens at such a port of this machine.
+    """
+    try:
+        return bool(stream.socket.getsockname() == stream.socket.getpeername())
+    except OSError:
+        # It has ended meanwhile.
+        return False
 
 
 def _reason(error: BaseException) -> str:

@@ -207,9 +207,9 @@ class Endings:
         """
         link = pair.link
         assert self.draining is not None
-        if not pair.open or pair.queued or self.draining(link.state):
+        if not pair.open or self.draining(link.state):
             return
-        if not link.resting if link.matched else not quiet:
+        if (not link.resting if link.matched else not quiet) or pair.queued:
             return
         self.give_up(pair)
 

@@ -91,6 +91,9 @@ class Relay:
                 return False
             # A reset broker: the answers that came before it are good all the same.
             size = 0
+        if not size and pipe is not None:
+            # Nor is the end the end there: what came behind that byte is still to be received.
+            return self._receive(side, is_there=False, copies=True)
         if not size:
             self._endings.end(side)
             return False

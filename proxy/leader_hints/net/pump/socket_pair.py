@@ -16,6 +16,8 @@ from leader_hints.net.pump.pipe import Pipe
 from leader_hints.net.pump.tls_socket import Transport
 
 _INT = struct.Struct("@i")
+#: Asks Linux for the bytes of a socket that it has not sent yet (SIOCOUTQNSD).
+_NOT_SENT = 0x894B
 
 
 class Side:
@@ -76,22 +78,28 @@ class SocketPair:
 
     @property
     def queued(self) -> bool:
-        """Whether bytes wait for one of the sockets."""
-        return bool(self.client.queue or self.broker.queue)
+        """Whether bytes wait for one of the sockets, or in the client's for the client.
+
+        When it is closed these are lost, if anything comes that is not read.
+        """
+        return bool(self.client.queue or self.broker.queue or _asked(self.client, _NOT_SENT))
 
     def unsent_bytes(self) -> int:
         """Return how many bytes the system has that the far ends did not take yet.
 
         One that reads slowly takes them long before there is room for more.
         """
-        unsent = 0
-        for side in (self.client, self.broker):
-            with suppress(OSError):
-                (size,) = _INT.unpack(fcntl.ioctl(side.socket, termios.TIOCOUTQ, bytes(_INT.size)))
-                unsent += size
-        return unsent
+        return sum(_asked(side, termios.TIOCOUTQ) for side in (self.client, self.broker))
 
     def part(self) -> None:
         """Have it and its sides, once it is closed, not keep each other."""
         for side in (self.client, self.broker):
             del side.pair, side.peer
+
+
+def _asked(side: Side, what: int) -> int:
+    """Return how many bytes of a kind the system has of a socket, 0 where it does not know."""
+    with suppress(OSError):
+        (size,) = _INT.unpack(fcntl.ioctl(side.socket, what, bytes(_INT.size)))
+        return int(size)
+    return 0
