@@ -38,9 +38,15 @@ _TURN = 0.15
 #: Messages that an error or a lost connection costs, each of which passes one hop more each way.
 _MESSAGES = 6
 
-#: Worlds that are near, of each kind, and how many standard errors their mean may be off.
+#: Worlds that are near, of each kind, and how many standard errors their mean may be off. After
+#: some of them it is looked whether that is clear already: for one look among several the mean has
+#: to be further off.
 _NEARBY: Final = 60
 _ERRORS: Final = 2.0
+_LOOKS: Final = (10, 20, 40)
+_CLEARLY: Final = 4.0
+#: Fewer say nothing.
+_FEW: Final = 5
 
 Place = tuple[str, int]
 _Reached = tuple[int, Place, float]
@@ -231,9 +237,21 @@ def behind(world: World, twin: Twin, nearby: Nearby, most: int) -> Iterator[Behi
 
 
 def _behind_nearby(keys: Collection[_Reached], nearby: Nearby) -> Iterator[_Reached]:
-    """Iterate over what is behind in the mean of worlds that are near."""
+    """Iterate over what is behind in the mean of worlds that are near.
+
+    Only as many are lived as it takes to see that clearly.
+    """
     behind: dict[_Reached, list[tuple[float, float]]] = {key: [] for key in keys}
     for number in range(_NEARBY):
+        if number in _LOOKS:
+            clear = [key for key, pairs in behind.items() if _least(pairs, _CLEARLY) > 0.0]
+            if clear:
+                yield from clear
+                return
+            for key in [key for key, pairs in behind.items() if _least(pairs, -_ERRORS) < 0.0]:
+                del behind[key]
+            if not behind:
+                return
         near = nearby(number)
         known = _known(near.proxied)
         enough = _enough(near.proxied, known)
@@ -243,15 +261,19 @@ def _behind_nearby(keys: Collection[_Reached], nearby: Nearby) -> Iterator[_Reac
         for key in compared:
             behind[key].append((direct[key] - enough[key], hinted[key] - enough[key]))
     for key, pairs in behind.items():
-        if len(pairs) < 2 or all(
-            _least_mean(of_kind) > 0.0 for of_kind in zip(*pairs, strict=True)
-        ):
+        if len(pairs) < _FEW or _least(pairs, _ERRORS) > 0.0:
             yield key
 
 
-def _least_mean(values: Sequence[float]) -> float:
-    """Return the least that the mean may be of what ``values`` were drawn from."""
-    return fmean(values) - _ERRORS * stdev(values) / math.sqrt(len(values))
+def _least(pairs: Sequence[tuple[float, float]], errors: float) -> float:
+    """Return the smaller mean of the two kinds less so many standard errors, 0 for too few."""
+    if len(pairs) < _FEW:
+        return 0.0
+    return min(_mean_less(errors, kind) for kind in zip(*pairs, strict=True))
+
+
+def _mean_less(errors: float, values: Sequence[float]) -> float:
+    return fmean(values) - errors * stdev(values) / math.sqrt(len(values))
 
 
 def _enough(world: World, known: _Known) -> dict[_Reached, float]:

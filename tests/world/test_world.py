@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.rules import DEFAULT_RULES
-from tests.world import product, progress
+from tests.world import product
 from tests.world.brokers import is_proxy
 from tests.world.clients import HINTED, Told
 from tests.world.happenings import (
@@ -237,15 +237,11 @@ def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
         pytest.param(512724, id="a client connects again a millisecond before its error comes"),
     ],
 )
-def test_a_client_that_is_behind_by_luck_alone_is_not_behind(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    monkeypatch.setattr(progress, "_NEARBY", 10)
+def test_a_client_that_is_behind_by_luck_alone_is_not_behind(seed: int) -> None:
     assert not live(seed).broken
 
 
-def test_a_proxy_that_only_slows_clients_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_NEARBY", 10)
+def test_a_proxy_that_only_slows_clients_is_found() -> None:
     assert "clients_make_progress" in {broken.rule for broken in live(36, late=0.5).broken}
 
 
