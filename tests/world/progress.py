@@ -347,7 +347,8 @@ def _delays(world: World, client: Client) -> Iterator[float]:
 def hints(world: World) -> Hints:
     """Return the hints that clients got, each for as long as the same error may come by luck.
 
-    That is a long poll sooner or later, and not before the leader was elected.
+    That is a long poll sooner or later, and not before the leader was elected, nor once the topic
+    is another: a former one's epoch may be higher than any of the recreated one for long.
     """
     return tuple(tuple(_told(world, client)) for client in world.clients)
 
@@ -355,10 +356,14 @@ def hints(world: World) -> Hints:
 def _told(world: World, client: Client) -> Iterator[Told]:
     for seen in client.seen:
         place = seen.name, seen.place[1]
-        since = [term.since for term in world.truth.terms(*place) if term.leader == seen.hint]
-        if seen.hint is not None and since:
-            begin = max(min(since), seen.at - LONG_POLL)
-            yield Told(begin, seen.at + LONG_POLL, place, seen.hint, seen.endpoint)
+        terms = [term for term in world.truth.terms(*place) if term.since <= seen.at]
+        # A former topic may have had the same leader at the same epoch.
+        term = next((term for term in reversed(terms) if term.leader == seen.hint), None)
+        if term is not None and seen.hint is not None:
+            of_it = (t for t in world.truth.terms(*place) if t.incarnation == term.incarnation)
+            begin = max(term.since, seen.at - LONG_POLL)
+            end = min(max(t.until for t in of_it), seen.at + LONG_POLL)
+            yield Told(begin, end, place, seen.hint, seen.endpoint)
 
 
 def _sum(intervals: Iterable[tuple[float, float]], until: float) -> float:

@@ -11,7 +11,7 @@ import pytest
 from tests.core.rules import DEFAULT_RULES
 from tests.world import product
 from tests.world.brokers import is_proxy
-from tests.world.clients import HINTED, Told
+from tests.world.clients import HINTED, Seen, Told
 from tests.world.happenings import (
     BUSY,
     CALM,
@@ -21,6 +21,7 @@ from tests.world.happenings import (
     happenings,
     profile,
 )
+from tests.world.model.broker import Error
 from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.model.truth import Leader
 from tests.world.product import shown
@@ -296,6 +297,33 @@ def test_hints_come_with_a_twins_errors_as_is_said() -> None:
     assert not any(none[0])
     assert all_told == [[Leader(2, 1)], none[1]]
     assert others == [none, none]
+
+
+@pytest.mark.parametrize(
+    ("at", "leader", "since", "until"),
+    [
+        pytest.param(6.2, Leader(2, 5), 5.7, 6.7, id="a long poll sooner and later"),
+        pytest.param(5.2, Leader(2, 5), 5.0, 5.7, id="not before the election"),
+        pytest.param(6.9, Leader(2, 5), 6.4, 7.0, id="not once the topic is another"),
+        pytest.param(8.2, Leader(2, 1), 8.0, 8.7, id="as a leader of a former topic"),
+    ],
+)
+def test_a_hint_comes_in_a_near_world_as_long_as_it_may_by_luck(
+    at: float, leader: Leader, since: float, until: float
+) -> None:
+    world = World(0, _one_partition(0), [], proxied=False)
+    truth, client = world.truth, world.clients[0]
+    for moved_at, node in ((1.0, 2), (2.0, 1), (3.0, 2), (4.0, 1), (5.0, 2)):
+        truth.move(moved_at, BUSY, 0, node)
+    truth.delete(7.0, BUSY)
+    truth.create(7.1, BUSY, ((3, 1, 2),))
+    truth.move(8.0, BUSY, 0, 2)
+    error, request = Error.NOT_LEADER_OR_FOLLOWER, (client.name, 1)
+    client.seen.append(Seen(at, at, PRODUCE, 9, request, (BUSY, 0), BUSY, error, leader, shown(2)))
+    ((told,), *others) = progress.hints(world)
+    assert (told.since, told.until) == (pytest.approx(since), pytest.approx(until))
+    assert (told.place, told.leader, told.endpoint) == ((BUSY, 0), leader, shown(2))
+    assert not any(others)
 
 
 def test_a_twin_asks_former_leaders_of_2_4_as_is_said() -> None:
