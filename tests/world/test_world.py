@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.core.rules import DEFAULT_RULES
-from tests.world import product
+from tests.world import product, progress
 from tests.world.brokers import is_proxy
 from tests.world.clients import HINTED, Seen, Told
 from tests.world.happenings import (
