@@ -1,4 +1,4 @@
-"""``python -m bench kip951``: the case KIP-951 was made for, written to docs/benchmarks.md."""
+"""``python -m bench kip951`` and ``late``: the case KIP-951 was made for, and it without hints."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -31,13 +31,30 @@ _HOW: Mapping[Lateness, str] = {
 }
 
 
+def _options(seconds: float) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what gives a command the options of both; ``seconds``: of each run, by default."""
+
+    def having(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(
+            (
+                click.option("--runs", default=3, show_default=True, help="Runs of each arm."),
+                click.option(
+                    "--slow-runs", default=1, show_default=True, help="The same with slow Metadata."
+                ),
+                click.option("--seconds", default=seconds, show_default=True, help="Of each run."),
+                click.option("--rate", default=400, show_default=True, help="Records in a second."),
+                from_samples_option,
+                click.option("--write/--no-write", default=True, help="Write page and samples."),
+            )
+        ):
+            command = option(command)
+        return command
+
+    return having
+
+
 @click.command("kip951")
-@click.option("--runs", default=3, show_default=True, help="Runs of each arm.")
-@click.option("--slow-runs", default=1, show_default=True, help="The same with slow Metadata.")
-@click.option("--seconds", default=40.0, show_default=True, help="Of each run.")
-@click.option("--rate", default=400, show_default=True, help="Records in a second.")
-@from_samples_option
-@click.option("--write/--no-write", default=True, help="Write page and samples.")
+@_options(seconds=40.0)
 def main(
     runs: int, slow_runs: int, seconds: float, rate: int, from_samples: bool, write: bool
 ) -> None:
@@ -54,16 +71,11 @@ def main(
 
 
 @click.command("late")
-@click.option("--runs", default=3, show_default=True, help="Runs of each arm.")
-@click.option("--slow-runs", default=1, show_default=True, help="The same with slow Metadata.")
-@click.option("--seconds", default=30.0, show_default=True, help="Of each run.")
-@click.option("--rate", default=400, show_default=True, help="Records in a second.")
-@from_samples_option
-@click.option("--write/--no-write", default=True, help="Write page and samples.")
+@_options(seconds=30.0)
 def late(
     runs: int, slow_runs: int, seconds: float, rate: int, from_samples: bool, write: bool
 ) -> None:
-    """The same with a producer that uses no hints, its errors settled and passed on.
+    """Produce as for kip951 with a client that uses no hints: its errors settled, and passed on.
 
     Ends with 1 where a target is missed.
     """

@@ -142,6 +142,25 @@ def _one_partition(seed: int) -> Profile:
     )
 
 
+def _without_ids(
+    release: str, partitions: int, clients: tuple[tuple[str, int], tuple[str, int]]
+) -> Profile:
+    """Brokers of one release with ZooKeeper and without topic ids, of which one has a route."""
+    return replace(
+        profile(0),
+        kraft=False,
+        ids=False,
+        releases=(release,) * 3,
+        fronted=(1,),
+        clients=clients,
+        partitions=partitions,
+        idle=0,
+        crossed=(),
+        later="",
+        slots=1000,
+    )
+
+
 def test_no_former_leader_is_named_by_a_process_that_begins_after_a_topic_was_recreated() -> None:
     """A broker that has not learnt of that leads the former topic at the epoch that comes next."""
     of = replace(_one_partition(0), lag=0.02, fronted=(1, 2), sidecars=True, large=True)
@@ -271,19 +290,7 @@ def test_errors_come_as_late_in_a_twin_as_is_said() -> None:
 
 
 def test_hints_come_with_a_twins_errors_as_is_said() -> None:
-    of = replace(
-        profile(0),
-        kraft=False,
-        ids=False,
-        releases=("3.0",) * 3,
-        fronted=(1,),
-        clients=(("java", PRODUCE), ("java", PRODUCE)),
-        partitions=1,
-        idle=0,
-        crossed=(),
-        later="",
-        slots=1000,
-    )
+    of = _without_ids("3.0", 1, (("java", PRODUCE), ("java", PRODUCE)))
     moves = [Happening(5.0, "move", node=2)]
     told = Told(5.0, 5.5, (BUSY, 0), Leader(2, 1), shown(2))
     late, other = told._replace(since=6.0, until=7.0), told._replace(place=(CALM, 0))
@@ -327,19 +334,7 @@ def test_a_hint_comes_in_a_near_world_as_long_as_it_may_by_luck(
 
 
 def test_a_twin_asks_former_leaders_of_2_4_as_is_said() -> None:
-    of = replace(
-        profile(0),
-        kraft=False,
-        ids=False,
-        releases=("2.4",) * 3,
-        fronted=(1,),
-        clients=(("java", FETCH), ("unhinted", FETCH)),
-        partitions=2,
-        idle=0,
-        crossed=(),
-        later="",
-        slots=1000,
-    )
+    of = _without_ids("2.4", 2, (("java", FETCH), ("unhinted", FETCH)))
     moves = [Happening(5.0, "move", number=0, node=2), Happening(5.0, "move", number=1, node=3)]
     refused = []
     for delays in ((), ((0.0,),) * 2):
