@@ -292,7 +292,8 @@ def _enough(world: World, known: _Known) -> dict[_Reached, float]:
 def _without(world: World, known: _Known, keys: Iterable[_Reached]) -> dict[_Reached, float]:
     """Return how far clients have come in a world without the proxies."""
     keys = [*keys]
-    there = {number: _progress(world, world.clients[number]) for number, _, _ in keys}
+    numbers = {number for number, _, _ in keys}
+    there = {number: _progress(world, world.clients[number]) for number in numbers}
     return {
         (number, place, at): _since(progress, known[number, place], at)
         + _sum(world.clients[number].late, at)

@@ -189,12 +189,13 @@ def test_a_reset_of_either_side_closes_both(who: str) -> None:
         assert rig.complaints == []
 
 
+@pytest.mark.parametrize("end", [reset, socket.socket.close])
 @pytest.mark.parametrize("route", [hinting_route, opaque_route])
 @pytest.mark.parametrize("is_answered", [False, True])
-def test_a_reset_before_any_answer_is_one_for_the_client_too(
-    route: Callable[[], Route], is_answered: bool
+def test_an_end_before_any_answer_is_a_reset_for_the_client(
+    end: Callable[[socket.socket], None], route: Callable[[], Route], is_answered: bool
 ) -> None:
-    """As where a broker goes down with connections that it has not taken yet. After an end there
+    """As where a broker goes down with connections that it has not read yet. After an end there
     franz-go gives up, after a reset it tries again."""
     with opened(Rig()) as rig:
         ends = rig.link(route(), tcp=True)
@@ -204,8 +205,18 @@ def test_a_reset_before_any_answer_is_one_for_the_client_too(
             answer = messages.api_versions_response(1, 3, LEGACY)
             rig.send(ends.broker, answer)
             until(lambda: _comes(rig, ends.client), "the answer", _SECONDS)
-        reset(ends.broker)
+        end(ends.broker)
         assert _how_it_ends(rig, ends.client) == ("end" if is_answered else "reset")
+
+
+def test_a_client_that_ends_without_a_word_is_not_reset() -> None:
+    """As one that only looks whether somebody listens."""
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        ends.client.shutdown(socket.SHUT_WR)
+        until(lambda: _ends(rig, ends.broker), "the client's end", _SECONDS)
+        ends.broker.close()
+        assert _how_it_ends(rig, ends.client) == "end"
 
 
 def test_a_client_that_has_just_come_is_reset_at_the_processes_end() -> None:
@@ -254,6 +265,14 @@ def test_a_client_whose_broker_is_silent_is_reset_when_the_time_of_its_link_is_o
 def _comes(rig: Rig, end: socket.socket) -> bytes:
     rig.spin()
     return received(end)
+
+
+def _ends(rig: Rig, end: socket.socket) -> bool:
+    rig.spin()
+    try:
+        return not end.recv(1)
+    except BlockingIOError:
+        return False
 
 
 def _how_it_ends(rig: Rig, end: socket.socket) -> str:

@@ -57,6 +57,11 @@ class Endings:
         pair = side.pair
         side.ended = True
         if side is pair.broker:
+            if not (pair.answered or pair.client.ended):
+                # A broker that stops: what the client sent may have come too late to be read, and
+                # a client without a proxy would have been reset for that.
+                self.turn_away(pair)
+                return
             self._close_write(pair)
             if pair.link.responses.held is not None:
                 return
