@@ -14,6 +14,8 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 2
 # Some unit tests wait for threads and processes: one more at the same time takes an eighth less.
 UNIT_WORKERS ?= 3
+# Folders whose tests test-rest runs.
+TESTS ?= tests
 # `make test COVERAGE=1` measures which lines and branches run, at twice the time.
 MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 
@@ -56,8 +58,8 @@ coverage: $(STAMP) ## Report the coverage of `make test COVERAGE=1`; fail below 
 test-all: $(STAMP) ## Run all tests except test-deploy
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) tests --ignore tests/deploy
 
-test-rest: $(STAMP) ## Run the tests of test-all that test leaves out
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier rest tests --ignore tests/deploy
+test-rest: $(STAMP) ## Run the tests of test-all that test leaves out; TESTS=tests/pipeline
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier rest $(TESTS) --ignore tests/deploy
 
 test-deploy: $(STAMP) ## Check and run the deployment files; needs root, buildah and podman
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'
