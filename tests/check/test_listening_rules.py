@@ -61,3 +61,14 @@ def test_one_kind_of_client_that_is_not_offered_enough_is_named() -> None:
 
     (short,) = [f for f in findings if f.code == "listen_not_raised"]
     assert "offers franz-go 1.17 or newer Fetch 15 and not 16" in short.text
+
+
+def test_a_kind_of_client_as_which_nothing_was_answered_is_not_judged() -> None:
+    """On a busy machine: it was said to be offered Produce -1."""
+    whole = proxy()
+    offers = {name: of for name, of in whole.offers.items() if name != "franz-go 1.17 or newer"}
+    busy = replace(RUNNING, listening=taken(replace(whole, offers=offers)))
+
+    assert found(busy) == {"listen_unanswered"}
+    (silent,) = [f for f in judge((busy,), MACHINE, BOUNDS) if f.code == "listen_unanswered"]
+    assert "did not answer the check as franz-go 1.17 or newer" in silent.text

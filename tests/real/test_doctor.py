@@ -5,6 +5,7 @@ One cluster has a listener for each mistake. docs/troubleshooting.md lists what 
 
 import contextlib
 import functools
+import itertools
 import json
 import os
 import resource
@@ -34,7 +35,7 @@ from tests.harness.waiting import until
 from tests.real.other_servers import Balancer, http_server, silent_server
 from tests.real.wrong_listeners import Listener, add_listeners, free_address
 
-METADATA = 3
+METADATA, API_VERSIONS = 3, 18
 NO_HOST = "no-such-host.invalid"
 TOPIC = "two"
 #: Anybody may do anything that no ACL speaks of.
@@ -454,6 +455,19 @@ def test_a_proxy_that_only_observes(crowd: Crowd, tmp_path: Path) -> None:
     assert found.codes == {"hints_not_given", "listen_unread", "advertised_loopback"}
     assert "advertised_right" in found.fine()
     assert "advertised_unsure" in other.codes
+
+
+def test_a_proxy_that_does_not_answer_each_kind_of_client(crowd: Crowd, tmp_path: Path) -> None:
+    asked = itertools.count()
+    # The check's first question is answered, and one of those that come together.
+    gate = Gate(lambda request: request.api_key == API_VERSIONS and next(asked) > 1)
+    gate.shut()
+    place, behind, (_, broker) = free_address(), free_address(), crowd.right(1)
+    with _proxy(tmp_path, (behind, broker)), Relay(place, behind, gate):
+        found = check((place, broker))
+
+    assert "listen_unanswered" in found.codes
+    assert "listen_not_raised" not in found.codes
 
 
 def test_topics_that_acls_hide(crowd: Crowd) -> None:

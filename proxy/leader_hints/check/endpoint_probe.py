@@ -82,10 +82,11 @@ async def meet(
     ``kinds``: of client, for each of which is asked what it is offered.
     """
     met = ProbeResult(kind=EndpointKind.NOT_KAFKA, reason=f"no answer within {_WHOLE:g} s")
-    with trio.move_on_after(_WHOLE):
+    deadline = trio.current_time() + _WHOLE
+    with trio.move_on_at(deadline):
         met = await _meet(connector, address, self_connections, known)
-        if met.kind is EndpointKind.BROKER:
-            met = await _meet_again(connector, address, met, kinds)
+    if met.kind is EndpointKind.BROKER:
+        met = await _meet_again(connector, address, met, kinds, deadline)
     return met
 
 
@@ -127,9 +128,13 @@ async def _route_reached(address: Address, self_connections: SelfConnections) ->
 
 
 async def _meet_again(
-    connector: Connector, address: Address, met: ProbeResult, kinds: Collection[ClientKind]
+    connector: Connector,
+    address: Address,
+    met: ProbeResult,
+    kinds: Collection[ClientKind],
+    deadline: float,
 ) -> ProbeResult:
-    """Ask as other kinds of client, each on a connection of its own.
+    """Ask as other kinds of client, each on a connection of its own, until ``deadline``.
 
     A listener with SASL takes one question for its versions on each connection, no more.
     """
@@ -140,9 +145,10 @@ async def _meet_again(
             async with contextlib.aclosing(await connect(connector, address)) as connection:
                 offers[kind.name] = await offered(connection, kind)
 
-    async with trio.open_nursery() as nursery:
-        for kind in kinds:
-            nursery.start_soon(ask, kind)
+    with trio.move_on_at(deadline):
+        async with trio.open_nursery() as nursery:
+            for kind in kinds:
+                nursery.start_soon(ask, kind)
     raised = any(offer != offers[PLAIN.name] for offer in offers.values())
     return replace(met, kind=EndpointKind.PROXY if raised else EndpointKind.BROKER, offers=offers)
 

@@ -220,6 +220,14 @@ TABLE: dict[str, Entry] = {
         "from the broker.",
         "Set hints to on to check this.",
     ),
+    "listen_unanswered": Entry(
+        _ADVICE,
+        "{listen} did not answer the check as {client}",
+        "The check asks as each kind of client at the same time. What this kind is offered is not "
+        "known; the others are offered the right versions.",
+        "Run the check again when the machine is less busy; then look for client_refused in the "
+        "proxy's log.",
+    ),
     "listen_any_port": Entry(
         _ADVICE,
         "{listen} stands for any free port",

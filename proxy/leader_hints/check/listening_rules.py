@@ -43,6 +43,8 @@ def _listener(route: RouteFacts, listener: ProbeResult) -> Iterator[Finding]:
         yield finding("listen_unread", route.name, listen=route.listen)
     elif (short := _not_raised(route, listener)) is not None:
         yield finding("listen_not_raised", route.name, listen=route.listen, **short)
+    elif (silent := _unanswered(route, listener)) is not None:
+        yield finding("listen_unanswered", route.name, listen=route.listen, client=silent)
     elif plan_for(route.met.maxima).rows:
         yield finding("listen_proxy", route.name, listen=route.listen)
 
@@ -57,10 +59,18 @@ def _not_raised(route: RouteFacts, listener: ProbeResult) -> dict[str, object] |
     return short
 
 
+def _unanswered(route: RouteFacts, listener: ProbeResult) -> str | None:
+    """Return the first kind of client as which the check was not answered."""
+    names = (kind.name for kind in kinds(route.clients))
+    return next((name for name in names if name not in listener.offers), None)
+
+
 def _short(
     route: RouteFacts, listener: ProbeResult, *, synthetic: bool
 ) -> dict[str, object] | None:
     for kind in kinds(route.clients):
+        if kind.name not in listener.offers:
+            continue
         wanted = offered(
             route.met.maxima,
             route.clients.forms(kind.software),
@@ -68,7 +78,7 @@ def _short(
             synthetic=synthetic,
         )
         for key in (ApiKey.PRODUCE, ApiKey.FETCH):
-            given = listener.offers.get(kind.name, {}).get(key, -1)
+            given = listener.offers[kind.name].get(key, -1)
             if given != wanted.get(key, -1):
                 words = {"client": kind.name, "api": api_name(key)}
                 return {**words, "offered": given, "expected": wanted.get(key, -1)}
