@@ -53,7 +53,8 @@ Fields: `seconds`, `stack`: the lines of code where it stalls, without values.
 What happened in a minute; there is no line if nothing happened.
 
 Fields: `links_open`, `links`, `requests`, `errors`, `hints_given`, `hints_missed` by reason,
-`leader_moves`.
+`leader_moves`. Where errors were to wait until Metadata has settled: `errors_settled`, by what
+came of it. Where hints are only observed: `observed_given`, `observed_missed`, `observed_settled`.
 
 `make docs` generates this page from the events in the code.
 """

@@ -70,6 +70,26 @@ def test_a_browser_shows_what_the_status_says_and_runs_no_text(
     assert pressed == ["off", "on", "on"]
     assert re.search(r'<rect class="move"', dom)
     assert re.search(rf"\ba hint\s+{given}\b", _text(dom, "reasons"))
+    assert re.search(r'id="observe"[^>]*hidden', dom)
     assert f"{TOPIC}-{status['moves'][0]['partition']}" in _text(dom, "moves")
     assert "<img" not in dom
     assert status["clusters"][0]["id"] in _text(dom, "clusters")
+
+
+def test_where_hints_are_observed_a_browser_says_so_and_none_was_given(tmp_path: Path) -> None:
+    with open_scene(tmp_path, hints="observe") as scene:
+        scene.produce_on_the_move()
+        dom = dom_of(f"{scene.proxy.admin}/", tmp_path / "chromium")
+        routes = scene.proxy.status()["routes"]
+
+    would_give = sum(route["observed_given"] for route in routes)
+    would_miss = sum(sum(route["observed_missed"].values()) for route in routes)
+    assert would_give >= 1
+    assert not any(route["hints_given"] or route["hints_missed"] for route in routes)
+    assert "OBSERVE: nothing is changed for clients." in _text(dom, "observe")
+    assert f"{would_give} of {would_give + would_miss} errors" in _text(dom, "observe")
+    assert re.match(
+        rf"\s*Links open .* Hints that would be given\s+{would_give}\s", _text(dom, "tiles")
+    )
+    assert "none raised; with hints on: Produce\u00a09\u00a0→\u00a010" in _text(dom, "routes")
+    assert "<i></i>hints that would be given<" in dom

@@ -46,6 +46,20 @@ def test_it_says_what_came_of_errors_that_waited_for_metadata() -> None:
     assert taken["hints_missed"] == {"replica": 4}
 
 
+def test_what_hints_would_have_done_is_not_among_what_they_did() -> None:
+    counts = Counts()
+    summary = Summary(watched([Route("a", Mode.OBSERVE)], counts))
+    observed = dataclasses.replace(ANSWERED, observed=True)
+    counts.take(HintGiven(answered=observed, leader=2, epoch=2))
+    counts.take(HintMissed(answered=observed, reason="replica", settling="settled"))
+    taken = summary.take()
+    assert taken is not None
+    assert (taken["errors"], taken["hints_given"], taken["hints_missed"]) == (2, 0, {})
+    assert (taken["observed_given"], taken["observed_missed"]) == (1, {"replica": 1})
+    assert taken["observed_settled"] == {"settled": 1}
+    assert "errors_settled" not in taken
+
+
 def test_there_is_none_of_a_minute_in_which_nothing_happened() -> None:
     route = Route("a", Mode.ON)
     summary = Summary(watched([route]))

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from leader_hints.core.mode import Mode
 from leader_hints.observe.watched import Watched
 
 
@@ -20,19 +21,22 @@ class Summary:
         self._before = now
         if not added:
             return None
-        missed, settled = "hints_missed ", "settled "
         summary: dict[str, Any] = {
             "links_open": sum(route.traffic.links_open for route in self._watched.routes),
             **{name: added[name] for name in ("links", "requests", "errors", "hints_given")},
-            "hints_missed": {
-                name.removeprefix(missed): n for name, n in added.items() if name.startswith(missed)
-            },
+            "hints_missed": _named(added, "hints_missed"),
             "leader_moves": added["leader_moves"],
         }
-        outcomes = {
-            name.removeprefix(settled): n for name, n in added.items() if name.startswith(settled)
-        }
-        return summary | {"errors_settled": outcomes} if outcomes else summary
+        if outcomes := _named(added, "errors_settled"):
+            summary["errors_settled"] = outcomes
+        observed_missed = _named(added, "observed_missed")
+        if added["observed_given"] or observed_missed:
+            # What hints would have done is not among what they did.
+            summary["observed_given"] = added["observed_given"]
+            summary["observed_missed"] = observed_missed
+        if outcomes := _named(added, "observed_settled"):
+            summary["observed_settled"] = outcomes
+        return summary
 
     def _totals(self) -> Counter[str]:
         counts = self._watched.counts
@@ -41,11 +45,19 @@ class Summary:
             links=sum(traffic.links for traffic in traffic_by_route),
             requests=sum(traffic.requests.total() for traffic in traffic_by_route),
             errors=counts.errors.total(),
-            hints_given=counts.given.total(),
             leader_moves=counts.moves.total(),
         )
-        for (*_, reason), n in counts.missed.items():
-            totals[f"hints_missed {reason}"] += n
-        for (*_, outcome), n in counts.settled.items():
-            totals[f"settled {outcome}"] += n
+        for (*_, mode), n in counts.given.items():
+            totals["observed_given" if mode == Mode.OBSERVE else "hints_given"] += n
+        for (*_, mode, reason), n in counts.missed.items():
+            totals[f"{'observed' if mode == Mode.OBSERVE else 'hints'}_missed {reason}"] += n
+        for (*_, mode, outcome), n in counts.settled.items():
+            totals[f"{'observed' if mode == Mode.OBSERVE else 'errors'}_settled {outcome}"] += n
         return totals
+
+
+def _named(added: Counter[str], kind: str) -> dict[str, int]:
+    """Return what was added of a kind, by its reasons or outcomes."""
+    return {
+        name.removeprefix(f"{kind} "): n for name, n in added.items() if name.startswith(f"{kind} ")
+    }
