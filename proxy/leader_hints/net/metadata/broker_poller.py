@@ -268,6 +268,8 @@ class BrokerPoller:
             await self._watch(connection)
             return
         poll_at = -math.inf
+        # When it is asked which node it is because of what it has answered between two polls.
+        look_at = math.inf
         identify = _IDENTIFY_SECONDS
         while not self.leaving:
             if trio.current_time() >= poll_at:
@@ -279,17 +281,17 @@ class BrokerPoller:
                 self._pause.reset()
                 pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not (await self._identify(connection) and told):
-                    now = trio.current_time()
-                    at_latest = broker_identity.next_conclusion(
-                        self.route.broker, now, _REFUSED_SECONDS
-                    )
+                    at_latest = self._next_conclusion()
                     pause = min(pause, identify)
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
-            with trio.move_on_at(poll_at):
+            with trio.move_on_at(min(poll_at, look_at)):
                 await connection.wait(self._pending.due, self._listener.turn)
-            if not self.leaving:
-                await self._refresh(connection)
+            if trio.current_time() >= look_at:
+                look_at = math.inf
+                self.identify()
+            if not self.leaving and await self._refresh(connection):
+                look_at = self._next_conclusion()
 
     async def _watch(self, connection: BrokerConnection) -> None:
         """Keep to a broker whose word on leaders cannot be relied upon, until it goes or a poll is
@@ -307,7 +309,19 @@ class BrokerPoller:
                 await connection.wait(self._pending.due, self._listener.turn)
         self._pause.reset()
 
-    async def _refresh(self, connection: BrokerConnection) -> None:
+    def _next_conclusion(self) -> float:
+        """Return when the broker is to be asked which node it is once more, to conclude something
+        from what it has answered.
+        """
+        assert self.route is not None
+        now = trio.current_time()
+        return broker_identity.next_conclusion(self.route.broker, now, _REFUSED_SECONDS)
+
+    async def _refresh(self, connection: BrokerConnection) -> bool:
+        """Ask what is to be asked; return whether it is still open which node the broker is.
+
+        Only if that was asked.
+        """
         asked = self._pending.take()
         if asked.epochs:
             asked_at = trio.current_time()
@@ -317,8 +331,7 @@ class BrokerPoller:
             await self._ask(connection, None, Cause.UNKNOWN_TOPIC_ID)
         elif asked.topics:
             await self._ask(connection, asked.topics, Cause.HOLD)
-        if asked.identity:
-            await self._identify(connection)
+        return asked.identity and not await self._identify(connection)
 
     async def _poll(self, connection: BrokerConnection) -> bool:
         """Ask for everything: of a cluster's brokers only those behind routes are polled.
