@@ -29,7 +29,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
-from tests.core.brokers import route_before
+from tests.core.brokers import BROKERS, route_before
 from tests.core.conversation import ONE
 from tests.core.links import Driven, route
 from tests.core.samples import (
@@ -75,6 +75,8 @@ def _id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
+#: A client that uses hints in Fetch 12.
+_JAVA = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.0"}
 #: A topic of Metadata that is asked for by name.
 _NAMED = bytes(16) + compact_string("a-topic-with-a-name")
 _PARTITION = struct.pack(">iiqiqi", 0, 3, 0, -1, -1, 1 << 20) + b"\0"
@@ -312,6 +314,24 @@ def test_sessions_of_many_responses_in_one_receive_are_followed_in_several_turns
     steps.take(steps.link.responses, answers)
     assert steps.most < 2 * MOST
     assert steps.sent == answers
+
+
+def test_topics_without_partitions_cost_nothing_in_the_requests_of_their_session() -> None:
+    steps = Stepped(route_before("2.4"))
+    steps.pass_on(steps.link.requests, request(18, 3, 1, **_JAVA))
+    steps.pass_on(steps.link.responses, versions_answer(3, 1, BROKERS["2.4"]))
+    behind = b"\4one\2" + _PARTITION + b"\0"
+    topics = write_uvarint(20_001) + b"".join(b"\6%05x\1\0" % n for n in range(19_999)) + behind
+    steps.pass_on(steps.link.requests, _fetch(12, topics))
+    opened = fetch_answer(10, 1, [("one", 0, 0, b"")], session_id=7)
+    steps.pass_on(steps.link.responses, opened)
+    assert len(steps.link.state.route.sessions) == 1
+    steps.take(
+        steps.link.requests,
+        b"".join(fetch_request(12, n, {}, session=(7, n)) for n in range(1, 50)),
+    )
+    assert len(steps.link.state.exchanges.waiting) == 49
+    assert steps.most < MOST
 
 
 def _error(number: int) -> bytes:
