@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from leader_hints.apis.api_versions import SOFTWARE_FROM
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
+from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Budget
@@ -332,6 +333,27 @@ def test_topics_without_partitions_cost_nothing_in_the_requests_of_their_session
     )
     assert len(steps.link.state.exchanges.waiting) == 49
     assert steps.most < MOST
+
+
+def test_a_session_of_many_topics_is_looked_through_in_turns_after_one_was_deleted() -> None:
+    """The request that has it looked through is small."""
+    on = route_before("2.8")
+    steps, view = Stepped(on), on.broker.view
+    assert view is not None
+    ids = [_id(number) for number in range(1, 20_001)]
+    for one in ids:
+        view.learn(TopicMetadata(0, one.hex(), one, ()), 1)
+    steps.pass_on(steps.link.requests, _fetch(16, _topics(20_000, _id, b"\1\0")))
+    steps.pass_on(steps.link.responses, fetch_answer(12, 1, [], session_id=7))
+    assert view.learn(TopicMetadata(0, ids[0].hex(), _id(30_000), ()), 1) == []
+    steps.sent.clear()
+    asked = fetch_request(16, 2, {(ids[5], 0): 5}, session=(7, 1))
+    behind = fetch_request(16, 3, {}, session=(7, 2))
+    steps.take(steps.link.requests, asked + behind)
+    assert steps.most < MOST
+    # Of the session one topic is another by now.
+    lost = fetch_request(12, 2, {}, session=(-1, 1)) + fetch_request(12, 3, {}, session=(-1, 2))
+    assert steps.sent == lost
 
 
 def _error(number: int) -> bytes:
