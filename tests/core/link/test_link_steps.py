@@ -1,6 +1,7 @@
 """One step of a link does a bounded work, whatever is in what it received: lines of Python."""
 
 import struct
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -184,6 +185,20 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     assert steps.most < MOST
     steps.link.close()
     assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
+
+
+def test_what_was_read_and_written_of_a_large_request_is_freed_in_several_steps() -> None:
+    """That takes long, though no line of Python is executed."""
+    count, freed = 20_000, []
+    topics = b"\2\2t" + write_uvarint(count + 1) + _PARTITION * count + b"\0"
+    steps = Stepped(route_before("2.4"))
+    for step in steps.steps(steps.link.requests, _fetch(12, topics)):
+        before = sys.getallocatedblocks()
+        step()
+        freed.append(before - sys.getallocatedblocks())
+    assert len(steps.sent) > 28 * count
+    # Each partition as it was read; its pieces as they were written were joined before.
+    assert count / 2 < max(freed) < 1.5 * count
 
 
 @pytest.mark.parametrize("name", _ODD_REQUESTS)

@@ -363,6 +363,11 @@ class RequestFlow(Flow):
             instead = yield from write_request(frame, request, sent)
         except WireError as error:
             return self._unread(frame, f"Fetch v{version} request: {error}")
+        if len(frame) > _SMALL:
+            # To write, to free and to copy what is large takes some milliseconds each.
+            yield
+            del request
+            yield
         if exchange.by_name is not None and not self._note(exchange, exchange.by_name):
             return None
         if policy.hintable or policy.unhinted is not None:
