@@ -268,7 +268,7 @@ def write_request(original: memoryview, request: FetchRequest, version: int) -> 
     body = yield from (
         _write_old(request, version) if version <= _OLD else _write_flexible(request)
     )
-    pieces = (header, fixed, *body)
+    pieces: list[bytes | bytearray] = [header, fixed, *body]
     return b"".join((_INT32.pack(sum(map(len, pieces))), *pieces))
 
 

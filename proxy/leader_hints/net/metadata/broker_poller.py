@@ -281,7 +281,7 @@ class BrokerPoller:
                 self._pause.reset()
                 pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not (await self._identify(connection) and told):
-                    at_latest = self._next_conclusion()
+                    at_latest = _next_conclusion(self.route)
                     pause = min(pause, identify)
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
@@ -290,8 +290,8 @@ class BrokerPoller:
             if trio.current_time() >= look_at:
                 look_at = math.inf
                 self.identify()
-            if not self.leaving and await self._refresh(connection):
-                look_at = self._next_conclusion()
+            if not self.leaving and await self._refresh(connection) and self.route is not None:
+                look_at = _next_conclusion(self.route)
 
     async def _watch(self, connection: BrokerConnection) -> None:
         """Keep to a broker whose word on leaders cannot be relied upon, until it goes or a poll is
@@ -308,14 +308,6 @@ class BrokerPoller:
             with trio.move_on_at(poll_at):
                 await connection.wait(self._pending.due, self._listener.turn)
         self._pause.reset()
-
-    def _next_conclusion(self) -> float:
-        """Return when the broker is to be asked which node it is once more, to conclude something
-        from what it has answered.
-        """
-        assert self.route is not None
-        now = trio.current_time()
-        return broker_identity.next_conclusion(self.route.broker, now, _REFUSED_SECONDS)
 
     async def _refresh(self, connection: BrokerConnection) -> bool:
         """Ask what is to be asked; return whether it is still open which node the broker is.
@@ -414,3 +406,11 @@ class BrokerPoller:
             if before != (route.broker.node, route.broker.guessed, route.broker.others):
                 self._listener.identified(self)
         return broker_identity.is_settled(route.broker)
+
+
+def _next_conclusion(route: Route) -> float:
+    """Return when the broker of ``route`` is to be asked once more which node it is, to conclude
+    something from what it has answered.
+    """
+    now = trio.current_time()
+    return broker_identity.next_conclusion(route.broker, now, _REFUSED_SECONDS)
