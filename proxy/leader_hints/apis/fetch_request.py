@@ -16,7 +16,7 @@ from leader_hints.wire.errors import Malformed, Truncated
 from leader_hints.wire.reader import LONGEST_TEXT, Reader
 from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps, at_once
 from leader_hints.wire.varint import write_uvarint
-from leader_hints.wire.writer import compact_string, frame, string
+from leader_hints.wire.writer import compact_string, string
 
 #: From here on there are sessions.
 _SESSIONS_FROM = 7
@@ -268,10 +268,12 @@ def write_request(original: memoryview, request: FetchRequest, version: int) -> 
     body = yield from (
         _write_old(request, version) if version <= _OLD else _write_flexible(request)
     )
-    return frame(b"".join((header, fixed, *body)))
+    pieces: list[bytes | bytearray] = [header, fixed, *body]
+    return b"".join((_INT32.pack(sum(map(len, pieces))), *pieces))
 
 
 def _write_old(request: FetchRequest, version: int) -> Steps[list[bytes]]:
+    joined: list[bytes] = []
     out = [_INT32.pack(len(request.topics))]
     written = 0
     for topic, partitions in request.topics:
@@ -279,35 +281,41 @@ def _write_old(request: FetchRequest, version: int) -> Steps[list[bytes]]:
         out += [string(topic), _INT32.pack(len(partitions))]
         written += 1
         if not written % ENTRIES_AT_ONCE:
+            _join(joined, out)
             yield
         for raw in partitions:
             written += 1
             if not written % ENTRIES_AT_ONCE:
+                _join(joined, out)
                 yield
             out += [raw[: _LAST_FETCHED_EPOCH.start], raw[_LAST_FETCHED_EPOCH.stop :]]
     out.append(_INT32.pack(len(request.forgotten)))
     for topic, numbers in request.forgotten:
         written += 1
         if not written % ENTRIES_AT_ONCE:
+            _join(joined, out)
             yield
         assert isinstance(topic, str)
         out += [string(topic), struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)]
     if version >= RACK_FROM:
         out.append(string(request.rack))
-    return out
+    return joined + out
 
 
 def _write_flexible(request: FetchRequest) -> Steps[list[bytes]]:
+    joined: list[bytes] = []
     out = [write_uvarint(len(request.topics) + 1)]
     written = 0
     for topic, partitions in request.topics:
         out += [_named(topic), write_uvarint(len(partitions) + 1)]
         written += 1
         if not written % ENTRIES_AT_ONCE:
+            _join(joined, out)
             yield
         for raw in partitions:
             written += 1
             if not written % ENTRIES_AT_ONCE:
+                _join(joined, out)
                 yield
             out += [raw, b"\0"]
         out.append(b"\0")
@@ -315,6 +323,7 @@ def _write_flexible(request: FetchRequest) -> Steps[list[bytes]]:
     for topic, numbers in request.forgotten:
         written += 1
         if not written % ENTRIES_AT_ONCE:
+            _join(joined, out)
             yield
         out += [_named(topic), write_uvarint(len(numbers) + 1)]
         out += [struct.pack(f">{len(numbers)}i", *numbers), b"\0"]
@@ -324,7 +333,15 @@ def _write_flexible(request: FetchRequest) -> Steps[list[bytes]]:
     else:
         size = write_uvarint(len(request.cluster_id))
         out += [b"\x01", bytes([_CLUSTER_ID_TAG]), size, request.cluster_id]
-    return out
+    return joined + out
+
+
+def _join(joined: list[bytes], out: list[bytes]) -> None:
+    """Join what was written in a step: to join 200,000 pieces at the end, and to free them, took
+    twenty milliseconds.
+    """
+    joined.append(b"".join(out))
+    out.clear()
 
 
 def _named(topic: Topic) -> bytes:

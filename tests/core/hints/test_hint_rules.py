@@ -46,7 +46,7 @@ def test_a_hint_is_good_as_the_table_says(named: Named, epoch: int) -> None:
             (True, Named.ITSELF): asked or (fenced and last_move),
             (True, Named.ANOTHER): by_id or asked or last_move,
             (True, Named.EITHER): by_id or asked or last_move,
-            (True, Named.NOBODY): by_id or asked or last_move,
+            (True, Named.NOBODY): (by_id and not late) or asked or last_move,
             (False, Named.ITSELF): asked,
             (False, Named.ANOTHER): asked or (known_to_have_led and not late),
             (False, Named.EITHER): False,

@@ -260,6 +260,27 @@ def test_old_news_of_no_leader_releases_nothing() -> None:
     assert counter.fetch(link, T, {0: 6}) is None
 
 
+def test_that_there_was_no_leader_a_while_ago_releases_nothing() -> None:
+    """Node 1 was fenced for a moment, and leads again since, of which nobody has told the view."""
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 5)}, topic_id=topic_id(1))
+    learn(link.route, {0: (-1, 6)}, topic_id=topic_id(1))
+    assert counter.fetch(link, T + 50, {0: 5}, topic=topic_id(1)) is None
+    (wanted,) = counter.queue.wanted_leaders()
+    assert wanted.topics == {topic_id(1)}
+    learn(link.route, {0: (1, 7)}, source=1, topic_id=topic_id(1))
+    counter.queue.asked(link.route, {topic_id(1)}, T + 50.001)
+    assert counter.review(T + 50.002) == [[hint(1, 7)]]
+
+
+def test_a_topics_own_id_and_news_of_no_leader_are_enough() -> None:
+    link, counter = _link(), Counter()
+    learn(link.route, {0: (1, 5)}, topic_id=topic_id(1))
+    learn(link.route, {0: (-1, 6)}, topic_id=topic_id(1))
+    assert counter.fetch(link, T + 0.9, {0: 4}, topic=topic_id(1)) == [None]
+    assert counter.reasons() == ["no_leader"]
+
+
 def test_nobody_to_ask_goes_at_once() -> None:
     link, counter = _link(), Counter()
     link.route.broker.reachable = False

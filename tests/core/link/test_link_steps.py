@@ -1,6 +1,7 @@
 """One step of a link does a bounded work, whatever is in what it received: lines of Python."""
 
 import struct
+import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -11,6 +12,7 @@ from kio.schema.errors import ErrorCode
 from leader_hints.apis.api_versions import SOFTWARE_FROM
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
+from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Budget
@@ -29,7 +31,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
-from tests.core.brokers import route_before
+from tests.core.brokers import BROKERS, route_before
 from tests.core.conversation import ONE
 from tests.core.links import Driven, route
 from tests.core.samples import (
@@ -75,6 +77,8 @@ def _id(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
+#: A client that uses hints in Fetch 12.
+_JAVA = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.0"}
 #: A topic of Metadata that is asked for by name.
 _NAMED = bytes(16) + compact_string("a-topic-with-a-name")
 _PARTITION = struct.pack(">iiqiqi", 0, 3, 0, -1, -1, 1 << 20) + b"\0"
@@ -181,6 +185,20 @@ def test_a_large_request_is_recoded_in_short_steps(release: str) -> None:
     assert steps.most < MOST
     steps.link.close()
     assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
+
+
+def test_what_was_read_and_written_of_a_large_request_is_freed_in_several_steps() -> None:
+    """That takes long, though no line of Python is executed."""
+    count, freed = 20_000, []
+    topics = b"\2\2t" + write_uvarint(count + 1) + _PARTITION * count + b"\0"
+    steps = Stepped(route_before("2.4"))
+    for step in steps.steps(steps.link.requests, _fetch(12, topics)):
+        before = sys.getallocatedblocks()
+        step()
+        freed.append(before - sys.getallocatedblocks())
+    assert len(steps.sent) > 28 * count
+    # Each partition as it was read; its pieces as they were written were joined before.
+    assert count / 2 < max(freed) < 1.5 * count
 
 
 @pytest.mark.parametrize("name", _ODD_REQUESTS)
@@ -312,6 +330,45 @@ def test_sessions_of_many_responses_in_one_receive_are_followed_in_several_turns
     steps.take(steps.link.responses, answers)
     assert steps.most < 2 * MOST
     assert steps.sent == answers
+
+
+def test_topics_without_partitions_cost_nothing_in_the_requests_of_their_session() -> None:
+    steps = Stepped(route_before("2.4"))
+    steps.pass_on(steps.link.requests, request(18, 3, 1, **_JAVA))
+    steps.pass_on(steps.link.responses, versions_answer(3, 1, BROKERS["2.4"]))
+    behind = b"\4one\2" + _PARTITION + b"\0"
+    topics = write_uvarint(20_001) + b"".join(b"\6%05x\1\0" % n for n in range(19_999)) + behind
+    steps.pass_on(steps.link.requests, _fetch(12, topics))
+    opened = fetch_answer(10, 1, [("one", 0, 0, b"")], session_id=7)
+    steps.pass_on(steps.link.responses, opened)
+    assert len(steps.link.state.route.sessions) == 1
+    steps.take(
+        steps.link.requests,
+        b"".join(fetch_request(12, n, {}, session=(7, n)) for n in range(1, 50)),
+    )
+    assert len(steps.link.state.exchanges.waiting) == 49
+    assert steps.most < MOST
+
+
+def test_a_session_of_many_topics_is_looked_through_in_turns_after_one_was_deleted() -> None:
+    """The request that has it looked through is small."""
+    on = route_before("2.8")
+    steps, view = Stepped(on), on.broker.view
+    assert view is not None
+    ids = [_id(number) for number in range(1, 20_001)]
+    for one in ids:
+        view.learn(TopicMetadata(0, one.hex(), one, ()), 1)
+    steps.pass_on(steps.link.requests, _fetch(16, _topics(20_000, _id, b"\1\0")))
+    steps.pass_on(steps.link.responses, fetch_answer(12, 1, [], session_id=7))
+    assert view.learn(TopicMetadata(0, ids[0].hex(), _id(30_000), ()), 1) == []
+    steps.sent.clear()
+    asked = fetch_request(16, 2, {(ids[5], 0): 5}, session=(7, 1))
+    behind = fetch_request(16, 3, {}, session=(7, 2))
+    steps.take(steps.link.requests, asked + behind)
+    assert steps.most < MOST
+    # Of the session one topic is another by now.
+    lost = fetch_request(12, 2, {}, session=(-1, 1)) + fetch_request(12, 3, {}, session=(-1, 2))
+    assert steps.sent == lost
 
 
 def _error(number: int) -> bytes:

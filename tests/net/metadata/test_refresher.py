@@ -412,6 +412,27 @@ async def test_a_broker_that_leads_nothing_is_distinguished_from_leaders_after_a
         assert [round(at - scene.begin, 6) for at in probes] == [0, 0.25, 0.75, 1.0]
 
 
+async def test_so_it_is_from_one_that_comes_to_lead_later(autojump_clock: MockClock) -> None:
+    """Until then the proxy's own broker may be that one, and what it is shown as is not asked."""
+
+    def one_leads(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(2, 6)] * 3}
+
+    async with _scene(1, before=one_leads) as scene:
+        # The looks are as rare as polls by then.
+        await trio.sleep(100)
+        assert scene.route.broker.node is None
+        assert _shown(3) not in scene.addresses()
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 7), (2, 6), (2, 6)]}
+        scene.hold(epoch=6)
+        await trio.sleep(1.1)
+        assert scene.leader() == Leader(3, 7)
+        assert scene.route.broker.node == 1
+        assert _shown(3) in scene.addresses()
+
+
 async def test_a_restarted_broker_is_the_one_that_it_was(autojump_clock: MockClock) -> None:
     async with _scene(1) as scene:
         assert scene.route.broker.proved_node == 1

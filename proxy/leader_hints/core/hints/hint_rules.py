@@ -65,6 +65,14 @@ def _own_id(route: Route, partition: FailedPartition, recent: float) -> bool:
     return view is None or not view.topics.may_be_former(partition.failure.topic)
 
 
+def _own_id_since_a_move(route: Route, partition: FailedPartition, recent: float) -> bool:
+    """As :func:`_own_id`, if the view has just learnt of the last move.
+
+    That a partition has no leader ends with the next election, of which the view may not hear.
+    """
+    return _own_id(route, partition, recent) and has_just_moved(route, partition, recent)
+
+
 def _asked(route: Route, partition: FailedPartition, recent: float) -> bool:
     """Whether the broker itself has answered after the error, and does not contradict the view."""
     return partition.asked and not is_contradicted(route, partition)
@@ -127,7 +135,7 @@ PROOFS: Mapping[tuple[bool, Named], tuple[Proof, ...]] = {
     (True, Named.ITSELF): (_asked, _fenced_by_a_move),
     (True, Named.ANOTHER): (_own_id, _asked, _knew_all_but_a_move),
     (True, Named.EITHER): (_own_id, _asked, _knew_all_but_a_move),
-    (True, Named.NOBODY): (_own_id, _asked, _knew_all_but_a_move),
+    (True, Named.NOBODY): (_own_id_since_a_move, _asked, _knew_all_but_a_move),
     (False, Named.ITSELF): (_asked,),
     (False, Named.ANOTHER): (_asked, _led_until_a_move),
     (False, Named.EITHER): (),

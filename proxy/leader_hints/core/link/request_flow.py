@@ -20,7 +20,7 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.sessions.fetch_by_name import FetchByName
 from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 from leader_hints.wire.errors import Truncated, WireError
-from leader_hints.wire.steps import Steps, at_once
+from leader_hints.wire.steps import Steps, at_once, together
 
 #: Size prefix, kind (key and version), correlation id.
 _HEAD = struct.Struct(">iii")
@@ -38,8 +38,10 @@ _PREFIX_UNAUTHENTICATED = 8192
 #: Bytes received at once where requests begin.
 _LITTLE_AT_ONCE = 4096
 _MOST_AT_ONCE = 32_768
-#: A request of which the recoding takes no more than a millisecond.
+#: A request of which the recoding takes no more than a millisecond, and the steps of that, unless
+#: its session has to be looked through.
 _SMALL = 4096
+_STEPS_OF_SMALL = 4
 
 #: A TLS record of a ClientHello (22), major version 3: what a client of a TLS listener sends.
 _TLS_HELLO = range(0x16030000, 0x16030500)
@@ -123,11 +125,13 @@ class RequestFlow(Flow):
 
         If it is not, it is made in the next turns, or the stream is at fault.
         """
-        size = len(frame)
-        if size <= _SMALL:
-            pieces = at_once(begin(frame))
-            self._instead = pieces or []
-            return bool(self._instead)
+        if len(frame) <= _SMALL:
+            try:
+                next(together(begin(frame), _STEPS_OF_SMALL))
+            except StopIteration as end:
+                self._instead = end.value or []
+                return bool(self._instead)
+            # Its session takes long: it begins again in memory that stays.
         own = self._own(frame)
         return own is not None and self._step(begin(own))
 
@@ -359,6 +363,11 @@ class RequestFlow(Flow):
             instead = yield from write_request(frame, request, sent)
         except WireError as error:
             return self._unread(frame, f"Fetch v{version} request: {error}")
+        if len(frame) > _SMALL:
+            # To write, to free and to copy what is large takes some milliseconds each.
+            yield
+            del request
+            yield
         if exchange.by_name is not None and not self._note(exchange, exchange.by_name):
             return None
         if policy.hintable or policy.unhinted is not None:

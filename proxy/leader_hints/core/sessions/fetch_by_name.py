@@ -22,8 +22,8 @@ _NO_SESSION = -1
 _INT32 = struct.Struct(">i")
 #: Topics that are remembered of all sessions together: some 50 MB.
 _MOST_TOPICS = 500_000
-#: Names and ids that are looked up in one step for a response.
-_NAMES_AT_ONCE = 1000
+#: Names and ids of a session that are looked up in one step.
+_NAMES_AT_ONCE = 400
 #: Partitions of ids without a name that are noted in one step.
 _NUMBERS_AT_ONCE = 4000
 #: Bytes of memory that an id takes with its name.

@@ -58,6 +58,9 @@ class _Session:
         """Take the epochs with which partitions of topics were asked for."""
         session, weight = self.epochs, self.weight
         for topic, epochs in asked:
+            if not epochs:
+                # Brokers have no such topic in a session, and all of it may be looked through.
+                continue
             known = session.get(topic)
             if known is None:
                 session[topic] = epochs

@@ -268,6 +268,8 @@ class BrokerPoller:
             await self._watch(connection)
             return
         poll_at = -math.inf
+        # When it is asked which node it is because of what it has answered between two polls.
+        look_at = math.inf
         identify = _IDENTIFY_SECONDS
         while not self.leaving:
             if trio.current_time() >= poll_at:
@@ -279,17 +281,17 @@ class BrokerPoller:
                 self._pause.reset()
                 pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not (await self._identify(connection) and told):
-                    now = trio.current_time()
-                    at_latest = broker_identity.next_conclusion(
-                        self.route.broker, now, _REFUSED_SECONDS
-                    )
+                    at_latest = _next_conclusion(self.route)
                     pause = min(pause, identify)
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
-            with trio.move_on_at(poll_at):
+            with trio.move_on_at(min(poll_at, look_at)):
                 await connection.wait(self._pending.due, self._listener.turn)
-            if not self.leaving:
-                await self._refresh(connection)
+            if trio.current_time() >= look_at:
+                look_at = math.inf
+                self.identify()
+            if not self.leaving and await self._refresh(connection) and self.route is not None:
+                look_at = _next_conclusion(self.route)
 
     async def _watch(self, connection: BrokerConnection) -> None:
         """Keep to a broker whose word on leaders cannot be relied upon, until it goes or a poll is
@@ -307,7 +309,11 @@ class BrokerPoller:
                 await connection.wait(self._pending.due, self._listener.turn)
         self._pause.reset()
 
-    async def _refresh(self, connection: BrokerConnection) -> None:
+    async def _refresh(self, connection: BrokerConnection) -> bool:
+        """Ask what is to be asked; return whether it is still open which node the broker is.
+
+        Only if that was asked.
+        """
         asked = self._pending.take()
         if asked.epochs:
             asked_at = trio.current_time()
@@ -317,8 +323,7 @@ class BrokerPoller:
             await self._ask(connection, None, Cause.UNKNOWN_TOPIC_ID)
         elif asked.topics:
             await self._ask(connection, asked.topics, Cause.HOLD)
-        if asked.identity:
-            await self._identify(connection)
+        return asked.identity and not await self._identify(connection)
 
     async def _poll(self, connection: BrokerConnection) -> bool:
         """Ask for everything: of a cluster's brokers only those behind routes are polled.
@@ -401,3 +406,11 @@ class BrokerPoller:
             if before != (route.broker.node, route.broker.guessed, route.broker.others):
                 self._listener.identified(self)
         return broker_identity.is_settled(route.broker)
+
+
+def _next_conclusion(route: Route) -> float:
+    """Return when the broker of ``route`` is to be asked once more which node it is, to conclude
+    something from what it has answered.
+    """
+    now = trio.current_time()
+    return broker_identity.next_conclusion(route.broker, now, _REFUSED_SECONDS)
