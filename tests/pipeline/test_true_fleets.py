@@ -58,12 +58,12 @@ def _hold_moves(told: Told, fleet: Fleet) -> None:
         told["leader_moves"], key=lambda row: (row["partition"], row["epoch"], row["first_seen"])
     )
     moves = sorted(fleet.moves, key=lambda one: (one.partition, one.epoch, one.at))
-    for row, truth in zip(rows, moves, strict=True):
+    for row, one in zip(rows, moves, strict=True):
         seen = row["partition"], row["epoch"], row["sidecars"]
-        assert seen == (truth.partition, truth.epoch, truth.sidecars), (row, truth)
+        assert seen == (one.partition, one.epoch, one.sidecars), (row, one)
         # Topics that had the same epoch within an hour are one move, which is of one of them.
         change = row["epoch_before"], row["leader_before"], row["leader"]
-        assert change in truth.changes, (row, truth)
+        assert change in one.changes, (row, one)
     incidents = sorted(told["incidents"], key=lambda row: row["began"])
     for row, truth in zip(incidents, fleet.incidents, strict=True):
         assert (row["kind"], row["moves"]) == (truth.kind, truth.moves), (row, truth)
